@@ -1,0 +1,48 @@
+# Everything runs inside .venv, made here; nothing outside this folder is touched but the pip cache.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lab notebooks bench setup clean
+
+## make demo: set up, then run the quickstart notebook on the shipped sample (no network but the package registry)
+demo: .venv/.ready
+	$(BIN)/berds demo
+
+## make test: set up, then lint, type check and every test, the notebooks included
+test: .venv/.test-ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python scripts/check_sample.py
+	$(BIN)/python -m pytest
+
+## make lab: set up, then open the notebooks in JupyterLab
+lab: .venv/.ready
+	$(BIN)/berds lab
+
+## make notebooks: execute every notebook from a fresh kernel on the sample and write it back with outputs
+notebooks: .venv/.test-ready
+	$(BIN)/python scripts/execute_notebooks.py
+
+## make bench: performance against named peers, as ratios in one run
+bench: .venv/.test-ready
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+setup: .venv/.test-ready
+
+# An old pip cannot resolve what we need, so the first step is a new one.
+.venv/.pip:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+.venv/.ready: .venv/.pip pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	touch $@
+
+.venv/.test-ready: .venv/.ready
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[test]"
+	touch $@
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,456 @@
+"""The command `berds`: the main job from a shell, with the same words as in Python."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from berdslib import __version__
+from berdslib.errors import BerdsError, InputError
+
+
+class _Group(click.Group):
+    """Prints what the user can put right as one line, and nothing as a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BerdsError as error:
+            click.echo(f"berds: {error}", err=True)
+            ctx.exit(1)
+        except OSError as error:
+            click.echo(f"berds: {error.filename or ''}: {error.strerror or error}", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="berds")
+@click.option("-v", "--verbose", is_flag=True, help="Say what is being done.")
+def main(verbose: bool) -> None:
+    """Which perspectives does a retriever show, and which does it hide?
+
+    A usual round: `berds retrieve`, `berds judge`, `berds evaluate`; or all three with `berds experiment`.
+    Data sets are named (`berds data list`) or given as files.
+    """
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(name)s: %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
+# ---------------------------------------------------------------- shared options and helpers
+
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def wrap(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return wrap
+
+
+_SPLIT = click.option(
+    "--split", type=click.Choice(["dev", "test", "all"]), help="[dev where a data set has splits, else all]"
+)
+_QUESTIONS = _options(
+    click.option("-q", "--questions", required=True, help="Data set names, comma-separated, or a file."),
+    _SPLIT,
+    click.option("--limit", default=0, help="Only the first N questions of each set; 0 for all.", show_default=True),
+)
+_CORPUS = click.option("-c", "--corpus", help="Data set name or file; default: that of the questions.")
+_JUDGE = click.option("-j", "--judge", default="gold", show_default=True, help="gold, random, overlap or similarity.")
+_STORE = click.option("--store", type=click.Path(dir_okay=False, path_type=Path), help="Verdict store. [user cache]")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_MEASURES = click.option(
+    "-m", "--measures", default="Precision@5,MRecall@5", show_default=True, help="Comma-separated, such as MRecall@10."
+)
+_POSITIVE = click.IntRange(min=1)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def _load_questions(names: str, split: str | None, limit: int) -> list[Any]:
+    from berdslib.data.records import check_questions
+    from berdslib.data.registry import load_questions
+
+    return list(check_questions([q for name in names.split(",") for q in load_questions(name.strip(), split, limit)]))
+
+
+def _load_passages(corpus: str | None, questions: str) -> list[Any]:
+    from berdslib.data.registry import load_passages
+
+    return load_passages(corpus or questions)
+
+
+def _gold(judge: str, questions: str) -> Any:
+    from berdslib.data.registry import load_gold
+
+    return load_gold(questions) if judge == "gold" else None
+
+
+def _measures(text: str) -> list[Any]:
+    from berdslib.evaluation.measures import parse_measure
+
+    return [parse_measure(part) for part in _split_outside_brackets(text)]
+
+
+def _split_outside_brackets(text: str) -> list[str]:
+    """Split at commas that are not inside brackets: alpha_nDCG(alpha=0.5,rel=1)@5 is one measure."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [p.strip() for p in parts if p.strip()]
+
+
+def _print_frame(frame: Any, as_json: bool) -> None:
+    if as_json:
+        click.echo(frame.to_json(orient="records", indent=1))
+    else:
+        click.echo(frame.to_string(index=False, float_format=lambda x: f"{x:.4f}"))
+
+
+# ---------------------------------------------------------------- the main job
+
+
+@main.command()
+@_QUESTIONS
+@_CORPUS
+@click.option("-r", "--retriever", default="bm25", show_default=True, help="bm25, rank-bm25, minilm or hf:org/model.")
+@click.option("-k", default=100, show_default=True, type=_POSITIVE, help="Passages per question.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(dir_okay=False), help="TREC run file to write (.gz too)."
+)
+def retrieve(
+    questions: str, split: str | None, limit: int, corpus: str | None, retriever: str, k: int, output: str
+) -> None:
+    """Rank passages for questions and write a TREC run."""
+    from berdslib.data.trec import write_trec_run
+    from berdslib.retrieval.registry import check_retriever, make_retriever
+
+    check_retriever(retriever)
+    asked = _load_questions(questions, split, limit)
+    passages = _load_passages(corpus, questions)
+    run = make_retriever(retriever, passages).search(asked, k)
+    write_trec_run(output, run, tag=retriever)
+    found = run["qid"].nunique()
+    click.echo(f"{len(run)} passages for {found} of {len(asked)} questions, from {len(passages)} → {output}", err=True)
+
+
+@main.command()
+@_QUESTIONS
+@_CORPUS
+@click.option("--run", "run_path", required=True, type=click.Path(), help="TREC run file.")
+@_JUDGE
+@click.option("-k", default=5, show_default=True, type=_POSITIVE, help="How deep to judge.")
+@_STORE
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="Verdicts to write: .tsv, .tsv.gz, or .qrels.",
+)
+def judge(
+    questions: str,
+    split: str | None,
+    limit: int,
+    corpus: str | None,
+    run_path: str,
+    judge: str,
+    k: int,
+    store: Path | None,
+    output: str,
+) -> None:
+    """Judge the top k of a run against every perspective of its question."""
+    from berdslib.data.trec import read_trec_run, write_trec_qrels, write_verdicts
+    from berdslib.judging.judges import make_judge, pairs_of
+    from berdslib.judging.store import VerdictStore, judge_pairs, judge_run
+
+    run = read_trec_run(run_path)
+    asked = _load_questions(questions, split, limit)
+    passages = {p.docno: p for p in _load_passages(corpus, questions)}
+    chosen = make_judge(judge, _gold(judge, questions))
+    kept = VerdictStore(store)
+    pairs = pairs_of(run, asked, passages, k)
+    _, new = judge_pairs(chosen, pairs, kept)
+    verdicts = judge_run(run, asked, passages, chosen, k=k, store=kept)
+    (write_trec_qrels if output.endswith(".qrels") else write_verdicts)(output, verdicts)
+    click.echo(
+        f"{len(pairs)} pairs by {chosen.id}: {new} judged now, {len(pairs) - new} known before; "
+        f"{int(verdicts['supports'].sum())} yes → {output}",
+        err=True,
+    )
+
+
+@main.command()
+@click.argument("berds_jsonl", required=False, type=click.Path())
+@click.option("--predictions", default="", help="Field of the recorded verdicts. [found in the file]")
+@click.option("-q", "--questions", help="Data set names or a file (with --run and --verdicts).")
+@_SPLIT
+@click.option("--run", "run_path", type=click.Path(), help="TREC run file.")
+@click.option(
+    "--verdicts", "verdicts_path", type=click.Path(), help="Verdicts (.tsv, .csv, .jsonl) or diversity qrels."
+)
+@_MEASURES
+@click.option("--per-question", is_flag=True, help="Print one row per question instead of means.")
+@_JSON
+def evaluate(
+    berds_jsonl: str | None,
+    predictions: str,
+    questions: str | None,
+    split: str | None,
+    run_path: str | None,
+    verdicts_path: str | None,
+    measures: str,
+    per_question: bool,
+    as_json: bool,
+) -> None:
+    r"""Score a run, or an official BeRDS JSONL with recorded predictions, without any model.
+
+    \b
+    berds evaluate outputs.jsonl                       (mistral-preds, gpt4-preds, … as found)
+    berds evaluate -q sample --run run.trec --verdicts verdicts.tsv
+    """
+    import pandas as pd
+
+    from berdslib.data.registry import load_gold
+    from berdslib.data.trec import read_trec_run, read_verdicts
+    from berdslib.evaluation.measures import evaluate as score
+    from berdslib.evaluation.measures import unjudged_share
+    from berdslib.study.experiment import summarise
+
+    wanted = _measures(measures)
+    if (berds_jsonl is None) == (run_path is None):
+        raise click.UsageError("give either a BeRDS JSONL file, or --run with --questions")
+    if berds_jsonl is not None:
+        asked, run, tables = _recorded(berds_jsonl, predictions)
+    else:
+        if questions is None:
+            raise click.UsageError("--run needs --questions")
+        asked = _load_questions(questions, split, 0)
+        run = read_trec_run(str(run_path))
+        gold = read_verdicts(verdicts_path) if verdicts_path else load_gold(questions)
+        tables = {verdicts_path or "gold": gold}
+    scores = {name: score(run, table, asked, wanted) for name, table in tables.items()}
+    depth = max([m["cutoff"] for m in wanted if "cutoff" in m.params], default=5)
+    for name, table in tables.items():
+        share = unjudged_share(run, table, depth)
+        if share > 0 and name != "gold":
+            click.echo(f"berds: {share:.1%} of the top {depth} have no verdict in {name}; they count as no", err=True)
+    if per_question:
+        frames = [frame.reset_index().assign(verdicts=name) for name, frame in scores.items()]
+        _print_frame(pd.concat(frames, ignore_index=True), as_json)
+        return
+    table = summarise(scores, asked).rename(columns={"system": "verdicts"})
+    _print_frame(table.drop(columns=["difference", "p_value"]), as_json)
+
+
+def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, Any]]:
+    """Read an official file once per recorded judge."""
+    from berdslib.data.formats import prediction_fields, read_berds
+
+    fields = [predictions] if predictions else prediction_fields(path)
+    if not fields:
+        raise InputError('no recorded predictions (fields ending in "-preds") in the first row', path=path)
+    tables = {}
+    for field in fields:
+        asked, _, run, verdicts = read_berds(path, field)
+        tables[field] = verdicts
+    return asked, run, tables
+
+
+@main.command()
+@_QUESTIONS
+@_CORPUS
+@click.option("-r", "--retrievers", default="bm25,minilm", show_default=True, help="Comma-separated.")
+@_JUDGE
+@_MEASURES
+@click.option("--baseline", help="Retriever to test the others against. [the first]")
+@_STORE
+@click.option("-o", "--output", type=_FOLDER, help="Folder for runs, verdicts, table.")
+@_JSON
+def experiment(
+    questions: str,
+    split: str | None,
+    limit: int,
+    corpus: str | None,
+    retrievers: str,
+    judge: str,
+    measures: str,
+    baseline: str | None,
+    store: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Retrieve, judge and score: systems x measures, with intervals and paired tests."""
+    from berdslib.data.trec import write_trec_run, write_verdicts
+    from berdslib.judging.judges import make_judge
+    from berdslib.judging.store import VerdictStore
+    from berdslib.retrieval.registry import check_retriever, make_retriever
+    from berdslib.study.experiment import experiment as run_experiment
+
+    names = [check_retriever(name.strip()) for name in retrievers.split(",")]
+    wanted = _measures(measures)
+    asked = _load_questions(questions, split, limit)
+    chosen = make_judge(judge, _gold(judge, questions))
+    passages = _load_passages(corpus, questions)
+    result = run_experiment(
+        {name: make_retriever(name, passages) for name in names},
+        asked,
+        wanted,
+        judge=chosen,
+        passages=passages,
+        store=VerdictStore(store),
+        baseline=baseline or names[0],
+    )
+    if output:
+        for name in names:
+            stem = name.replace(":", "-").replace("/", "-")
+            write_trec_run(output / f"{stem}.trec", result.runs[name], tag=stem)
+            write_verdicts(output / f"{stem}.verdicts.tsv", result.verdicts[name])
+        result.table.to_csv(output / "scores.csv", index=False)
+    click.echo(f"{len(asked)} questions, {len(passages)} passages, judge {chosen.id}", err=True)
+    _print_frame(result.table, as_json)
+
+
+# ---------------------------------------------------------------- data
+
+
+@main.group()
+def data() -> None:
+    """Data sets: what there is, what it is, and how to get it."""
+
+
+@data.command("list")
+@_JSON
+def data_list(as_json: bool) -> None:
+    """List the known data sets."""
+    from berdslib.data.registry import dataset, names
+
+    rows = [dataset(name) for name in names()]
+    if as_json:
+        fields = ("name", "kind", "paper", "title", "licence")
+        click.echo(json.dumps([{f: getattr(row, f) for f in fields} for row in rows], indent=1))
+        return
+    for row in rows:
+        click.echo(f"{row.name:22} {row.kind:10} {row.paper:15} {row.title}")
+
+
+@data.command("card")
+@click.argument("name")
+def data_card(name: str) -> None:
+    """Say what a data set is, its licence, and where it is looked for."""
+    from berdslib.data.registry import card
+
+    click.echo(card(name))
+
+
+@data.command("fetch")
+@click.argument("name")
+def data_fetch(name: str) -> None:
+    """Download a data set into the user cache; a download that broke off is continued."""
+    from berdslib.data.registry import fetch
+
+    for path in fetch(name):
+        click.echo(str(path))
+
+
+@data.command("stats")
+@_QUESTIONS
+@_JSON
+def data_stats(questions: str, split: str | None, limit: int, as_json: bool) -> None:
+    """Print the columns of BeRDS Table 1 for sets of questions."""
+    import pandas as pd
+
+    from berdslib.data.registry import load_questions, statistics
+
+    rows = [
+        {"questions": name.strip(), **statistics(load_questions(name.strip(), split, limit))}
+        for name in questions.split(",")
+    ]
+    _print_frame(pd.DataFrame(rows), as_json)
+
+
+# ---------------------------------------------------------------- notebooks
+
+
+@main.group()
+def notebook() -> None:
+    """Notebooks: list them, show their parameters, run one in batch."""
+
+
+@notebook.command("list")
+def notebook_list() -> None:
+    """List the notebooks with their parameters and defaults."""
+    from berdslib.study.notebooks import notebook_folder, read_parameters
+
+    for path in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb")):
+        click.echo(path.stem)
+        for p in read_parameters(path).values():
+            click.echo(f"    {p.name} = {p.default!r}    {p.help}")
+
+
+@notebook.command("run")
+@click.argument("name")
+@click.option("-p", "parameters", multiple=True, nargs=2, metavar="NAME VALUE", help="A parameter; may be repeated.")
+@click.option("-o", "--output", type=_FOLDER, help="Folder. [papermill_runs/NAME-HASH]")
+@click.option("--show/--no-show", default=True, help="Print the notebook's tables when it is done.")
+def notebook_run(name: str, parameters: Sequence[tuple[str, str]], output: Path | None, show: bool) -> None:
+    """Run a notebook by papermill; unknown or mistyped parameters are refused before anything starts."""
+    from berdslib.study.notebooks import run_notebook
+
+    done = run_notebook(name, dict(parameters), output=output)
+    if show:
+        _show_results(done)
+    click.echo(f"finished in {done.record['seconds']} s → {done.notebook}", err=True)
+
+
+def _show_results(done: Any) -> None:
+    path = done.folder / "scores.csv"
+    if path.exists():
+        import pandas as pd
+
+        from berdslib.study.experiment import paper_table
+
+        click.echo(paper_table(pd.read_csv(path), intervals=True).to_string())
+
+
+@main.command()
+def demo() -> None:
+    """Run the quickstart notebook on the shipped sample and print its table. No network needed."""
+    from berdslib.study.notebooks import run_notebook
+
+    done = run_notebook("00_quickstart")
+    _show_results(done)
+    pictures = sorted(done.folder.glob("*.png"))
+    click.echo(f"finished in {done.record['seconds']} s")
+    click.echo(f"notebook: {done.notebook}")
+    for picture in pictures:
+        click.echo(f"picture:  {picture}")
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(arguments: Sequence[str]) -> None:
+    """Open the notebooks in JupyterLab; further arguments go to `jupyter lab`."""
+    from berdslib.study.notebooks import notebook_folder
+
+    beside = Path(sys.executable).with_name("jupyter")
+    jupyter = str(beside) if beside.exists() else shutil.which("jupyter")
+    if jupyter is None:
+        raise InputError("jupyter is not installed beside this Python; pip install jupyterlab")
+    sys.exit(subprocess.call([jupyter, "lab", *arguments], cwd=notebook_folder()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,396 @@
+"""Readers and writers of questions and passages: plain tables, BEIR folders, the official BeRDS files.
+
+All stream, all also read ``.gz``. Nothing is skipped silently.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from berdslib.data.records import (
+    OPPOSE,
+    SUPPORT,
+    Passage,
+    Question,
+    check_passages,
+    check_questions,
+    make_verdicts,
+    ranked_run,
+)
+from berdslib.data.textio import (
+    StrPath,
+    naming,
+    number,
+    read_jsonl,
+    read_table,
+    text_field,
+    text_list,
+    write_jsonl,
+    write_text,
+    yes_probability,
+)
+from berdslib.errors import InputError
+
+# ---------------------------------------------------------------- questions
+
+
+def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[Question]:
+    """Read questions from JSONL, CSV or TSV.
+
+    Accepted columns: `question` (or `text`, `title`), `perspectives` (a list), optionally `qid` (or `id`, `_id`),
+    `stances`, `source`, `split`. Without an id, questions are numbered from 0. The official BeRDS files (with `ctxs`)
+    and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here too.
+
+    Raises:
+        InputError: a missing or wrong field, a repeated qid, an empty file.
+    """
+    rows = read_table(path)
+    first = next(rows, None)
+    if first is None:
+        raise InputError("holds no questions", path=path)
+    rows = _chain_first(first, rows)
+    if "org_q" in first[1]:
+        return [q for q, _ in _group_expansions(rows, path, source, split)]
+    questions = [_question(row, i, path, line, source, split) for i, (line, row) in enumerate(rows)]
+    return list(naming(path, check_questions, questions))
+
+
+def _question(row: Mapping[str, Any], number: int, path: StrPath, line: int, source: str, split: str) -> Question:
+    perspectives = text_list(row, "perspectives", path, line, optional=True)
+    return Question(
+        qid=text_field(row, ("qid", "id", "_id"), path, line, default=str(number)),
+        text=text_field(row, ("question", "text", "title"), path, line),
+        perspectives=perspectives,
+        stances=_stances(row, len(perspectives), path, line),
+        source=text_field(row, ("source",), path, line, default=source),
+        split=text_field(row, ("split",), path, line, default=split),
+    )
+
+
+def _stances(row: Mapping[str, Any], n: int, path: StrPath, line: int) -> tuple[str | None, ...]:
+    value = row.get("stances")
+    if isinstance(value, str) and value:
+        with contextlib.suppress(json.JSONDecodeError):
+            value = json.loads(value)
+    if value is None or value == "" or value == []:
+        return (None,) * n
+    if not isinstance(value, list) or len(value) != n or any(v not in (SUPPORT, OPPOSE, None) for v in value):
+        problem = f'a list of {n} stances was expected, each "support", "oppose" or null'
+        raise InputError(problem, path=path, line=line, field="stances")
+    return tuple(value)
+
+
+def write_questions(path: StrPath, questions: Iterable[Question]) -> None:
+    """Write questions as JSONL that :func:`read_questions` reads back unchanged."""
+    write_jsonl(
+        path,
+        (
+            {
+                "qid": q.qid,
+                "question": q.text,
+                "perspectives": list(q.perspectives),
+                "stances": list(q.stances),
+                "source": q.source,
+                "split": q.split,
+            }
+            for q in questions
+        ),
+    )
+
+
+def _chain_first(
+    first: tuple[int, dict[str, Any]], rest: Iterator[tuple[int, dict[str, Any]]]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    yield first
+    yield from rest
+
+
+# ---------------------------------------------------------------- recorded expansions
+
+
+def read_expansions(
+    path: StrPath, *, source: str = "", split: str = ""
+) -> list[tuple[Question, list[tuple[str, str]]]]:
+    """Read recorded query expansions: one row an expansion, with `org_q`, `perspective`, `text`, `perspectives`.
+
+    Rows are grouped by their question (`org_q`), in the order of the file; the gold perspectives come along.
+
+    Returns:
+        A list of (question, [(name, text), …]), the expansions in the order in which they were generated.
+
+    Raises:
+        InputError: a missing field, or one question with two different lists of perspectives.
+    """
+    grouped = _group_expansions(read_jsonl(path), path, source, split)
+    if not grouped:
+        raise InputError("holds no expansions", path=path)
+    return grouped
+
+
+def _group_expansions(
+    rows: Iterable[tuple[int, dict[str, Any]]], path: StrPath, source: str, split: str
+) -> list[tuple[Question, list[tuple[str, str]]]]:
+    questions: dict[str, Question] = {}
+    expansions: dict[str, list[tuple[str, str]]] = {}
+    for line, row in rows:
+        text = text_field(row, ("org_q",), path, line)
+        perspectives = text_list(row, "perspectives", path, line)
+        if text not in questions:
+            qid = text_field(row, ("org_id",), path, line, default=str(len(questions)))
+            qid = f"{source}-{qid}" if source else qid
+            if any(q.qid == qid for q in questions.values()):
+                raise InputError(f"{qid!r} stands for two different questions", path=path, line=line, field="org_id")
+            questions[text] = Question(qid, text, perspectives, (None,) * len(perspectives), source, split)
+        elif questions[text].perspectives != perspectives:
+            problem = "differ from those in an earlier row of the same question"
+            raise InputError(problem, path=path, line=line, field="perspectives")
+        name = text_field(row, ("perspective",), path, line, default="")
+        expansions.setdefault(text, []).append((name, text_field(row, ("text",), path, line)))
+    return [(q, expansions[t]) for t, q in questions.items()]
+
+
+# ---------------------------------------------------------------- passages
+
+
+def iter_passages(path: StrPath, *, id_prefix: str = "") -> Iterator[Passage]:
+    """Yield passages from JSONL, CSV or TSV with named columns, or from a BEIR folder (its corpus.jsonl).
+
+    Accepted columns: `docno` (or `_id`, `id`), `text` (or `contents`, `content`), `title`. This covers BEIR's
+    corpus.jsonl, the Sphere JSONL and `psgs_w100.tsv` (id, text, title) as they are.
+
+    Raises:
+        InputError: a missing or wrong field.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path = _beir_file(path, "corpus.jsonl")
+    for line, row in read_table(path):
+        text = text_field(row, ("text", "contents", "content", "raw"), path, line, default="")
+        if "text" not in row and "contents" not in row and "content" not in row and "raw" not in row:
+            raise InputError(f"missing; the row has: {', '.join(row)}", path=path, line=line, field="text")
+        yield Passage(
+            docno=id_prefix + text_field(row, ("docno", "_id", "id"), path, line),
+            text=text,
+            title=text_field(row, ("title",), path, line, default=""),
+        )
+
+
+def read_passages(path: StrPath) -> list[Passage]:
+    """Read all passages of a file or BEIR folder into memory; see :func:`iter_passages`.
+
+    Raises:
+        InputError: no passages, a repeated docno, or a row that cannot be read.
+    """
+    passages = list(iter_passages(path))
+    if not passages:
+        raise InputError("holds no passages", path=path)
+    naming(path, check_passages, passages)
+    return passages
+
+
+def write_passages(path: StrPath, passages: Iterable[Passage]) -> None:
+    """Write passages as BEIR-style JSONL (`_id`, `title`, `text`)."""
+    write_jsonl(path, ({"_id": p.docno, "title": p.title, "text": p.text} for p in passages))
+
+
+# ---------------------------------------------------------------- BEIR folders
+
+
+def read_beir(folder: StrPath, split: str = "test") -> tuple[list[Question], list[Passage], pd.DataFrame]:
+    """Read a BEIR folder: queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv.
+
+    BEIR has no perspectives: each query gets its own text as its one perspective, supported by its relevant passages.
+
+    Returns:
+        (questions, passages, verdicts); only questions that have a judgement in the split.
+
+    Raises:
+        InputError: a missing file, or a row that cannot be read.
+    """
+    folder = Path(folder)
+    qrels_path = _beir_file(folder, f"qrels/{split}.tsv")
+    rows = []
+    for line, row in read_table(qrels_path):
+        qid = text_field(row, ("query-id",), qrels_path, line)
+        docno = text_field(row, ("corpus-id",), qrels_path, line)
+        relevant = number(row.get("score"), qrels_path, line, "score") > 0
+        rows.append((qid, 0, docno, float(relevant), relevant))
+    asked = {r[0] for r in rows}
+    queries_path = _beir_file(folder, "queries.jsonl")
+    questions = [
+        Question(q.qid, q.text, (q.text,), (None,), folder.name, split)
+        for q in read_questions(queries_path)
+        if q.qid in asked
+    ]
+    return questions, read_passages(folder), make_verdicts(rows, "gold")
+
+
+def write_beir(
+    folder: StrPath, questions: Sequence[Question], passages: Iterable[Passage], verdicts: pd.DataFrame, split: str
+) -> None:
+    """Write a BEIR folder; a passage is relevant (score = number of perspectives it supports) if it supports any."""
+    folder = Path(folder)
+    write_jsonl(folder / "queries.jsonl", ({"_id": q.qid, "text": q.text} for q in questions))
+    write_passages(folder / "corpus.jsonl", passages)
+    gains = verdicts[verdicts["supports"]].groupby(["qid", "docno"]).size()
+    with write_text(folder / "qrels" / f"{split}.tsv") as file:
+        file.write("query-id\tcorpus-id\tscore\n")
+        for qid, docno, gain in gains.reset_index(name="gain").itertuples(index=False):
+            file.write(f"{qid}\t{docno}\t{gain}\n")
+
+
+def _beir_file(folder: Path, name: str) -> Path:
+    for candidate in (folder / name, folder / f"{name}.gz"):
+        if candidate.exists():
+            return candidate
+    raise InputError(f"a BEIR folder needs {name} (or {name}.gz)", path=folder)
+
+
+# ---------------------------------------------------------------- official BeRDS JSONL
+
+
+def read_berds(
+    path: StrPath, predictions: str | None = None
+) -> tuple[list[Question], list[Passage], pd.DataFrame, pd.DataFrame | None]:
+    """Read the official BeRDS output JSONL: `question, perspectives, ctxs: [{title, text, …}]`, best document first.
+
+    With `predictions` (such as "mistral-preds" or "gpt4-preds") the recorded verdicts are read as well: in each ctx a
+    list with one value per perspective, or in the row a list of such lists, one per ctx. A value is 0/1, true/false,
+    "Yes"/"No" or a probability. Where the lengths do not fit the row is refused: the official scripts append to old
+    predictions when run twice (DIVERGENCES B9), and nobody can tell which half is meant.
+
+    Documents have no ids there: a passage's docno is its `id` if given, else "QID/RANK".
+
+    Returns:
+        (questions, passages, run, verdicts or None).
+
+    Raises:
+        InputError: a missing or wrong field, lists of the wrong length, no such predictions.
+    """
+    questions: list[Question] = []
+    passages: dict[str, Passage] = {}
+    lists: dict[str, list[str]] = {}
+    verdict_rows: list[tuple[str, int, str, float, bool]] = []
+    for place, (line, row) in enumerate(read_jsonl(path)):
+        question = _question(row, place, path, line, "berds", "")
+        if not question.perspectives:
+            raise InputError("missing; a list of texts was expected", path=path, line=line, field="perspectives")
+        contexts = row.get("ctxs")
+        if not isinstance(contexts, list) or not all(isinstance(c, dict) for c in contexts):
+            raise InputError("a list of documents {title, text} was expected", path=path, line=line, field="ctxs")
+        docnos = []
+        for rank, ctx in enumerate(contexts, start=1):
+            passage = _context(ctx, question.qid, rank, path, line)
+            if passages.setdefault(passage.docno, passage) != passage:
+                raise InputError(f"{passage.docno!r} stands for two different documents", path=path, line=line)
+            docnos.append(passage.docno)
+        if len(set(docnos)) < len(docnos):
+            raise InputError("a document is listed twice", path=path, line=line, field="ctxs")
+        if predictions is not None:
+            table = _predictions(row, contexts, predictions, len(question.perspectives), path, line)
+            for docno, values in zip(docnos, table, strict=True):
+                verdict_rows += [(question.qid, i, docno, p, p >= 0.5) for i, p in enumerate(values)]
+        questions.append(question)
+        lists[question.qid] = docnos
+    if not questions:
+        raise InputError("holds no questions", path=path)
+    naming(path, check_questions, questions)
+    verdicts = make_verdicts(verdict_rows, predictions) if predictions is not None else None
+    return questions, list(passages.values()), ranked_run(lists), verdicts
+
+
+def prediction_fields(path: StrPath) -> list[str]:
+    """Return the names of the recorded predictions (fields ending in "-preds") in the first row of a BeRDS JSONL."""
+    first = next(read_jsonl(path), None)
+    if first is None:
+        raise InputError("holds no questions", path=path)
+    row = first[1]
+    contexts = row.get("ctxs")
+    names = [*row, *(contexts[0] if isinstance(contexts, list) and contexts and isinstance(contexts[0], dict) else ())]
+    return [n for n in names if n.endswith("-preds")]
+
+
+def _context(ctx: Mapping[str, Any], qid: str, rank: int, path: StrPath, line: int) -> Passage:
+    return Passage(
+        docno=text_field(ctx, ("id", "docno", "_id"), path, line, default=f"{qid}/{rank}"),
+        text=text_field(ctx, ("text",), path, line),
+        title=text_field(ctx, ("title",), path, line, default=""),
+    )
+
+
+def _predictions(
+    row: Mapping[str, Any],
+    contexts: Sequence[Mapping[str, Any]],
+    name: str,
+    n_perspectives: int,
+    path: StrPath,
+    line: int,
+) -> list[list[float]]:
+    """Return the recorded predictions of one row as a (documents, perspectives) table."""
+    if contexts and all(name in c for c in contexts):
+        table: Any = [c[name] for c in contexts]
+    elif name in row:
+        table = row[name]
+    elif not contexts:
+        return []
+    else:
+        raise InputError("no such predictions in this row or its documents", path=path, line=line, field=name)
+    shape = f"{len(contexts)} lists (one per document) of {n_perspectives} values (one per perspective)"
+    if not isinstance(table, list) or len(table) != len(contexts):
+        raise InputError(f"expected {shape}", path=path, line=line, field=name)
+    for values in table:
+        if not isinstance(values, list) or len(values) != n_perspectives:
+            raise InputError(f"expected {shape}", path=path, line=line, field=name)
+    return [[yes_probability(v, path, line, name) for v in values] for values in table]
+
+
+def write_berds(
+    path: StrPath,
+    questions: Sequence[Question],
+    passages: Mapping[str, Passage],
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame | None = None,
+    predictions: str = "berdslib-preds",
+) -> None:
+    """Write a run (and verdicts) in the official BeRDS JSONL, which :func:`read_berds` reads back.
+
+    Args:
+        path: the file to write.
+        questions: all asked questions; one without passages gets an empty `ctxs`.
+        passages: docno → passage, for every docno in the run.
+        run: the ranked passages.
+        verdicts: p_yes for each listed (passage, perspective); absent ones are written as 0.
+        predictions: the field under which each document carries its verdicts.
+    """
+    p_yes = {} if verdicts is None else _by_key(verdicts)
+    lists = {str(qid): group["docno"].tolist() for qid, group in run.groupby("qid", sort=False)}
+
+    def context(q: Question, docno: str) -> dict[str, Any]:
+        ctx: dict[str, Any] = {"id": docno, "title": passages[docno].title, "text": passages[docno].text}
+        if verdicts is not None:
+            ctx[predictions] = [p_yes.get((q.qid, i, docno), 0.0) for i in range(len(q.perspectives))]
+        return ctx
+
+    write_jsonl(
+        path,
+        (
+            {
+                "id": q.qid,
+                "question": q.text,
+                "perspectives": list(q.perspectives),
+                "ctxs": [context(q, d) for d in lists.get(q.qid, [])],
+            }
+            for q in questions
+        ),
+    )
+
+
+def _by_key(verdicts: pd.DataFrame) -> dict[tuple[str, int, str], float]:
+    columns = zip(verdicts["qid"], verdicts["pid"], verdicts["docno"], verdicts["p_yes"], strict=True)
+    return {(q, int(i), d): float(p) for q, i, d, p in columns}

@@ -1,0 +1,126 @@
+"""Verdict tables and the files of TREC: runs and diversity qrels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from berdslib.data.records import check_run, check_verdicts, make_verdicts
+from berdslib.data.textio import (
+    StrPath,
+    naming,
+    number,
+    numeral,
+    open_text,
+    read_table,
+    text_field,
+    write_text,
+    yes_probability,
+)
+from berdslib.errors import InputError
+
+
+def read_trec_run(path: StrPath) -> pd.DataFrame:
+    """Read a TREC run file: `qid Q0 docno rank score tag`, separated by blanks.
+
+    Raises:
+        InputError: a line without six columns, a score that is not a number, a repeated docno, an empty file.
+    """
+    rows = [
+        (c[0], c[2], number(c[4], path, line, "score"))
+        for line, c in _blank_separated(path, 6, "qid Q0 docno rank score tag")
+    ]
+    return naming(path, check_run, pd.DataFrame(rows, columns=["qid", "docno", "score"]))
+
+
+def write_trec_run(path: StrPath, run: pd.DataFrame, tag: str = "berdslib") -> None:
+    """Write a TREC run; scores keep all their digits, so that no tie appears that was not there.
+
+    Raises:
+        InputError: an id that holds a blank: it could not be read back.
+    """
+    _require_no_blanks(run, ("qid", "docno"))
+    with write_text(path) as file:
+        for qid, docno, rank, score in run[["qid", "docno", "rank", "score"]].itertuples(index=False):
+            file.write(f"{qid} Q0 {docno} {rank} {score!r} {tag}\n")
+
+
+def read_trec_qrels(path: StrPath, judge: str = "gold") -> pd.DataFrame:
+    """Read TREC diversity qrels (`qid subtopic docno relevance`) as verdicts; the subtopic is the perspective's index.
+
+    Raises:
+        InputError: a line without four columns, a subtopic that is not a whole number from 0, an empty file.
+    """
+    rows = []
+    for line, (qid, subtopic, docno, relevance) in _blank_separated(path, 4, "qid subtopic docno relevance"):
+        if not subtopic.isdecimal():
+            raise InputError(f"{subtopic!r} is not a whole number from 0", path=path, line=line, field="subtopic")
+        yes = number(relevance, path, line, "relevance") > 0
+        rows.append((qid, int(subtopic), docno, float(yes), yes))
+    return naming(path, lambda r: make_verdicts(r, judge), rows)
+
+
+def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
+    """Write verdicts as TREC diversity qrels (relevance 1 or 0), which pyndeval and ir-measures read."""
+    _require_no_blanks(verdicts, ("qid", "docno"))
+    with write_text(path) as file:
+        for qid, pid, docno, yes in verdicts[["qid", "pid", "docno", "supports"]].itertuples(index=False):
+            file.write(f"{qid} {pid} {docno} {int(yes)}\n")
+
+
+def read_verdicts(path: StrPath) -> pd.DataFrame:
+    """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or TREC diversity qrels.
+
+    Raises:
+        InputError: a missing column, a value out of range, the same verdict twice, an empty file.
+    """
+    if not str(path).removesuffix(".gz").endswith((".jsonl", ".csv", ".tsv")):
+        return read_trec_qrels(path)
+    rows = []
+    for line, row in read_table(path):
+        missing = [c for c in ("qid", "pid", "docno") if c not in row]
+        value_name = "p_yes" if "p_yes" in row else "supports"
+        if missing or value_name not in row:
+            raise InputError("missing", path=path, line=line, field=(missing or ["p_yes or supports"])[0])
+        p_yes = yes_probability(numeral(row[value_name]), path, line, value_name)
+        supports = (
+            yes_probability(numeral(row["supports"]), path, line, "supports") >= 0.5
+            if "supports" in row
+            else p_yes >= 0.5
+        )
+        pid = number(row["pid"], path, line, "pid")
+        judge = text_field(row, ("judge",), path, line, default="gold")
+        rows.append((str(row["qid"]), pid, str(row["docno"]), p_yes, supports, judge))
+    if not rows:
+        raise InputError("holds no verdicts", path=path)
+    frame = pd.DataFrame(rows, columns=["qid", "pid", "docno", "p_yes", "supports", "judge"])
+    return naming(path, check_verdicts, frame)
+
+
+def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
+    """Write verdicts as TSV with named columns (compressed if the name ends in .gz)."""
+    with write_text(path) as file:
+        verdicts.astype({"supports": int}).to_csv(file, sep="\t", index=False, lineterminator="\n")
+
+
+def _blank_separated(path: StrPath, n: int, layout: str) -> Iterator[tuple[int, list[str]]]:
+    empty = True
+    with open_text(path) as file:
+        for line, text in enumerate(file, start=1):
+            columns = text.split()
+            if not columns:
+                continue
+            if len(columns) != n:
+                raise InputError(f"{len(columns)} columns; expected {n}: {layout}", path=path, line=line)
+            empty = False
+            yield line, columns
+    if empty:
+        raise InputError("is empty", path=path)
+
+
+def _require_no_blanks(frame: pd.DataFrame, columns: Sequence[str]) -> None:
+    for column in columns:
+        bad = frame[column][frame[column].str.contains(r"\s", regex=True) | (frame[column] == "")]
+        if len(bad):
+            raise InputError(f"{bad.iloc[0]!r} is empty or holds a blank, which TREC files cannot carry", field=column)

@@ -1,0 +1,378 @@
+"""Measures of how many perspectives a ranked list shows, as values: ``MRecall @ 5``.
+
+Every measure eats ``(run, verdicts, questions)``. For each question the run and the verdicts become one small table,
+ranked passages x perspectives, true where the passage supports the perspective; each measure is a few lines over that
+table. The measure objects are those of ir-measures (hashable, printable, usable as column names); ours can be used
+inside ``ir_measures.calc_aggregate`` and a PyTerrier Experiment after importing this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import ir_measures
+import numpy as np
+import pandas as pd
+from ir_measures import ERR_IA, P, StRecall, alpha_nDCG, nDCG
+from ir_measures.measures import Measure, ParamInfo, registry
+from ir_measures.providers import Provider, register
+from ir_measures.providers.base import Any as AnyValue
+from ir_measures.providers.base import Evaluator, Metric
+
+from berdslib.data.records import Question, check_questions, make_run, make_verdicts
+from berdslib.errors import InputError, known
+
+__all__ = [
+    "ERR_IA",
+    "Coverage",
+    "MRecall",
+    "P",
+    "Precision",
+    "StRecall",
+    "alpha_nDCG",
+    "evaluate",
+    "mean",
+    "nDCG",
+    "official_cutoff",
+    "parse_measure",
+    "to_ir_measures",
+    "unjudged_share",
+]
+
+
+class QuestionTable(NamedTuple):
+    """One question's ranked passages and judged pool, as tables passage x perspective.
+
+    ``listed`` bool (n, m): the run, best first. ``pool`` bool (d, m): every passage that supports at least one
+    perspective, the largest docno first; the ideal lists of nDCG and alpha-nDCG are drawn from it, and of equally
+    good passages the first is taken, as ndeval does.
+    """
+
+    listed: np.ndarray
+    pool: np.ndarray
+
+
+# ---------------------------------------------------------------- the measures, each a few lines over the table
+
+
+def _cut(measure: Measure, table: QuestionTable) -> tuple[np.ndarray, int]:
+    k = measure["cutoff"] if "cutoff" in measure.params else max(len(table.listed), 1)
+    return table.listed[:k], k
+
+
+def _mrecall(measure: Measure, table: QuestionTable) -> float:
+    top, k = _cut(measure, table)
+    return float(top.any(axis=0).sum() >= min(top.shape[1], k))
+
+
+def _precision(measure: Measure, table: QuestionTable) -> float:
+    top, k = _cut(measure, table)
+    return float(top.any(axis=1).sum() / k)
+
+
+def _coverage(measure: Measure, table: QuestionTable) -> float:
+    top, _ = _cut(measure, table)
+    return float(top.any(axis=0).mean())
+
+
+def _subtopic_recall(measure: Measure, table: QuestionTable) -> float:
+    top, _ = _cut(measure, table)
+    reachable = table.pool.any(axis=0)
+    return float(top[:, reachable].any(axis=0).mean()) if reachable.any() else 0.0
+
+
+def _ndcg(measure: Measure, table: QuestionTable) -> float:
+    top, k = _cut(measure, table)
+    ideal = np.sort(table.pool.sum(axis=1))[::-1][:k]
+    return _ratio(_discounted(top.sum(axis=1)), _discounted(ideal))
+
+
+def _alpha_ndcg(measure: Measure, table: QuestionTable) -> float:
+    top, k = _cut(measure, table)
+    alpha = measure["alpha"]
+    return _ratio(_discounted(_novel_gains(top, alpha)), _discounted(_ideal_novel_gains(table.pool, alpha, k)))
+
+
+def _err_ia(measure: Measure, table: QuestionTable) -> float:
+    # Normalised as ndeval does: by the gain of a list in which every passage supports every reachable perspective.
+    # (ndeval forgets to at k = 1, where it can print values above 1; we do not.)
+    top, k = _cut(measure, table)
+    reachable = int(table.pool.any(axis=0).sum())
+    ranks = np.arange(1, k + 1)
+    best = reachable * (0.5 ** (ranks - 1) / ranks).sum()
+    return _ratio(float((_novel_gains(top, 0.5) / ranks[: len(top)]).sum()), float(best))
+
+
+def _novel_gains(listed: np.ndarray, alpha: float) -> np.ndarray:
+    """Gain of each passage: for each perspective it supports, (1 - alpha) ^ (times seen before). (n, m) → (n,)."""
+    seen_before = np.cumsum(listed, axis=0) - listed
+    return np.asarray((listed * (1.0 - alpha) ** seen_before).sum(axis=1), dtype=np.float64)
+
+
+def _ideal_novel_gains(pool: np.ndarray, alpha: float, k: int) -> np.ndarray:
+    """Gains of the greedy ideal list (finding the true one is NP-hard; ndeval is greedy too)."""
+    worth = np.ones(pool.shape[1])
+    left = np.ones(len(pool), dtype=bool)
+    gains = []
+    for _ in range(min(k, len(pool))):
+        value = np.where(left, pool @ worth, -1.0)
+        best = int(value.argmax())
+        gains.append(value[best])
+        left[best] = False
+        worth[pool[best]] *= 1.0 - alpha
+    return np.array(gains)
+
+
+def _discounted(gains: np.ndarray) -> float:
+    return float((gains / np.log2(np.arange(2, len(gains) + 2))).sum())
+
+
+def _ratio(value: float, best: float) -> float:
+    return value / best if best > 0 else 0.0
+
+
+# ---------------------------------------------------------------- measure objects
+
+
+_CUTOFF = {"cutoff": ParamInfo(dtype=int, required=False, desc="how many passages to look at")}
+
+
+class _MRecall(Measure):
+    """1 if the top k support all perspectives, or at least k of them where there are more than k; else 0.
+
+    BeRDS section 3, after Min et al. (2021). Not monotone in k while k is smaller than the number of perspectives: a
+    list that shows 1 of 3 perspectives has MRecall@1 = 1 and MRecall@2 = 0 (DIVERGENCES B2).
+    """
+
+    __name__ = "MRecall"
+    NAME = "MRecall"
+    PRETTY_NAME = "MRecall at k"
+    SHORT_DESC = "Are all perspectives among the top k?"
+    SUPPORTED_PARAMS = _CUTOFF
+
+
+class _Precision(Measure):
+    """Share of the top k that supports at least one perspective; a list shorter than k is not forgiven. BeRDS sec. 3.
+
+    The same number as `P @ k` over the union of the perspectives, under the paper's name.
+    """
+
+    __name__ = "Precision"
+    NAME = "Precision"
+    PRETTY_NAME = "Precision at k"
+    SHORT_DESC = "Share of the top k that supports any perspective"
+    SUPPORTED_PARAMS = _CUTOFF
+
+
+class _Coverage(Measure):
+    """Share of all the question's perspectives that the top k support: the graded form of MRecall.
+
+    Unlike StRecall (ndeval) it counts perspectives that no judged passage supports.
+    """
+
+    __name__ = "Coverage"
+    NAME = "Coverage"
+    PRETTY_NAME = "Perspective coverage at k"
+    SHORT_DESC = "Share of the perspectives that the top k support"
+    SUPPORTED_PARAMS = _CUTOFF
+
+
+MRecall, Precision, Coverage = _MRecall(), _Precision(), _Coverage()
+
+_COMPUTE: dict[str, Callable[[Measure, QuestionTable], float]] = {
+    "MRecall": _mrecall,
+    "Precision": _precision,
+    "Coverage": _coverage,
+    "P": _precision,
+    "StRecall": _subtopic_recall,
+    "nDCG": _ndcg,
+    "alpha_nDCG": _alpha_ndcg,
+    "ERR_IA": _err_ia,
+}
+
+
+def parse_measure(name: str) -> Measure:
+    """Turn text such as "MRecall@5" or "alpha_nDCG(alpha=0.3)@10" into a measure.
+
+    Raises:
+        InputError: not a measure that this module computes.
+
+    >>> parse_measure("MRecall@5") == MRecall @ 5
+    True
+    """
+    ours = {"MRecall": MRecall, "Precision": Precision, "Coverage": Coverage}
+    base, at, cutoff = name.strip().partition("@")
+    known("measure", base.partition("(")[0], _COMPUTE)
+    if at and not (cutoff.isdecimal() and int(cutoff) > 0):
+        raise InputError(f"{name!r}: the cut-off after @ must be a whole number from 1")
+    if base in ours:
+        return ours[base] @ int(cutoff) if at else ours[base]
+    try:
+        return _checked(ir_measures.parse_measure(name.strip()))
+    except (ValueError, NameError, SyntaxError, AssertionError) as error:
+        raise InputError(f"{name!r} is not a measure: {error}") from None
+
+
+def _checked(measure: Measure) -> Measure:
+    if measure.NAME not in _COMPUTE:
+        raise InputError(f"{measure} is not computed here. Known: {', '.join(sorted(_COMPUTE))}")
+    try:
+        measure.validate_params()
+    except AssertionError as error:
+        raise InputError(f"{measure}: {error}") from None
+    if "cutoff" in measure.params and measure["cutoff"] < 1:
+        raise InputError(f"{measure}: k must be at least 1")
+    fixed = {"cutoff", "alpha"} if measure.NAME == "alpha_nDCG" else {"cutoff"}
+    if set(measure.params) - fixed:
+        raise InputError(f"{measure}: only {', '.join(sorted(fixed))} can be set here")
+    return measure
+
+
+# ---------------------------------------------------------------- scoring
+
+
+def evaluate(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], measures: Iterable[Measure]
+) -> pd.DataFrame:
+    """Score a run: one row per asked question, one column per measure.
+
+    A question without passages scores 0; a passage without a verdict supports nothing (see :func:`unjudged_share`);
+    rows of questions that were not asked are ignored. Inputs are left as they are.
+
+    Args:
+        run: frame qid, docno, rank, score.
+        verdicts: frame qid, pid, docno, p_yes, supports, judge.
+        questions: all asked questions, each with its perspectives.
+        measures: measures such as ``MRecall @ 5``.
+
+    Returns:
+        Frame indexed by qid, in the order of `questions`; columns are ``str(measure)``; values from 0 to 1.
+
+    Raises:
+        InputError: no questions, a question without perspectives, a verdict on a perspective that does not exist,
+            or a measure that is not computed here.
+    """
+    wanted = [_checked(m) for m in measures]
+    check_questions(questions, need_perspectives=True)
+    rows = [[_COMPUTE[str(m.NAME)](m, table) for m in wanted] for table in question_tables(run, verdicts, questions)]
+    index = pd.Index([q.qid for q in questions], name="qid")
+    return pd.DataFrame(rows, index=index, columns=[str(m) for m in wanted], dtype=np.float64)
+
+
+def mean(scores: pd.DataFrame) -> pd.Series:
+    """Mean of each measure over all asked questions (the rows)."""
+    return scores.mean(axis=0)
+
+
+def question_tables(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]
+) -> Iterator[QuestionTable]:
+    """Yield for each question, in order, its ranked passages and its pool as tables passage x perspective."""
+    lists = {qid: group["docno"].tolist() for qid, group in run.sort_values(["qid", "rank"]).groupby("qid")}
+    yes = verdicts[verdicts["supports"]]
+    supported: dict[str, dict[str, list[int]]] = {}
+    for qid, pid, docno in zip(yes["qid"], yes["pid"], yes["docno"], strict=True):
+        supported.setdefault(qid, {}).setdefault(docno, []).append(int(pid))
+    for q in questions:
+        m, of_doc = len(q.perspectives), supported.get(q.qid, {})
+        wrong = {pid for pids in of_doc.values() for pid in pids if not 0 <= pid < m}
+        if wrong:
+            raise InputError(f"question {q.qid!r} has {m} perspectives; a verdict is about number {min(wrong)}")
+        listed = lists.get(q.qid, [])
+        yield QuestionTable(_table(listed, of_doc, m), _table(sorted(of_doc, reverse=True), of_doc, m))
+
+
+def _table(docnos: Sequence[str], of_doc: dict[str, list[int]], m: int) -> np.ndarray:
+    table = np.zeros((len(docnos), m), dtype=bool)
+    for row, docno in enumerate(docnos):
+        table[row, of_doc.get(docno, [])] = True
+    return table
+
+
+def unjudged_share(run: pd.DataFrame, verdicts: pd.DataFrame, k: int) -> float:
+    """Share of the top-k passages of a run that have no verdict at all (0 for an empty run)."""
+    top = run[run["rank"] <= k]
+    if top.empty:
+        return 0.0
+    judged = set(zip(verdicts["qid"], verdicts["docno"], strict=True))
+    return float(np.mean([pair not in judged for pair in zip(top["qid"], top["docno"], strict=True)]))
+
+
+def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
+    """Return the k that the published evaluation script would use: the length of the first question's list.
+
+    Only for matching numbers printed by that script: sorting the same rows another way can change it, and with it
+    MRecall from 0 to 1 (DIVERGENCES B1). Everywhere else k is an argument.
+    """
+    return int((run["qid"] == questions[0].qid).sum())
+
+
+# ---------------------------------------------------------------- inside ir-measures
+
+
+def to_ir_measures(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Convert to the frames of ir-measures: (qrels with the perspective in `iteration`, run).
+
+    A perspective without any verdict gets a row of relevance 0 for a passage named "-", so that MRecall and Coverage
+    count it.
+    """
+    renamed = verdicts.assign(iteration=verdicts["pid"].astype(str), relevance=verdicts["supports"].astype(int))
+    qrels = renamed.rename(columns={"qid": "query_id", "docno": "doc_id"})
+    qrels = qrels[["query_id", "doc_id", "relevance", "iteration"]]
+    qrels = qrels[qrels["query_id"].isin([q.qid for q in questions])]
+    have = set(zip(qrels["query_id"], qrels["iteration"], strict=True))
+    absent = [(q.qid, "-", 0, str(i)) for q in questions for i in range(len(q.perspectives))]
+    absent = [row for row in absent if (row[0], row[3]) not in have]
+    if absent:
+        qrels = pd.concat([qrels, pd.DataFrame(absent, columns=qrels.columns)], ignore_index=True)
+    frame = run.rename(columns={"qid": "query_id", "docno": "doc_id"})
+    return qrels, frame[["query_id", "doc_id", "score"]]
+
+
+_SUPPORTED: list[Measure] = [cls(cutoff=AnyValue()) for cls in (_MRecall, _Precision, _Coverage)]
+
+
+class PerspectiveProvider(Provider):
+    """Lets ir-measures compute MRecall, Precision and Coverage from diversity qrels (`iteration` = perspective)."""
+
+    NAME = "berdslib"
+    SUPPORTED_MEASURES = _SUPPORTED
+
+    def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> Evaluator:
+        return _PerspectiveEvaluator(list(measures), list(ir_measures.util.QrelsConverter(qrels).as_namedtuple_iter()))
+
+
+class _PerspectiveEvaluator(Evaluator):
+    def __init__(self, measures: list[Measure], qrels: list[Any]) -> None:
+        super().__init__(measures, {q.query_id for q in qrels})
+        subtopics: dict[str, list[str]] = {}
+        for q in qrels:
+            subtopics.setdefault(q.query_id, [])
+            if q.iteration not in subtopics[q.query_id]:
+                subtopics[q.query_id].append(q.iteration)
+        self._questions = [Question(qid, qid, tuple(names)) for qid, names in subtopics.items()]
+        numbers = {qid: {name: i for i, name in enumerate(names)} for qid, names in subtopics.items()}
+        rows = [(q.query_id, numbers[q.query_id][q.iteration], q.doc_id, q.relevance) for q in qrels]
+        self._verdicts = make_verdicts([(a, b, c, float(r > 0), r > 0) for a, b, c, r in rows], "qrels")
+
+    def _iter_calc(self, run: Any) -> Iterator[Metric]:
+        rows = list(ir_measures.util.RunConverter(run).as_namedtuple_iter())
+        frame = make_run([r.query_id for r in rows], [r.doc_id for r in rows], [r.score for r in rows])
+        scores = evaluate(frame, self._verdicts, self._questions, self.measures)
+        for measure in self.measures:
+            for qid, value in scores[str(measure)].items():
+                yield Metric(query_id=str(qid), measure=measure, value=float(value))
+
+
+def _join_ir_measures() -> None:
+    for cls in (_MRecall, _Coverage):  # "Precision" is taken there, as another name of P
+        registry.setdefault(cls.NAME, cls())
+    if not any(isinstance(p, PerspectiveProvider) for p in ir_measures.providers.registry.values()):
+        register(PerspectiveProvider())
+        ir_measures.DefaultPipeline.providers.append(ir_measures.providers.registry[PerspectiveProvider.NAME])
+
+
+_join_ir_measures()

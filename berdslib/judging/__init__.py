@@ -1,0 +1,1 @@
+"""Judges: does a passage support a perspective?"""

@@ -1,0 +1,153 @@
+"""The verdict store: a pair that has been judged is never judged again."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Passage, Question, make_verdicts
+from berdslib.errors import InputError
+from berdslib.judging.judges import Gold, Judge, Pair, pairs_of
+from berdslib.paths import cache_dir
+
+logger = logging.getLogger(__name__)
+
+
+class VerdictStore:
+    """Verdicts on disk (SQLite), keyed by the hash of judge id, passage and perspective, never by position.
+
+    Each chunk of verdicts is committed before the next is judged: a killed process loses at most one chunk. Several
+    processes may use one store; a verdict that two of them reach is kept once.
+
+    Args:
+        path: the database file; created with its folder if needed. None for ``verdicts.sqlite`` in the user cache.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or cache_dir() / "verdicts.sqlite"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(self._connect()) as table:
+            table.execute(
+                "CREATE TABLE IF NOT EXISTS verdict (key BLOB PRIMARY KEY, p_yes REAL NOT NULL) WITHOUT ROWID"
+            )
+
+    def get(self, judge_id: str, pairs: Sequence[Pair]) -> dict[bytes, float]:
+        """Return key → p_yes for those of the pairs that this judge has judged before."""
+        keys = [verdict_key(judge_id, p) for p in pairs]
+        found: dict[bytes, float] = {}
+        with closing(self._connect()) as table:
+            for start in range(0, len(keys), 900):  # SQLite allows 999 parameters everywhere
+                part = keys[start : start + 900]
+                marks = ",".join("?" * len(part))
+                found.update(table.execute(f"SELECT key, p_yes FROM verdict WHERE key IN ({marks})", part).fetchall())
+        return found
+
+    def put(self, judge_id: str, pairs: Sequence[Pair], p_yes: np.ndarray) -> None:
+        """Keep verdicts; one that is there already stays as it is."""
+        rows = [(verdict_key(judge_id, pair), float(p)) for pair, p in zip(pairs, p_yes, strict=True)]
+        with closing(self._connect()) as table, table:
+            table.executemany("INSERT OR IGNORE INTO verdict VALUES (?, ?)", rows)
+
+    def __len__(self) -> int:
+        with closing(self._connect()) as table:
+            return int(table.execute("SELECT count(*) FROM verdict").fetchone()[0])
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            table = sqlite3.connect(self.path, timeout=120)
+            table.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.DatabaseError as error:
+            raise InputError(f"is not a verdict store: {error}", path=self.path) from None
+        return table
+
+
+def verdict_key(judge_id: str, pair: Pair) -> bytes:
+    """Return the content hash under which a verdict is kept (32 bytes)."""
+    parts = (judge_id, pair.passage.title, pair.passage.text, pair.perspective)
+    # Lengths keep ("ab", "c") and ("a", "bc") apart.
+    return hashlib.sha256("".join(f"{len(p)}:{p}" for p in parts).encode()).digest()
+
+
+def judge_pairs(
+    judge: Judge, pairs: Sequence[Pair], store: VerdictStore | None = None, *, chunk: int = 512
+) -> tuple[np.ndarray, int]:
+    """Judge pairs, taking from the store what is known and adding what is new.
+
+    Args:
+        judge: any judge. Gold verdicts are never stored: they belong to ids, not to texts, and cost nothing.
+        pairs: (n,) what to judge; pairs of equal content are judged once.
+        store: None to judge everything anew.
+        chunk: pairs judged between two commits.
+
+    Returns:
+        (p_yes float64 (n,), number of pairs that were judged anew).
+
+    Raises:
+        InputError: the judge returned something that is not a probability.
+    """
+    if isinstance(judge, Gold):
+        return judge.p_yes(pairs), 0
+    keys = [verdict_key(judge.id, p) for p in pairs]
+    have = store.get(judge.id, pairs) if store is not None else {}
+    new = list({k: p for k, p in zip(keys, pairs, strict=True) if k not in have}.values())
+    for start in _progress(len(new), chunk):
+        part = new[start : start + chunk]
+        p_yes = _checked(judge, part)
+        if store is not None:
+            store.put(judge.id, part, p_yes)
+        have.update(zip([verdict_key(judge.id, p) for p in part], p_yes.tolist(), strict=True))
+    return np.array([have[k] for k in keys], dtype=np.float64), len(new)
+
+
+def _checked(judge: Judge, pairs: Sequence[Pair]) -> np.ndarray:
+    p_yes = np.asarray(judge.p_yes(pairs), dtype=np.float64)
+    if p_yes.shape != (len(pairs),) or not ((p_yes >= 0) & (p_yes <= 1)).all():
+        raise InputError(f"judge {judge.id!r} must return {len(pairs)} probabilities from 0 to 1")
+    return p_yes
+
+
+def _progress(n: int, chunk: int) -> Sequence[int]:
+    from tqdm.auto import tqdm
+
+    starts = range(0, n, chunk)
+    bar: Sequence[int] = tqdm(starts, desc="judging", unit="chunk", disable=len(starts) < 4, leave=False)
+    return bar
+
+
+def judge_run(
+    run: pd.DataFrame,
+    questions: Sequence[Question],
+    passages: Mapping[str, Passage],
+    judge: Judge,
+    *,
+    k: int,
+    store: VerdictStore | None = None,
+) -> pd.DataFrame:
+    """Judge the top k of a run against every perspective of each question.
+
+    Args:
+        run: ranked passages.
+        questions: the asked questions, with perspectives.
+        passages: docno → passage.
+        judge: any judge.
+        k: how deep to judge.
+        store: where verdicts are kept; None to judge everything anew.
+
+    Returns:
+        Verdict frame with one row per (question, perspective, passage).
+
+    Raises:
+        InputError: a docno in the run that is not among the passages.
+    """
+    pairs = pairs_of(run, questions, passages, k)
+    p_yes, new = judge_pairs(judge, pairs, store)
+    logger.info("judged %d pairs with %s: %d new, %d from the store", len(pairs), judge.id, new, len(pairs) - new)
+    rows = zip(pairs, p_yes.tolist(), strict=True)
+    return make_verdicts([(p.qid, p.pid, p.passage.docno, y, y >= judge.threshold) for p, y in rows], judge.id)

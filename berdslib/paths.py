@@ -1,0 +1,83 @@
+"""Where things lie: the checkout, the files that come with the package, the cache, the data sets of others."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+from berdslib.errors import InputError, MissingDataError
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def project_root() -> Path | None:
+    """Return the checkout that the current folder, or else the package, belongs to; None outside of one.
+
+    A checkout is the first folder, walking up, that holds both a pyproject.toml named "berdslib" and notebooks/.
+    """
+    for start in (Path.cwd(), PACKAGE):
+        for folder in (start, *start.parents):
+            if _is_checkout(folder):
+                return folder
+    return None
+
+
+def shipped(name: str) -> Path:
+    """Return a folder of files that come with the package, such as "sample" or "published".
+
+    The checkout is told by where the package lies, never by the current folder, so that an installed package does not
+    read another copy's files.
+
+    Args:
+        name: the folder's name under data/.
+
+    Returns:
+        data/NAME of the checkout (also for an editable install), else the copy inside the installed package.
+
+    Raises:
+        MissingDataError: neither is there.
+    """
+    places = [PACKAGE / "_shipped" / name]
+    if _is_checkout(PACKAGE.parent):
+        places.insert(0, PACKAGE.parent / "data" / name)
+    for place in places:
+        if place.exists():
+            return place
+    looked = " and ".join(map(str, places))
+    raise MissingDataError(f"{name!r} does not come with this installation (looked for {looked}); reinstall berdslib")
+
+
+def cache_dir() -> Path:
+    """Return the folder for downloads and computed things: BERDS_CACHE, else the user's cache. It may not exist yet."""
+    if chosen := os.environ.get("BERDS_CACHE"):
+        return Path(chosen).expanduser()
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("berdslib"))
+
+
+def local_data_dir() -> Path | None:
+    """Return the folder with data sets of others that BERDS_DATA names, or None if the variable is not set.
+
+    Raises:
+        InputError: BERDS_DATA is set and names no folder.
+    """
+    chosen = os.environ.get("BERDS_DATA")
+    if not chosen:
+        return None
+    folder = Path(chosen).expanduser()
+    if not folder.is_dir():
+        raise InputError(f"the variable BERDS_DATA must name a folder, and {chosen!r} is none; unset it or mend it")
+    return folder
+
+
+def _is_checkout(folder: Path) -> bool:
+    if not (folder / "notebooks").is_dir():
+        return False
+    try:
+        settings = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # no such file, not readable, not UTF-8, not TOML
+        return False
+    project = settings.get("project")
+    return isinstance(project, dict) and project.get("name") == "berdslib"

@@ -1,0 +1,1 @@
+"""Retrievers, encoders and indexes."""

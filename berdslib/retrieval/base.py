@@ -1,0 +1,74 @@
+"""What every retriever promises, and the ordering rule they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Passage, Question, check_passages, check_questions, make_run
+from berdslib.errors import InputError
+
+
+class Retriever(Protocol):
+    """Finds passages for questions."""
+
+    name: str
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question (columns qid, docno, rank, score)."""
+        ...
+
+
+def check_search(questions: Sequence[Question], k: int) -> None:
+    """Raise InputError unless k >= 1 and the questions are usable; a blank question is allowed and finds nothing."""
+    if k < 1:
+        raise InputError(f"k must be at least 1, not {k}", field="k")
+    check_questions(questions)
+
+
+def check_corpus(passages: Sequence[Passage]) -> None:
+    """Raise InputError for an empty corpus or a repeated docno."""
+    if not passages:
+        raise InputError("there are no passages to search")
+    check_passages(passages)
+
+
+def docno_order(docnos: Sequence[str]) -> np.ndarray:
+    """Return for each docno its place in alphabetical order, (n,) int64: the tie-breaker of every retriever."""
+    place = np.empty(len(docnos), dtype=np.int64)
+    place[np.argsort(np.array(docnos, dtype=object), kind="stable")] = np.arange(len(docnos))
+    return place
+
+
+def top_k(scores: np.ndarray, k: int, tie_order: np.ndarray, allowed: np.ndarray | None = None) -> np.ndarray:
+    """Return the positions of the k best scores, best first, equal scores in `tie_order`.
+
+    Args:
+        scores: (n,) float, higher is better.
+        k: how many; fewer come back where fewer are allowed.
+        tie_order: (n,) int, smaller wins among equals (see :func:`docno_order`).
+        allowed: (n,) bool, positions that may be returned; None for all.
+
+    >>> top_k(np.array([1.0, 3.0, 3.0, 2.0]), 2, np.array([0, 2, 1, 3])).tolist()
+    [2, 1]
+    """
+    candidates = np.arange(len(scores)) if allowed is None else np.flatnonzero(allowed)
+    if len(candidates) > k:
+        # Everything that ties with the k-th best must stay in until the ties are broken.
+        kth_best = np.partition(scores[candidates], len(candidates) - k)[len(candidates) - k]
+        candidates = candidates[scores[candidates] >= kth_best]
+    order = np.lexsort((tie_order[candidates], -scores[candidates]))
+    return candidates[order[:k]]
+
+
+def gather_run(
+    questions: Sequence[Question], docnos: Sequence[str], found: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> pd.DataFrame:
+    """Build a run from one (positions, scores) pair per question, positions pointing into `docnos`."""
+    qids = [q.qid for q, (rows, _) in zip(questions, found, strict=True) for _ in rows]
+    names = [docnos[int(row)] for rows, _ in found for row in rows]
+    scores = [float(s) for _, values in found for s in values]
+    return make_run(qids, names, scores)

@@ -1,0 +1,193 @@
+"""BM25 twice: fast on bm25s (the default), and small and readable on rank-bm25."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Passage, Question
+from berdslib.errors import known
+from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run, top_k
+
+# bm25s' own default: words of two or more letters or digits.
+_WORD = re.compile(r"(?u)\b\w\w+\b")
+VARIANTS = ("lucene", "atire", "robertson", "bm25l", "bm25+")
+
+
+def _english(text: str) -> list[str]:
+    from bm25s.tokenization import STOPWORDS_EN
+
+    return [w for w in _WORD.findall(text.lower()) if w not in STOPWORDS_EN]
+
+
+def _english_stem() -> Callable[[str], list[str]]:
+    import Stemmer
+
+    stemmer = Stemmer.Stemmer("english")
+    return lambda text: stemmer.stemWords(_english(text))
+
+
+# Each entry makes a function from text to words.
+ANALYSERS: dict[str, Callable[[], Callable[[str], list[str]]]] = {
+    "english": lambda: _english,
+    "english-stem": _english_stem,
+    "words": lambda: lambda text: _WORD.findall(text.lower()),
+    "whitespace": lambda: str.split,
+}
+
+
+def analyser(name: str) -> Callable[[str], list[str]]:
+    """Return the function that cuts a text into words.
+
+    Args:
+        name: "english" (lower case, Lucene's 33 stop words removed, no stemming), "english-stem" (also the Snowball
+            stemmer), "words" (lower case only), or "whitespace" (split on blanks, case kept: the PIR authors' own).
+
+    Raises:
+        InputError: an unknown name.
+
+    >>> analyser("english")("The cats are out")
+    ['cats', 'out']
+    """
+    return ANALYSERS[known("analyser", name, ANALYSERS)]()
+
+
+class BM25:
+    """BM25 on bm25s: scores are computed at index time, so that a search is a sum over a sparse matrix.
+
+    A passage that shares no word with the question is never returned, so a list can be shorter than k, and a question
+    without a known word gets no passages at all.
+
+    Args:
+        passages: the corpus; docnos must be unique.
+        variant: one of ``VARIANTS``; "lucene" is the default of Lucene, Pyserini and bm25s.
+        k1: term-frequency saturation.
+        b: length normalisation, 0 to 1.
+        analyser: see :func:`analyser`.
+
+    Raises:
+        InputError: an empty corpus, a repeated docno, an unknown variant or analyser.
+    """
+
+    name = "bm25"
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        *,
+        variant: str = "lucene",
+        k1: float = 1.5,
+        b: float = 0.75,
+        analyser: str = "english",
+    ) -> None:
+        import bm25s
+
+        check_corpus(passages)
+        self._analyse = _analyser(analyser)
+        self._docnos = [p.docno for p in passages]
+        self._ties = docno_order(self._docnos)
+        method = known("BM25 variant", variant, VARIANTS)
+        # The lower bounds that Lv and Zhai (2011) recommend; the other variants have none.
+        delta = 1.0 if method == "bm25+" else 0.5
+        self._index = bm25s.BM25(k1=k1, b=b, delta=delta, method=method, dtype="float64")
+        words = [self._analyse(p.full_text) for p in passages]
+        # bm25s cannot index a corpus without a single word; one that nobody can ask for stands in.
+        if not any(words):
+            words[0] = ["\0"]
+        self._index.index(words, show_progress=False)
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question.
+
+        Raises:
+            InputError: k < 1, no questions, or a repeated qid.
+        """
+        check_search(questions, k)
+        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in questions])
+
+    def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
+        vocabulary = self._index.vocab_dict
+        words = [vocabulary[w] for w in self._analyse(text) if w in vocabulary]
+        if not words:
+            return np.empty(0, dtype=np.int64), np.empty(0)
+        scores = self._index.get_scores_from_ids(words)
+        rows = top_k(scores, k, self._ties, allowed=self._holding_any(words))
+        return rows, scores[rows]
+
+    def _holding_any(self, words: Sequence[int]) -> np.ndarray:
+        """Mark the passages that hold at least one of the words (given by vocabulary number), (n,) bool."""
+        starts, rows = self._index.scores["indptr"], self._index.scores["indices"]
+        mask = np.zeros(len(self._docnos), dtype=bool)
+        for word in words:
+            mask[rows[starts[word] : starts[word + 1]]] = True
+        return mask
+
+
+class RankBM25:
+    """BM25 on rank-bm25: a few readable lines of plain Python, for reading, teaching and checking.
+
+    Okapi gives a word that is in most passages a negative weight; rank-bm25 replaces it by a small positive one.
+
+    Args:
+        passages: the corpus; docnos must be unique.
+        variant: "okapi", "bm25l" (rank-bm25 multiplies it by the word's count once too often) or "bm25+".
+        k1: term-frequency saturation.
+        b: length normalisation, 0 to 1.
+        analyser: see :func:`analyser`.
+
+    Raises:
+        InputError: an empty corpus, a repeated docno, an unknown variant or analyser.
+    """
+
+    name = "rank-bm25"
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        *,
+        variant: str = "okapi",
+        k1: float = 1.5,
+        b: float = 0.75,
+        analyser: str = "english",
+    ) -> None:
+        import rank_bm25
+
+        check_corpus(passages)
+        classes: dict[str, Any] = {
+            "okapi": rank_bm25.BM25Okapi,
+            "bm25l": rank_bm25.BM25L,
+            "bm25+": rank_bm25.BM25Plus,
+        }
+        self._analyse = _analyser(analyser)
+        self._docnos = [p.docno for p in passages]
+        self._ties = docno_order(self._docnos)
+        # rank-bm25 divides by the number of words in the corpus; see BM25 for the stand-in.
+        words = [self._analyse(p.full_text) for p in passages]
+        if not any(words):
+            words[0] = ["\0"]
+        self._index = classes[known("BM25 variant", variant, classes)](words, k1=k1, b=b)
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question.
+
+        Raises:
+            InputError: k < 1, no questions, or a repeated qid.
+        """
+        check_search(questions, k)
+        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in questions])
+
+    def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
+        words = self._analyse(text)
+        matching = np.array([any(w in frequencies for w in words) for frequencies in self._index.doc_freqs])
+        if not matching.any():
+            return np.empty(0, dtype=np.int64), np.empty(0)
+        scores = np.asarray(self._index.get_scores(words), dtype=np.float64)
+        rows = top_k(scores, k, self._ties, allowed=matching)
+        return rows, scores[rows]
+
+
+_analyser = analyser  # the classes take an argument of the same name

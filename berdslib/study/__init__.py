@@ -1,0 +1,1 @@
+"""Experiments, figures, published tables and notebook runs."""

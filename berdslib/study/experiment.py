@@ -1,0 +1,150 @@
+"""Systems x questions x measures → one table with intervals and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Passage, Question
+from berdslib.errors import InputError, known
+from berdslib.evaluation.measures import Measure, evaluate, parse_measure
+from berdslib.evaluation.significance import bootstrap_interval, holm, macro_mean, paired_test
+from berdslib.judging.judges import Judge
+from berdslib.judging.store import VerdictStore, judge_run
+from berdslib.retrieval.base import Retriever
+
+MACRO = "macro"
+
+
+class Experiment(NamedTuple):
+    """What an experiment found.
+
+    ``table``: one row per (system, dataset, measure) with n, mean, low, high and, against the baseline, difference and
+    p_value (Holm-corrected over the systems); the dataset "macro" is the mean of the data sets' means.
+    ``scores``: system → frame (qid x measure). ``runs``: system → run. ``verdicts``: system → verdicts used.
+    """
+
+    table: pd.DataFrame
+    scores: dict[str, pd.DataFrame]
+    runs: dict[str, pd.DataFrame]
+    verdicts: dict[str, pd.DataFrame]
+
+
+def experiment(
+    systems: Mapping[str, Retriever | pd.DataFrame],
+    questions: Sequence[Question],
+    measures: Iterable[Measure | str],
+    *,
+    verdicts: pd.DataFrame | None = None,
+    judge: Judge | None = None,
+    passages: Sequence[Passage] = (),
+    store: VerdictStore | None = None,
+    baseline: str | None = None,
+    seed: int = 0,
+) -> Experiment:
+    """Run and score several systems on the same questions.
+
+    Args:
+        systems: name → a retriever, or a finished run.
+        questions: the asked questions; their `source` groups them into data sets.
+        measures: such as ``MRecall @ 5`` or "MRecall@5"; the largest cut-off says how deep to retrieve and judge.
+        verdicts: gold verdicts; or give a judge:
+        judge: judges what the systems list, against the questions' perspectives.
+        passages: the corpus, needed with a judge.
+        store: where the judge's verdicts are kept.
+        baseline: name of the system that the others are tested against.
+        seed: of bootstrap and test.
+
+    Raises:
+        InputError: no systems, an unknown baseline, neither or both of verdicts and judge, a measure without cut-off.
+    """
+    wanted = [parse_measure(m) if isinstance(m, str) else m for m in measures]
+    _check(systems, wanted, verdicts, judge, baseline)
+    depth = max(m["cutoff"] for m in wanted)
+    corpus = {p.docno: p for p in passages}
+    runs, used, scores = {}, {}, {}
+    for name, system in systems.items():
+        run = system if isinstance(system, pd.DataFrame) else system.search(questions, depth)
+        runs[name] = run
+        if judge is not None:
+            used[name] = judge_run(run, questions, corpus, judge, k=depth, store=store)
+        elif verdicts is not None:
+            used[name] = verdicts
+        scores[name] = evaluate(run, used[name], questions, wanted)
+    table = summarise(scores, questions, baseline=baseline, seed=seed)
+    return Experiment(table, scores, runs, used)
+
+
+def summarise(
+    scores: Mapping[str, pd.DataFrame], questions: Sequence[Question], *, baseline: str | None = None, seed: int = 0
+) -> pd.DataFrame:
+    """Return means, intervals and tests of per-question scores; see :class:`Experiment` for the columns.
+
+    Args:
+        scores: system → frame (qid x measure), the rows in the order of `questions`.
+        questions: the asked questions.
+        baseline: name of the system that the others are tested against.
+        seed: of bootstrap and test.
+    """
+    sources = np.array([q.source or "questions" for q in questions])
+    groups: list[tuple[str, np.ndarray]] = [(s, sources == s) for s in dict.fromkeys(sources)]
+    groups.append((MACRO, np.ones(len(sources), dtype=bool)))
+    others = [s for s in scores if s != baseline]
+    rows = []
+    for dataset, mask in groups:
+        inner = list(sources[mask])
+        for measure in next(iter(scores.values())).columns:
+            columns = {system: frame[measure].to_numpy()[mask] for system, frame in scores.items()}
+            raw = [paired_test(columns[s], columns[baseline], inner, seed=seed) for s in others] if baseline else []
+            p_values = dict(zip(others, holm(raw), strict=True)) if baseline else {}
+            for system, values in columns.items():
+                low, high = bootstrap_interval(values, inner, seed=seed)
+                mean = macro_mean(values, inner)
+                difference = mean - macro_mean(columns[baseline], inner) if baseline else np.nan
+                p = p_values.get(system, np.nan)
+                rows.append((system, dataset, measure, len(values), mean, low, high, difference, p))
+    names = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def paper_table(table: pd.DataFrame, *, percent: bool = True, intervals: bool = False) -> pd.DataFrame:
+    """Reshape an experiment's table as BeRDS Tables 3 and 16: a row per system, columns data set x measure.
+
+    Args:
+        table: the table of an :class:`Experiment`.
+        percent: multiply by 100, as the paper does.
+        intervals: add the interval, "63.2 [55.1, 70.9]"; a difference from the baseline with p < .05 gets a star.
+    """
+    scale, digits = (100.0, 1) if percent else (1.0, 3)
+    shown = table.copy()
+    shown["cell"] = (shown["mean"] * scale).round(digits)
+    if intervals:
+        stars = np.where(shown["p_value"] < 0.05, "*", "")
+        shown["cell"] = [
+            f"{m * scale:.{digits}f}{star} [{low * scale:.{digits}f}, {high * scale:.{digits}f}]"
+            for m, low, high, star in zip(shown["mean"], shown["low"], shown["high"], stars, strict=True)
+        ]
+    wide = shown.pivot(index="system", columns=["dataset", "measure"], values="cell")
+    columns = list(dict.fromkeys(zip(shown["dataset"], shown["measure"], strict=True)))
+    return wide.reindex(index=list(dict.fromkeys(shown["system"])), columns=pd.MultiIndex.from_tuples(columns))
+
+
+def _check(
+    systems: Mapping[str, Retriever | pd.DataFrame],
+    measures: Sequence[Measure],
+    verdicts: pd.DataFrame | None,
+    judge: Judge | None,
+    baseline: str | None,
+) -> None:
+    if not systems or not measures:
+        raise InputError("an experiment needs at least one system and one measure")
+    if (verdicts is None) == (judge is None):
+        raise InputError("give either verdicts or a judge")
+    for m in measures:
+        if "cutoff" not in m.params:
+            raise InputError(f"{m} needs a cut-off, such as {m}@5")
+    if baseline is not None:
+        known("baseline", baseline, systems)

@@ -1,0 +1,176 @@
+"""Figures: one style, one way to save, and the plots that the notebooks share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Question
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, told apart by people with any kind of colour blindness; grey is kept for "none".
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
+NOTHING = "#E3E3E3"
+
+
+def use_style(page: bool = False) -> None:
+    """Set fonts, colours and sizes for the screen, or for a printed page column."""
+    import matplotlib as mpl
+    import seaborn as sns
+
+    sns.set_theme(context="paper" if page else "notebook", style="ticks", palette=list(PALETTE))
+    mpl.rcParams.update(
+        {
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "figure.dpi": 110,
+            "pdf.fonttype": 42,
+            "svg.hashsalt": "berdslib",
+        }
+    )
+
+
+def save_figure(figure: Figure, data: pd.DataFrame, folder: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and PDF, and what it shows as CSV.
+
+    Args:
+        figure: the figure.
+        data: the plotted numbers.
+        folder: created if needed.
+        name: file name without ending.
+
+    Returns:
+        The three paths.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{ending}" for ending in ("png", "pdf", "csv")]
+    figure.savefig(paths[0], dpi=200, bbox_inches="tight", metadata={"Software": None})
+    figure.savefig(paths[1], bbox_inches="tight", metadata={"CreationDate": None})
+    data.to_csv(paths[2], index=False)
+    return paths
+
+
+def rank_table(
+    question: Question, runs: Mapping[str, pd.DataFrame], verdicts: Mapping[str, pd.DataFrame], k: int
+) -> pd.DataFrame:
+    """Return for one question what each system shows at each rank: system, rank, docno, pid, supports.
+
+    Args:
+        question: the question.
+        runs: system → run.
+        verdicts: system → verdicts.
+        k: how many ranks.
+    """
+    rows = []
+    for system, run in runs.items():
+        listed = run[(run["qid"] == question.qid) & (run["rank"] <= k)]
+        mine = verdicts[system]
+        yes = mine[(mine["qid"] == question.qid) & mine["supports"]]
+        supported = set(zip(yes["docno"], yes["pid"], strict=True))
+        for docno, rank in zip(listed["docno"], listed["rank"], strict=True):
+            for pid in range(len(question.perspectives)):
+                rows.append((system, int(rank), docno, pid, (docno, pid) in supported))
+    return pd.DataFrame(rows, columns=["system", "rank", "docno", "pid", "supports"])
+
+
+def perspectives_by_rank(question: Question, table: pd.DataFrame, k: int) -> Figure:
+    """Draw which perspective a reader meets at which place of each system's list.
+
+    One panel a system, one row a perspective, one tile a place in the list: coloured where that passage argues the
+    perspective, pale where it does not. Beside each row stands what a reader should take away.
+
+    Args:
+        question: the question.
+        table: from :func:`rank_table`.
+        k: how many places to draw.
+    """
+    import matplotlib.pyplot as plt
+
+    systems = list(dict.fromkeys(table["system"]))
+    m = len(question.perspectives)
+    figure, axes = plt.subplots(
+        len(systems), 1, figsize=(10.5, 1.1 + len(systems) * (0.75 + 0.62 * m)), squeeze=False, layout="constrained"
+    )
+    for axis, system in zip(axes[:, 0], systems, strict=True):
+        _draw_list(axis, question, table[table["system"] == system], k)
+        axis.set_title(f"{system}: {_summary(table[table['system'] == system], m, k)}", loc="left", fontsize=12)
+    axes[-1, 0].set_xlabel("place in the list of results (1 = top)")
+    figure.suptitle(fill(question.text, 80), fontsize=14, fontweight="bold", x=0.01, ha="left")
+    return figure
+
+
+def _draw_list(axis, question: Question, mine: pd.DataFrame, k: int) -> None:  # type: ignore[no-untyped-def]
+    m = len(question.perspectives)
+    shown = set(zip(mine.loc[mine["supports"], "rank"], mine.loc[mine["supports"], "pid"], strict=True))
+    for pid in range(m):
+        y, colour = m - 1 - pid, PALETTE[pid % len(PALETTE)]
+        ranks = sorted(r for r, p in shown if p == pid)
+        for rank in range(1, k + 1):
+            fill_colour = colour if rank in ranks else NOTHING
+            axis.add_patch(_tile(rank, y, fill_colour))
+        take_away = f"{len(ranks)} of {k}, first at place {ranks[0]}" if ranks else "HIDDEN: not once"
+        axis.text(k + 0.75, y, take_away, va="center", fontsize=10.5, color="black" if ranks else "#B00020",
+                  fontweight="normal" if ranks else "bold")  # fmt: skip
+    axis.set_xlim(0.4, k + 4.2)
+    axis.set_ylim(-0.55, m - 0.45)
+    axis.set_xticks(range(1, k + 1))
+    axis.set_yticks(range(m), [fill(p, 42) for p in reversed(question.perspectives)], fontsize=10)
+    axis.tick_params(length=0)
+    for side in ("left", "bottom"):
+        axis.spines[side].set_visible(False)
+
+
+def _tile(rank: int, y: int, colour: str):  # type: ignore[no-untyped-def]
+    from matplotlib.patches import FancyBboxPatch
+
+    return FancyBboxPatch(
+        (rank - 0.4, y - 0.34),
+        0.8,
+        0.68,
+        boxstyle="round,pad=0,rounding_size=0.12",
+        facecolor=colour,
+        edgecolor="white",
+    )
+
+
+def _summary(mine: pd.DataFrame, m: int, k: int) -> str:
+    covered = mine.loc[mine["supports"], "pid"].nunique()
+    silent = k - mine.loc[mine["supports"], "rank"].nunique()
+    return f"shows {covered} of {m} perspectives; {silent} of {k} results argue none of them"
+
+
+def compare_systems(table: pd.DataFrame, measures: Sequence[str], *, dataset: str = "macro") -> Figure:
+    """Draw means with their 95 % intervals: one panel a measure, one bar a system.
+
+    Args:
+        table: the table of an Experiment.
+        measures: which measures, by name.
+        dataset: which rows.
+    """
+    import matplotlib.pyplot as plt
+
+    rows = table[table["dataset"] == dataset]
+    figure, axes = plt.subplots(
+        1, len(measures), figsize=(3.4 * len(measures), 3.4), sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis, measure in zip(axes[0], measures, strict=True):
+        part = rows[rows["measure"] == measure]
+        x = np.arange(len(part))
+        error = np.abs(np.vstack([part["mean"] - part["low"], part["high"] - part["mean"]])) * 100
+        axis.bar(x, part["mean"] * 100, color=[PALETTE[i % len(PALETTE)] for i in x], width=0.65)
+        axis.errorbar(x, part["mean"] * 100, yerr=error, fmt="none", ecolor="black", capsize=4, lw=1.2)
+        for i, value in enumerate(part["mean"] * 100):
+            axis.text(i + 0.05, value + 1.0, f"{value:.1f}", ha="left", va="bottom", fontsize=9)
+        axis.set_xticks(x, part["system"].tolist(), rotation=20, ha="right")
+        axis.set_title(measure, fontsize=11)
+        axis.set_ylim(0, 105)
+        axis.set_xlabel("retriever")
+    axes[0, 0].set_ylabel(f"score, % (mean of {int(rows['n'].iloc[0])} questions)")
+    return figure

@@ -1,0 +1,228 @@
+"""Running notebooks by papermill, safely: parameters are checked first, and success is a file written last."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from berdslib import __version__
+from berdslib.data.textio import write_text
+from berdslib.errors import BerdsError, InputError, known
+from berdslib.paths import project_root
+
+logger = logging.getLogger(__name__)
+
+
+class Parameter(NamedTuple):
+    """A notebook parameter: its name, default (a plain literal) and the comment behind it."""
+
+    name: str
+    default: Any
+    help: str
+
+
+class NotebookRun(NamedTuple):
+    """A finished run: the folder, the executed notebook, and what run.json says."""
+
+    folder: Path
+    notebook: Path
+    record: dict[str, Any]
+
+
+def notebook_folder() -> Path:
+    """Return the project's notebooks folder.
+
+    Raises:
+        InputError: berdslib is used outside a checkout of the project.
+    """
+    root = project_root()
+    if root is None:
+        raise InputError("the notebooks are in the project's repository; run this inside a checkout of it")
+    return root / "notebooks"
+
+
+def find_notebook(name: str) -> Path:
+    """Return a notebook by name ("00_quickstart"), number ("00") or path.
+
+    Raises:
+        InputError: no such notebook.
+    """
+    if name.endswith(".ipynb") and Path(name).is_file():
+        return Path(name).resolve()
+    names = {p.stem: p for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
+    by_number = {stem[:2]: stem for stem in names}
+    return names[known("notebook", by_number.get(name, name.removesuffix(".ipynb")), names)]
+
+
+def read_parameters(notebook: Path) -> dict[str, Parameter]:
+    """Return the parameters of a notebook, read from its one cell tagged `parameters`.
+
+    Every line there is ``name = literal  # help``; anything else is an error, since papermill could not replace it
+    faithfully.
+
+    Raises:
+        InputError: not a notebook, no such cell or several, or a line that is no plain assignment.
+    """
+    cell = _parameter_cell(notebook)
+    try:
+        body = ast.parse(cell).body
+    except SyntaxError as error:
+        raise InputError(f"parameters cell: {error.msg}", path=notebook, line=error.lineno) from None
+    lines = cell.splitlines()
+    found = {}
+    for node in body:
+        if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)):
+            raise InputError("parameters cell: a line must read `name = literal`", path=notebook, line=node.lineno)
+        try:
+            value = ast.literal_eval(node.value)
+        except ValueError:
+            raise InputError(
+                "parameters cell: the value must be a plain literal", path=notebook, line=node.lineno
+            ) from None
+        _, _, comment = lines[node.lineno - 1].partition("  # ")
+        found[node.targets[0].id] = Parameter(node.targets[0].id, value, comment.strip())
+    return found
+
+
+def _parameter_cell(notebook: Path) -> str:
+    try:
+        document = json.loads(notebook.read_text(encoding="utf-8"))
+        cells = [c for c in document["cells"] if "parameters" in c.get("metadata", {}).get("tags", [])]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"is not a readable notebook ({type(error).__name__})", path=notebook) from None
+    if len(cells) != 1:
+        raise InputError(f"{len(cells)} cells are tagged `parameters`; exactly one is needed", path=notebook)
+    return "".join(cells[0]["source"])
+
+
+def check_parameters(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given parameters, each in the type of its default.
+
+    Args:
+        notebook: whose parameters.
+        given: name → value; text is read as the type of the default ("5" for a whole number, "true" for a bool,
+            JSON for a list).
+
+    Raises:
+        InputError: an unknown name, or a value of another type.
+    """
+    accepted = read_parameters(notebook)
+    kind = f"parameter of {notebook.stem}"
+    return {name: _typed(accepted[known(kind, name, accepted)], value) for name, value in given.items()}
+
+
+def _typed(parameter: Parameter, value: Any) -> Any:
+    want = type(parameter.default)
+    if isinstance(value, str) and want is not str:
+        value = _from_text(parameter, value)
+    if want is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not want:
+        raise _type_error(parameter, value)
+    return value
+
+
+def _from_text(parameter: Parameter, text: str) -> Any:
+    lowered = text.strip().lower()
+    if isinstance(parameter.default, bool):
+        if lowered not in ("true", "false"):
+            raise _type_error(parameter, text)
+        return lowered == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise _type_error(parameter, text) from None
+
+
+def _type_error(parameter: Parameter, value: Any) -> InputError:
+    want = type(parameter.default).__name__
+    return InputError(f"must be {want} (default {parameter.default!r}), not {value!r}", field=parameter.name)
+
+
+def run_notebook(
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    output: Path | None = None,
+    progress: bool = True,
+    timeout: int = 3600,
+) -> NotebookRun:
+    """Execute a notebook from a fresh kernel and keep the result under papermill_runs/.
+
+    The folder's name holds a hash of notebook, parameters and package version. ``run.json`` is written last and
+    atomically: a folder without it holds a run that did not finish, however complete its notebook looks.
+
+    Args:
+        name: see :func:`find_notebook`.
+        parameters: name → value.
+        output: where to put the run; None for papermill_runs/NAME-HASH.
+        progress: show a bar over the cells.
+        timeout: seconds that one cell may take.
+
+    Raises:
+        InputError: unknown notebook or parameter, or a value of the wrong type; nothing was started.
+        BerdsError: a cell failed; the message names it and where the partly executed notebook is.
+    """
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+
+    source = find_notebook(name)
+    values = check_parameters(source, parameters or {})
+    folder = output or _run_folder(source, values)
+    folder.mkdir(parents=True, exist_ok=True)
+    record_path, target = folder / "run.json", folder / f"{source.stem}.ipynb"
+    record_path.unlink(missing_ok=True)
+    started = time.time()
+    logging.getLogger("papermill").setLevel(logging.WARNING)
+    try:
+        papermill.execute_notebook(
+            str(source),
+            str(target),
+            parameters={**values, **_output_folder(source, values, folder)},
+            cwd=str(project_root() or source.parent),
+            progress_bar=progress,
+            execution_timeout=timeout,
+            kernel_name="python3",
+        )
+    except PapermillExecutionError as error:
+        raise BerdsError(
+            f"{source.stem} failed in cell {error.exec_count}: {error.ename}: {_plain(error.evalue)}\n"
+            f"The notebook up to there, with the full traceback: {target}"
+        ) from None
+    record = {
+        "notebook": source.stem,
+        "parameters": values,
+        "berdslib": __version__,
+        "seconds": round(time.time() - started, 1),
+        "finished": True,
+    }
+    with write_text(record_path) as file:
+        json.dump(record, file, indent=1)
+    return NotebookRun(folder, target, record)
+
+
+def _output_folder(source: Path, values: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Send what the notebook writes into the run's own folder, unless the caller chose another."""
+    if "output_dir" in read_parameters(source) and "output_dir" not in values:
+        root = project_root()
+        inside = root is not None and folder.resolve().is_relative_to(root)
+        return {"output_dir": os.path.relpath(folder, root) if inside and root else str(folder)}
+    return {}
+
+
+def _run_folder(source: Path, values: Mapping[str, Any]) -> Path:
+    code = json.dumps([source.read_text(encoding="utf-8"), values, __version__], sort_keys=True)
+    digest = hashlib.sha256(code.encode()).hexdigest()[:10]
+    return notebook_folder().parent / "papermill_runs" / f"{source.stem}-{digest}"
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)

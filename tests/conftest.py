@@ -1,0 +1,26 @@
+"""What several test files need."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+SET_BY_USER = os.environ.get("BERDS_DATA")  # read now: tests unset it
+
+
+@pytest.fixture
+def real_data(monkeypatch):
+    """The folder with data sets of others, BERDS_DATA set to it; without one the test is skipped."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(SET_BY_USER or beside)
+    if not folder.is_dir():
+        pytest.skip(f"needs the data sets of others: set BERDS_DATA (neither it nor {beside} names a folder)")
+    monkeypatch.setenv("BERDS_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
+def user_cache(tmp_path, monkeypatch):
+    """An empty user cache of the test's own."""
+    monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
