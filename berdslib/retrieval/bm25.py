@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -86,6 +87,7 @@ class BM25:
     ) -> None:
         import bm25s
 
+        logging.getLogger("bm25s").setLevel(logging.WARNING)
         check_corpus(passages)
         self._analyse = _analyser(analyser)
         self._docnos = [p.docno for p in passages]

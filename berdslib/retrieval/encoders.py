@@ -108,8 +108,12 @@ class SentenceEncoder:
 
 @lru_cache(maxsize=4)
 def _load_model(card: ModelCard):  # type: ignore[no-untyped-def]  # naming the type would import torch
+    # A missing 4-bit kernel and a bar for 0.1 s of reading are no news to the user.
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     from sentence_transformers import SentenceTransformer
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     where = _package_folder(card.checkpoint.removeprefix("package:")) if _packaged(card) else card.checkpoint
     try:
         model = SentenceTransformer(where, device=None)

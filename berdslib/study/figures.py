@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, told apart by people with any kind of colour blindness; grey is kept for "none".
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
 NOTHING = "#E3E3E3"
+# Where the headings of perspectives_by_rank start, in widths of a panel: above the row labels.
+_LEFT = -0.46
 
 
 def use_style(page: bool = False) -> None:
@@ -30,7 +32,7 @@ def use_style(page: bool = False) -> None:
         {
             "axes.spines.top": False,
             "axes.spines.right": False,
-            "figure.dpi": 110,
+            "figure.dpi": 150 if page else 72,
             "pdf.fonttype": 42,
             "svg.hashsalt": "berdslib",
         }
@@ -80,16 +82,20 @@ def rank_table(
     return pd.DataFrame(rows, columns=["system", "rank", "docno", "pid", "supports"])
 
 
-def perspectives_by_rank(question: Question, table: pd.DataFrame, k: int) -> Figure:
+def perspectives_by_rank(
+    question: Question, table: pd.DataFrame, k: int, labels: Mapping[str, str] | None = None
+) -> Figure:
     """Draw which perspective a reader meets at which place of each system's list.
 
     One panel a system, one row a perspective, one tile a place in the list: coloured where that passage argues the
-    perspective, pale where it does not. Beside each row stands what a reader should take away.
+    perspective, pale where it does not; the number of a place whose passage argues nothing is pale too. Beside each
+    row stands what a reader should take away.
 
     Args:
         question: the question.
         table: from :func:`rank_table`.
         k: how many places to draw.
+        labels: system → what to call it; its name where there is no label.
     """
     import matplotlib.pyplot as plt
 
@@ -100,9 +106,13 @@ def perspectives_by_rank(question: Question, table: pd.DataFrame, k: int) -> Fig
     )
     for axis, system in zip(axes[:, 0], systems, strict=True):
         _draw_list(axis, question, table[table["system"] == system], k)
-        axis.set_title(f"{system}: {_summary(table[table['system'] == system], m, k)}", loc="left", fontsize=12)
-    axes[-1, 0].set_xlabel("place in the list of results (1 = top)")
-    figure.suptitle(fill(question.text, 80), fontsize=14, fontweight="bold", x=0.01, ha="left")
+        name = (labels or {}).get(system, system)
+        summary = _summary(table[table["system"] == system], m, k)
+        axis.set_title(f"{name}  →  {summary}", x=_LEFT, ha="left", fontsize=12, pad=12)
+    axes[-1, 0].set_xlabel("place in the list of results (1 = top; a pale number: argues none of the perspectives)")
+    axes[0, 0].annotate(
+        fill(question.text, 90), (_LEFT, 1), (0, 36), "axes fraction", "offset points", fontsize=15, fontweight="bold"
+    )
     return figure
 
 
@@ -121,6 +131,8 @@ def _draw_list(axis, question: Question, mine: pd.DataFrame, k: int) -> None:  #
     axis.set_xlim(0.4, k + 4.2)
     axis.set_ylim(-0.55, m - 0.45)
     axis.set_xticks(range(1, k + 1))
+    for rank, label in enumerate(axis.get_xticklabels(), start=1):
+        label.set_color("black" if any(r == rank for r, _ in shown) else "#B5B5B5")
     axis.set_yticks(range(m), [fill(p, 42) for p in reversed(question.perspectives)], fontsize=10)
     axis.tick_params(length=0)
     for side in ("left", "bottom"):
@@ -143,7 +155,7 @@ def _tile(rank: int, y: int, colour: str):  # type: ignore[no-untyped-def]
 def _summary(mine: pd.DataFrame, m: int, k: int) -> str:
     covered = mine.loc[mine["supports"], "pid"].nunique()
     silent = k - mine.loc[mine["supports"], "rank"].nunique()
-    return f"shows {covered} of {m} perspectives; {silent} of {k} results argue none of them"
+    return f"shows {covered} of {m} perspectives ({silent} of {k} results argue none)"
 
 
 def compare_systems(table: pd.DataFrame, measures: Sequence[str], *, dataset: str = "macro") -> Figure:

@@ -49,6 +49,17 @@ def notebook_folder() -> Path:
     return root / "notebooks"
 
 
+def output_folder(name: str) -> Path:
+    """Return the folder a notebook writes to: `name` itself if absolute, else below the project root; it is created.
+
+    JupyterLab starts a kernel beside the notebook and papermill in the caller's folder; the project root is the same
+    for both.
+    """
+    folder = Path(name) if Path(name).is_absolute() else notebook_folder().parent / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def find_notebook(name: str) -> Path:
     """Return a notebook by name ("00_quickstart"), number ("00") or path.
 

@@ -1,0 +1,51 @@
+"""Execute every notebook from a fresh kernel on its default parameters and write it back with outputs, cleaned.
+
+Usage: python scripts/execute_notebooks.py [NAME …]
+"""
+
+import sys
+
+import nbformat
+
+from berdslib.study.notebooks import find_notebook, notebook_folder, run_notebook
+
+# What differs between two runs of the same notebook, or would name the machine, does not belong into a commit.
+VOLATILE = ("papermill", "execution", "widgets", "language_info", "kernelspec")
+
+
+def clean(notebook):
+    """Drop widget state, time stamps and papermill's own metadata."""
+    for key in VOLATILE:
+        notebook.metadata.pop(key, None)
+    notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook.cells = [c for c in notebook.cells if "injected-parameters" not in c.metadata.get("tags", [])]
+    for number, cell in enumerate((c for c in notebook.cells if c.cell_type == "code"), start=1):
+        cell.execution_count = number
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = number
+    for cell in notebook.cells:
+        for key in ("papermill", "execution"):
+            cell.metadata.pop(key, None)
+        if cell.cell_type == "code":
+            cell.outputs = [
+                o
+                for o in cell.outputs
+                if not any("widget" in kind for kind in o.get("data", {})) and o.get("name") != "stderr"
+            ]
+    return notebook
+
+
+def main():
+    names = sys.argv[1:] or [p.stem for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))]
+    for name in names:
+        source = find_notebook(name)
+        # Below the project root, so that the paths a notebook prints are relative.
+        done = run_notebook(source.stem, output=notebook_folder().parent / "papermill_runs" / source.stem)
+        executed = clean(nbformat.read(done.notebook, as_version=4))
+        nbformat.write(executed, source)
+        print(f"{source.stem}: {done.record['seconds']} s, {source.stat().st_size / 1024:.0f} KiB")
+
+
+if __name__ == "__main__":
+    main()
