@@ -174,16 +174,15 @@ def judge(
     """Judge the top k of a run against every perspective of its question."""
     from berdslib.data.trec import read_trec_run, write_trec_qrels, write_verdicts
     from berdslib.judging.judges import make_judge, pairs_of
-    from berdslib.judging.store import VerdictStore, judge_pairs, judge_run
+    from berdslib.judging.store import VerdictStore, judge_pairs, verdicts_of
 
     run = read_trec_run(run_path)
     asked = _load_questions(questions, split, limit)
     passages = {p.docno: p for p in _load_passages(corpus, questions)}
     chosen = make_judge(judge, _gold(judge, questions))
-    kept = VerdictStore(store)
     pairs = pairs_of(run, asked, passages, k)
-    _, new = judge_pairs(chosen, pairs, kept)
-    verdicts = judge_run(run, asked, passages, chosen, k=k, store=kept)
+    p_yes, new = judge_pairs(chosen, pairs, VerdictStore(store))
+    verdicts = verdicts_of(pairs, p_yes, chosen)
     (write_trec_qrels if output.endswith(".qrels") else write_verdicts)(output, verdicts)
     click.echo(
         f"{len(pairs)} pairs by {chosen.id}: {new} judged now, {len(pairs) - new} known before; "
@@ -422,7 +421,11 @@ def _show_results(done: Any) -> None:
 
         from berdslib.study.experiment import paper_table
 
-        click.echo(paper_table(pd.read_csv(path), intervals=True).to_string())
+        wide = paper_table(pd.read_csv(path), intervals=True)
+        # A terminal is narrow: the data sets below each other, not side by side.
+        datasets = dict.fromkeys(wide.columns.get_level_values(0))
+        click.echo(pd.concat({d: wide[d] for d in datasets}, names=["dataset"]).to_string())
+        click.echo("In percent, with 95 % intervals; *: p < .05 against the first system.")
 
 
 @main.command()

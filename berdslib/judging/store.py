@@ -149,5 +149,10 @@ def judge_run(
     pairs = pairs_of(run, questions, passages, k)
     p_yes, new = judge_pairs(judge, pairs, store)
     logger.info("judged %d pairs with %s: %d new, %d from the store", len(pairs), judge.id, new, len(pairs) - new)
+    return verdicts_of(pairs, p_yes, judge)
+
+
+def verdicts_of(pairs: Sequence[Pair], p_yes: np.ndarray, judge: Judge) -> pd.DataFrame:
+    """Return judged pairs as a verdict frame; at the judge's threshold and above a passage supports the perspective."""
     rows = zip(pairs, p_yes.tolist(), strict=True)
     return make_verdicts([(p.qid, p.pid, p.passage.docno, y, y >= judge.threshold) for p, y in rows], judge.id)

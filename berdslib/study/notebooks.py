@@ -192,7 +192,8 @@ def run_notebook(
     record_path, target = folder / "run.json", folder / f"{source.stem}.ipynb"
     record_path.unlink(missing_ok=True)
     started = time.time()
-    logging.getLogger("papermill").setLevel(logging.WARNING)
+    # papermill warns of a "=" in a help comment, and the kernel of having no encryption on this machine's own ports.
+    logging.getLogger("papermill").setLevel(logging.ERROR)
     try:
         papermill.execute_notebook(
             str(source),
@@ -202,6 +203,7 @@ def run_notebook(
             progress_bar=progress,
             execution_timeout=timeout,
             kernel_name="python3",
+            extra_arguments=["--log-level=ERROR"],
         )
     except PapermillExecutionError as error:
         raise BerdsError(
