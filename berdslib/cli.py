@@ -322,6 +322,71 @@ def experiment(
     _print_frame(result.table, as_json)
 
 
+@main.command("judge-eval")
+@click.option(
+    "--data", "path", required=True, help="Labelled pairs: a table of question, document, perspective, label."
+)
+@click.option("-j", "--judges", default="random,overlap,similarity", show_default=True, help="Comma-separated.")
+@_STORE
+@_JSON
+def judge_eval(path: str, judges: str, store: Path | None, as_json: bool) -> None:
+    """Measure judges against people's labels; intervals are clustered by question. BeRDS Table 4.
+
+    For measuring only: choose judges, prompts and thresholds on other data.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from berdslib.data.pairs import read_labelled_pairs
+    from berdslib.data.records import Passage
+    from berdslib.judging.agreement import agreement_report
+    from berdslib.judging.judges import Pair, make_judge
+    from berdslib.judging.store import VerdictStore, judge_pairs
+
+    rows = read_labelled_pairs(path)
+    labels, clusters = np.array([r.label for r in rows]), [r.question for r in rows]
+    pairs = [Pair(r.question, 0, Passage(str(i), r.document), r.perspective) for i, r in enumerate(rows)]
+    kept, reports = VerdictStore(store), []
+    for name in [n.strip() for n in judges.split(",")]:
+        chosen = make_judge(name)
+        p_yes, _ = judge_pairs(chosen, pairs, kept)
+        report = agreement_report(labels, p_yes >= chosen.threshold, clusters)
+        reports.append(report.assign(judge=name, threshold=chosen.threshold))
+    table = pd.concat(reports, ignore_index=True)[["judge", "threshold", "measure", "value", "low", "high"]]
+    click.echo(f"{len(rows)} pairs, {len(set(clusters))} questions, {labels.mean():.1%} positive", err=True)
+    _print_frame(table, as_json)
+
+
+# ---------------------------------------------------------------- prompts
+
+
+@main.group()
+def prompts() -> None:
+    """Prompts: the papers' own wordings are imported from a local copy; ours come with the package."""
+
+
+@prompts.command("import")
+@click.argument("task", type=click.Choice(["perspective_detection"]))
+@click.argument("source", type=click.Path(path_type=Path))
+def prompts_import(task: str, source: Path) -> None:
+    """Keep a published wording from a text file; [Document] and [Statement] mark where the texts go."""
+    from berdslib.judging.causal import NEEDS
+    from berdslib.llm.prompting import import_prompt
+
+    click.echo(str(import_prompt(task, source, NEEDS)))
+
+
+@prompts.command("show")
+@click.argument("task", type=click.Choice(["perspective_detection"]))
+@click.option("--wording", default="ours", show_default=True, type=click.Choice(["ours", "published"]))
+def prompts_show(task: str, wording: str) -> None:
+    """Print a prompt and its hash."""
+    from berdslib.llm.prompting import load_prompt
+
+    prompt = load_prompt(task, wording)
+    click.echo(f"{prompt.name} {prompt.hash}\n\n{prompt.system}\n\n{prompt.user}")
+
+
 # ---------------------------------------------------------------- data
 
 

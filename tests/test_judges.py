@@ -9,11 +9,12 @@ import time
 import numpy as np
 import pytest
 
+from berdslib.data.pairs import read_labelled_pairs
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.data.registry import load_gold, load_passages, load_questions
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, evaluate
-from berdslib.judging.agreement import agreement, choose_threshold
+from berdslib.judging.agreement import agreement, agreement_report, choose_threshold
 from berdslib.judging.judges import (
     OVERLAP_THRESHOLD,
     SIMILARITY_THRESHOLD,
@@ -93,7 +94,7 @@ def test_choose_threshold_against_brute_force():
 
 
 def test_agreement_against_sklearn():
-    from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+    from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_score, recall_score
 
     rng = np.random.default_rng(1)
     for _ in range(100):
@@ -104,8 +105,40 @@ def test_agreement_against_sklearn():
             *(m(labels, answers, zero_division=0) for m in (f1_score, precision_score, recall_score)),
         )
         np.testing.assert_allclose((got.accuracy, got.f1, got.precision, got.recall), want)
+        assert got.kappa == pytest.approx(cohen_kappa_score(labels, answers))
     with pytest.raises(InputError):
         agreement(np.array([]), np.array([]))
+
+
+def test_clustered_intervals_are_wider_where_pairs_of_a_question_are_alike():
+    rng = np.random.default_rng(2)
+    clusters = np.repeat(np.arange(15), 20)
+    labels = rng.random(300) < 0.3
+    wrong = np.isin(clusters, [2, 5, 9, 13])  # a judge that fails for whole questions
+    answers = labels ^ wrong
+    clustered = agreement_report(labels, answers, clusters).set_index("measure").loc["accuracy"]
+    single = agreement_report(labels, answers, np.arange(300)).set_index("measure").loc["accuracy"]
+    assert clustered["value"] == single["value"] == agreement(labels, answers).accuracy
+    assert clustered["high"] - clustered["low"] > 2 * (single["high"] - single["low"])
+    # Drawing 300 pairs one by one is the plain binomial case.
+    p = single["value"]
+    assert single["high"] - single["low"] == pytest.approx(2 * 1.96 * np.sqrt(p * (1 - p) / 300), rel=0.1)
+
+
+def test_b10_both_spellings_of_labels_and_never_one_class(tmp_path):
+    # DIVERGENCES B10: the official script counts only "True"; the released file has 0/1, so no example is positive.
+    rows = ["question\tdocument\tperspective\tlabel", "q\td\tp\t1", "q\td\tp2\t0", "q\td\tp3\tTrue"]
+    (tmp_path / "p.tsv").write_text("\n".join(rows))
+    pairs = read_labelled_pairs(tmp_path / "p.tsv")
+    assert [p.label for p in pairs] == [True, False, True]
+    official = [row.split("\t")[3] == "True" for row in rows[1:3]]
+    assert official == [False, False]
+    (tmp_path / "p.tsv").write_text("\n".join(rows[:2]))
+    with pytest.raises(InputError, match="labels are alike"):
+        read_labelled_pairs(tmp_path / "p.tsv")
+    (tmp_path / "p.tsv").write_text("\n".join([rows[0], "q\td\tp\tmaybe"]))
+    with pytest.raises(InputError, match=r"p.tsv:2 \[label\]: 'maybe'"):
+        read_labelled_pairs(tmp_path / "p.tsv")
 
 
 # ---------------------------------------------------------------- judges

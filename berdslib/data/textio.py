@@ -13,9 +13,10 @@ import json
 import math
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from berdslib.errors import InputError
 
@@ -25,19 +26,22 @@ csv.field_size_limit(16 * 1024 * 1024)
 StrPath = str | Path
 
 
-@contextlib.contextmanager
-def open_text(path: StrPath) -> Iterator[TextIO]:
-    """Open a UTF-8 file, gzip-compressed or not (told by its first bytes, not by its name).
+def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
+    """Yield (line number, line with its end) of a UTF-8 file, gzip-compressed or not (told by its first bytes).
 
     Raises:
-        InputError: no such file, a directory, not UTF-8, or a damaged gzip file.
+        InputError: no such file, a directory, not UTF-8, a null byte, or a damaged gzip file.
     """
+    line = 0
     try:
         with open(path, "rb") as raw:
             zipped = raw.peek(2)[:2] == b"\x1f\x8b"
-            binary: Any = gzip.GzipFile(fileobj=raw) if zipped else raw
-            with io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
-                yield text
+            binary = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if zipped else raw  # type: ignore[arg-type]
+            for line, coded in enumerate(binary, start=1):
+                text = coded.decode("utf-8-sig" if line == 1 else "utf-8")
+                if "\0" in text:
+                    raise InputError("holds a null byte; UTF-8 text is needed", path=path, line=line)
+                yield line, text
     except FileNotFoundError:
         raise InputError("no such file", path=path) from None
     except IsADirectoryError:
@@ -45,27 +49,46 @@ def open_text(path: StrPath) -> Iterator[TextIO]:
     except PermissionError:
         raise InputError("no permission to read it", path=path) from None
     except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text ({error.reason} at byte {error.start} of a block)", path=path) from None
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise InputError(f"damaged gzip file: {error}", path=path) from None
+        problem = f"is not UTF-8 text ({error.reason} at byte {error.start} of the line)"
+        raise InputError(problem, path=path, line=line) from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise InputError(f"damaged gzip file: {error}", path=path, line=line + 1) from None
 
 
 @contextlib.contextmanager
 def write_text(path: StrPath) -> Iterator[TextIO]:
-    """Write a UTF-8 text file (compressed if it ends in .gz) that appears under its name only when complete."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Write a UTF-8 text file (compressed if it ends in .gz) that appears under its name only when complete.
+
+    What is there and is no plain file, such as a pipe or /dev/stdout, is written to as it stands.
+
+    Raises:
+        InputError: nothing can be written there.
+    """
+    path, temporary = Path(path), None
+    zipped = path.suffix == ".gz"
     try:
-        with os.fdopen(handle, "wb") as raw:
-            binary: Any = gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) if path.suffix == ".gz" else raw
+        if path.exists() and not path.is_file():
+            raw: BinaryIO = open(path, "wb")  # noqa: SIM115  closed below
+        else:
+            path = Path(os.path.realpath(path))  # a link stays a link
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.")
+            raw = os.fdopen(handle, "wb")
+    except OSError as error:
+        reason = "its folder is a file" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
+        raise InputError(f"cannot be written: {reason}", path=path) from None
+    try:
+        with raw:
+            binary: Any = gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) if zipped else raw
             with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
                 yield text
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        if temporary is not None:
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        if temporary is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
         raise
 
 
@@ -75,19 +98,29 @@ def read_jsonl(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
     Raises:
         InputError: a line that is not a JSON object.
     """
-    with open_text(path) as file:
-        for line, text in enumerate(file, start=1):
-            if not text.strip():
-                continue
-            try:
-                row = json.loads(text)
-            except json.JSONDecodeError as error:
-                raise InputError(f"not valid JSON: {error.msg} (column {error.colno})", path=path, line=line) from None
-            except RecursionError:
-                raise InputError("JSON is nested too deeply", path=path, line=line) from None
+    for line, text in read_lines(path):
+        if text.strip():
+            row = _from_json(text, path, line)
             if not isinstance(row, dict):
                 raise InputError(f"a JSON object was expected, not {type(row).__name__}", path=path, line=line)
             yield line, row
+
+
+def _from_json(text: str, path: StrPath, line: int, field: str | None = None) -> Any:
+    try:
+        value = json.loads(text)
+        if "\\ud" in text.lower():  # half of a surrogate pair is legal JSON, but no text: it cannot be written
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        problem = f"not valid JSON: {error.msg} (column {error.colno})"
+        raise InputError(problem, path=path, line=line, field=field) from None
+    except UnicodeEncodeError:
+        raise InputError("holds half of a surrogate pair (\\ud…)", path=path, line=line, field=field) from None
+    except ValueError as error:  # a number of thousands of digits
+        raise InputError(f"not valid JSON: {error}", path=path, line=line, field=field) from None
+    except RecursionError:
+        raise InputError("JSON is nested too deeply", path=path, line=line, field=field) from None
+    return value
 
 
 def write_jsonl(path: StrPath, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -104,6 +137,8 @@ def read_table(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
         InputError: an unknown ending, a row of the wrong width, no header.
     """
     name = str(path).removesuffix(".gz")
+    if Path(path).is_dir():
+        raise InputError("is a folder; a file is needed here", path=path)
     if name.endswith((".jsonl", ".json", ".ndjson")):
         yield from read_jsonl(path)
     elif name.endswith((".csv", ".tsv")):
@@ -113,23 +148,29 @@ def read_table(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    with open_text(path) as file:
-        reader = csv.reader(file, delimiter=delimiter)
-        try:
-            header = next(reader, None)
-            if not header:
-                raise InputError("is empty; a header line with column names was expected", path=path)
-            if len(set(header)) < len(header):
-                raise InputError(f"a column name occurs twice in the header: {header}", path=path, line=1)
-            for row in reader:
-                if not row:
-                    continue
-                if len(row) != len(header):
-                    problem = f"{len(row)} columns where the header has {len(header)}"
-                    raise InputError(problem, path=path, line=reader.line_num)
-                yield reader.line_num, dict(zip(header, row, strict=True))
-        except csv.Error as error:
-            raise InputError(f"not a readable table: {error}", path=path, line=reader.line_num) from None
+    # Strict: otherwise a quotation mark that is never closed swallows rows without a word.
+    reader = csv.reader((text for _, text in read_lines(path)), delimiter=delimiter, strict=True)
+    header: list[str] = []
+    line = 1  # where the row starts: a quoted cell may hold line breaks
+    try:
+        for row in reader:
+            if len(row) < 2 and not "".join(row).strip():
+                pass  # a blank line
+            elif not header:
+                header = row
+                if len(set(header)) < len(header):
+                    raise InputError(f"a column name occurs twice in the header: {header}", path=path, line=line)
+            elif len(row) != len(header):
+                problem = f"{len(row)} columns where the header has {len(header)}"
+                raise InputError(problem, path=path, line=line)
+            else:
+                yield line, dict(zip(header, row, strict=True))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        problem = f"not a readable table: {error} (a quoted cell must be closed, a quotation mark in it doubled)"
+        raise InputError(problem, path=path, line=line) from None
+    if not header:
+        raise InputError("is empty; a header line with column names was expected", path=path)
 
 
 # ---------------------------------------------------------------- fields
@@ -171,10 +212,7 @@ def text_list(
             return ()
         raise InputError("missing; a list of texts was expected", path=path, line=line, field=name)
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except json.JSONDecodeError:
-            raise InputError("a JSON list of texts was expected", path=path, line=line, field=name) from None
+        value = _from_json(value, path, line, name) if value.lstrip().startswith("[") else None
     if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
         raise InputError("a list of non-blank texts was expected", path=path, line=line, field=name)
     return tuple(value)
@@ -183,6 +221,8 @@ def text_list(
 def number(value: object, path: StrPath, line: int, field: str) -> float:
     """Return a value as a finite number, or raise InputError."""
     try:
+        if isinstance(value, bool):
+            raise TypeError
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise InputError(f"{value!r} is not a number", path=path, line=line, field=field) from None

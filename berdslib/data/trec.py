@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
@@ -12,7 +13,7 @@ from berdslib.data.textio import (
     naming,
     number,
     numeral,
-    open_text,
+    read_lines,
     read_table,
     text_field,
     write_text,
@@ -54,7 +55,7 @@ def read_trec_qrels(path: StrPath, judge: str = "gold") -> pd.DataFrame:
     """
     rows = []
     for line, (qid, subtopic, docno, relevance) in _blank_separated(path, 4, "qid subtopic docno relevance"):
-        if not subtopic.isdecimal():
+        if not subtopic.isdecimal() or len(subtopic) > 9:
             raise InputError(f"{subtopic!r} is not a whole number from 0", path=path, line=line, field="subtopic")
         yes = number(relevance, path, line, "relevance") > 0
         rows.append((qid, int(subtopic), docno, float(yes), yes))
@@ -91,7 +92,8 @@ def read_verdicts(path: StrPath) -> pd.DataFrame:
         )
         pid = number(row["pid"], path, line, "pid")
         judge = text_field(row, ("judge",), path, line, default="gold")
-        rows.append((str(row["qid"]), pid, str(row["docno"]), p_yes, supports, judge))
+        qid, docno = (text_field(row, (f,), path, line) for f in ("qid", "docno"))
+        rows.append((qid, pid, docno, p_yes, supports, judge))
     if not rows:
         raise InputError("holds no verdicts", path=path)
     frame = pd.DataFrame(rows, columns=["qid", "pid", "docno", "p_yes", "supports", "judge"])
@@ -106,21 +108,21 @@ def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
 
 def _blank_separated(path: StrPath, n: int, layout: str) -> Iterator[tuple[int, list[str]]]:
     empty = True
-    with open_text(path) as file:
-        for line, text in enumerate(file, start=1):
-            columns = text.split()
-            if not columns:
-                continue
-            if len(columns) != n:
-                raise InputError(f"{len(columns)} columns; expected {n}: {layout}", path=path, line=line)
-            empty = False
-            yield line, columns
+    for line, text in read_lines(path):
+        columns = text.split()
+        if not columns:
+            continue
+        if len(columns) != n:
+            raise InputError(f"{len(columns)} columns; expected {n}: {layout}", path=path, line=line)
+        empty = False
+        yield line, columns
     if empty:
         raise InputError("is empty", path=path)
 
 
 def _require_no_blanks(frame: pd.DataFrame, columns: Sequence[str]) -> None:
+    # Python's idea of a blank (no-break space and all), as in reading; pandas' own search knows only those of ASCII.
     for column in columns:
-        bad = frame[column][frame[column].str.contains(r"\s", regex=True) | (frame[column] == "")]
-        if len(bad):
-            raise InputError(f"{bad.iloc[0]!r} is empty or holds a blank, which TREC files cannot carry", field=column)
+        bad = next((v for v in frame[column] if not re.fullmatch(r"[^\s\0\ufeff]+", v)), None)
+        if bad is not None:
+            raise InputError(f"{bad!r} is empty or holds a blank, which TREC files cannot carry", field=column)

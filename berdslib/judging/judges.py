@@ -169,17 +169,30 @@ JUDGES: dict[str, Callable[[], Judge]] = {
 }
 
 
+# Causal judges with their adapter and the wording they were trained on.
+CAUSAL_PRESETS = {
+    "mistral-berds": ("mistralai/Mistral-7B-Instruct-v0.2", "timchen0618/Mistral_BERDS_evaluator", "published"),
+}
+
+
 def make_judge(name: str, gold: pd.DataFrame | None = None) -> Judge:
     """Return a judge by name.
 
     Args:
-        name: "gold" or a key of ``JUDGES``.
+        name: "gold", a key of ``JUDGES`` or ``CAUSAL_PRESETS``, or "causal:MODEL" for any causal language model,
+            zero-shot on our prompt.
         gold: the verdict table, needed for "gold".
 
     Raises:
         InputError: an unknown name, or "gold" without a table.
+        MissingDataError: a model that is neither on this machine nor reachable.
     """
-    known("judge", name, ["gold", *JUDGES])
+    if name.startswith("causal:") or name in CAUSAL_PRESETS:
+        from berdslib.judging.causal import load_causal
+
+        checkpoint, adapter, wording = CAUSAL_PRESETS.get(name, (name.removeprefix("causal:"), "", "ours"))
+        return load_causal(checkpoint, adapter=adapter, wording=wording)
+    known("judge", name, ["gold", *JUDGES, *CAUSAL_PRESETS])
     if name != "gold":
         return JUDGES[name]()
     if gold is None:
