@@ -63,8 +63,9 @@ def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[
 
 def _question(row: Mapping[str, Any], number: int, path: StrPath, line: int, source: str, split: str) -> Question:
     perspectives = text_list(row, "perspectives", path, line, optional=True)
+    named = any(row.get(n) is not None for n in ("qid", "id", "_id"))
     return Question(
-        qid=text_field(row, ("qid", "id", "_id"), path, line, default=str(number)),
+        qid=text_field(row, ("qid", "id", "_id"), path, line) if named else str(number),
         text=text_field(row, ("question", "text", "title"), path, line),
         perspectives=perspectives,
         stances=_stances(row, len(perspectives), path, line),
@@ -76,7 +77,7 @@ def _question(row: Mapping[str, Any], number: int, path: StrPath, line: int, sou
 def _stances(row: Mapping[str, Any], n: int, path: StrPath, line: int) -> tuple[str | None, ...]:
     value = row.get("stances")
     if isinstance(value, str) and value:
-        with contextlib.suppress(json.JSONDecodeError):
+        with contextlib.suppress(json.JSONDecodeError, RecursionError):
             value = json.loads(value)
     if value is None or value == "" or value == []:
         return (None,) * n
@@ -239,10 +240,9 @@ def write_beir(
     write_jsonl(folder / "queries.jsonl", ({"_id": q.qid, "text": q.text} for q in questions))
     write_passages(folder / "corpus.jsonl", passages)
     gains = verdicts[verdicts["supports"]].groupby(["qid", "docno"]).size()
+    table = gains.reset_index(name="score").rename(columns={"qid": "query-id", "docno": "corpus-id"})
     with write_text(folder / "qrels" / f"{split}.tsv") as file:
-        file.write("query-id\tcorpus-id\tscore\n")
-        for qid, docno, gain in gains.reset_index(name="gain").itertuples(index=False):
-            file.write(f"{qid}\t{docno}\t{gain}\n")
+        table.to_csv(file, sep="\t", index=False, lineterminator="\n")
 
 
 def _beir_file(folder: Path, name: str) -> Path:
@@ -318,7 +318,7 @@ def prediction_fields(path: StrPath) -> list[str]:
 
 def _context(ctx: Mapping[str, Any], qid: str, rank: int, path: StrPath, line: int) -> Passage:
     return Passage(
-        docno=text_field(ctx, ("id", "docno", "_id"), path, line, default=f"{qid}/{rank}"),
+        docno=text_field(ctx, ("id", "docno", "_id"), path, line, default="") or f"{qid}/{rank}",
         text=text_field(ctx, ("text",), path, line),
         title=text_field(ctx, ("title",), path, line, default=""),
     )

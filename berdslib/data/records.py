@@ -12,6 +12,8 @@ from berdslib.errors import InputError
 
 SUPPORT, OPPOSE = "support", "oppose"
 RUN_COLUMNS = ["qid", "docno", "rank", "score"]
+MOST_PERSPECTIVES = 10**9  # of one question; a larger index is a mistake
+LARGEST_SCORE = 3e38  # in size: trec_eval and its kin read scores in single precision
 VERDICT_COLUMNS = ["qid", "pid", "docno", "p_yes", "supports", "judge"]
 
 
@@ -173,6 +175,11 @@ def check_verdicts(verdicts: pd.DataFrame, *, path: str | None = None) -> pd.Dat
         raise InputError(f"verdicts need columns qid, pid, docno and p_yes; missing: {', '.join(need)}", path=path)
     frame = verdicts.reset_index(drop=True).copy()
     frame["qid"], frame["docno"] = _strings(frame["qid"]), _strings(frame["docno"])
+    if "supports" in frame.columns:
+        supports = pd.to_numeric(frame["supports"], errors="coerce")
+        if not supports.isin([0, 1]).all():
+            raise InputError("supports must be true or false (1 or 0)", path=path, field="supports")
+        frame["supports"] = supports
     if "p_yes" not in frame.columns:
         frame["p_yes"] = frame["supports"].astype(np.float64)
     frame["p_yes"] = pd.to_numeric(frame["p_yes"], errors="coerce")
@@ -181,7 +188,7 @@ def check_verdicts(verdicts: pd.DataFrame, *, path: str | None = None) -> pd.Dat
         at = frame[bad].iloc[0]
         raise InputError(f"p_yes of ({at.qid}, {at.pid}, {at.docno}) is not a number from 0 to 1", path=path)
     pid = pd.to_numeric(frame["pid"], errors="coerce")
-    if (pid.isna() | (pid < 0) | (pid % 1 != 0)).any():
+    if (~pid.between(0, MOST_PERSPECTIVES - 1) | (pid % 1 != 0)).any():
         raise InputError("pid must be a whole number from 0, the index of the perspective", path=path, field="pid")
     frame["pid"] = pid.astype(np.int64)
     if "supports" not in frame.columns:
@@ -202,7 +209,7 @@ def _strings(values: Sequence[object] | pd.Series) -> pd.Series:
 
 
 def _require_finite(scores: pd.Series, frame: pd.DataFrame, *, field: str = "score", path: str | None = None) -> None:
-    bad = ~np.isfinite(scores.to_numpy())
+    bad = ~(np.abs(scores.to_numpy()) <= LARGEST_SCORE)
     if bad.any():
         at = frame.iloc[int(np.flatnonzero(bad)[0])]
         raise InputError(

@@ -36,7 +36,7 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
     try:
         with open(path, "rb") as raw:
             zipped = raw.peek(2)[:2] == b"\x1f\x8b"
-            binary = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if zipped else raw  # type: ignore[arg-type]
+            binary = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if zipped else raw
             for line, coded in enumerate(binary, start=1):
                 text = coded.decode("utf-8-sig" if line == 1 else "utf-8")
                 if "\0" in text:

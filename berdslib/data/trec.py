@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pandas as pd
 
-from berdslib.data.records import check_run, check_verdicts, make_verdicts
+from berdslib.data.records import MOST_PERSPECTIVES, check_run, check_verdicts, make_verdicts
 from berdslib.data.textio import (
     StrPath,
     naming,
@@ -41,7 +42,7 @@ def write_trec_run(path: StrPath, run: pd.DataFrame, tag: str = "berdslib") -> N
     Raises:
         InputError: an id that holds a blank: it could not be read back.
     """
-    _require_no_blanks(run, ("qid", "docno"))
+    _require_no_blanks(run.assign(tag=tag), ("qid", "docno", "tag"))
     with write_text(path) as file:
         for qid, docno, rank, score in run[["qid", "docno", "rank", "score"]].itertuples(index=False):
             file.write(f"{qid} Q0 {docno} {rank} {score!r} {tag}\n")
@@ -55,7 +56,7 @@ def read_trec_qrels(path: StrPath, judge: str = "gold") -> pd.DataFrame:
     """
     rows = []
     for line, (qid, subtopic, docno, relevance) in _blank_separated(path, 4, "qid subtopic docno relevance"):
-        if not subtopic.isdecimal() or len(subtopic) > 9:
+        if not subtopic.isdecimal() or int(subtopic[:20]) >= MOST_PERSPECTIVES:
             raise InputError(f"{subtopic!r} is not a whole number from 0", path=path, line=line, field="subtopic")
         yes = number(relevance, path, line, "relevance") > 0
         rows.append((qid, int(subtopic), docno, float(yes), yes))
@@ -76,7 +77,7 @@ def read_verdicts(path: StrPath) -> pd.DataFrame:
     Raises:
         InputError: a missing column, a value out of range, the same verdict twice, an empty file.
     """
-    if not str(path).removesuffix(".gz").endswith((".jsonl", ".csv", ".tsv")):
+    if not str(path).removesuffix(".gz").endswith((".jsonl", ".json", ".ndjson", ".csv", ".tsv")):
         return read_trec_qrels(path)
     rows = []
     for line, row in read_table(path):
@@ -91,6 +92,9 @@ def read_verdicts(path: StrPath) -> pd.DataFrame:
             else p_yes >= 0.5
         )
         pid = number(row["pid"], path, line, "pid")
+        if pid % 1 or not 0 <= pid < MOST_PERSPECTIVES:
+            problem = f"{row['pid']!r} is not a whole number from 0, the index of the perspective"
+            raise InputError(problem, path=path, line=line, field="pid")
         judge = text_field(row, ("judge",), path, line, default="gold")
         qid, docno = (text_field(row, (f,), path, line) for f in ("qid", "docno"))
         rows.append((qid, pid, docno, p_yes, supports, judge))
@@ -101,9 +105,17 @@ def read_verdicts(path: StrPath) -> pd.DataFrame:
 
 
 def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
-    """Write verdicts as TSV with named columns (compressed if the name ends in .gz)."""
+    """Write verdicts as TSV or CSV with named columns, told by the name (compressed if it ends in .gz).
+
+    Raises:
+        InputError: another ending: it could not be read back.
+    """
+    ending = Path(str(path).removesuffix(".gz")).suffix
+    if ending not in (".tsv", ".csv"):
+        raise InputError("verdicts are written as .tsv or .csv (also with .gz), or as .qrels", path=path)
     with write_text(path) as file:
-        verdicts.astype({"supports": int}).to_csv(file, sep="\t", index=False, lineterminator="\n")
+        frame = verdicts.astype({"supports": int})
+        frame.to_csv(file, sep="\t" if ending == ".tsv" else ",", index=False, lineterminator="\n")
 
 
 def _blank_separated(path: StrPath, n: int, layout: str) -> Iterator[tuple[int, list[str]]]:

@@ -194,7 +194,6 @@ class Causal:
     def _last_logits(self, prompts: list[list[int]]) -> torch.Tensor:
         ids, mask = self._padded(prompts)
         positions = (mask.cumsum(1) - 1).clamp(min=0)
-        # Padding stands on the left, so the answer is read off the last column and only that one is computed.
         out = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False)
         return out.logits[:, -1]
 
@@ -211,28 +210,27 @@ class Causal:
         owner = torch.tensor([i for i, g in enumerate(groups) for _ in g], device=ids.device)
         cache.batch_select_indices(owner)
         rests = [ids_[len(starts[i]) :] for i, g in enumerate(groups) for ids_ in g]
-        rest_ids, rest_mask = self._padded(rests, side="right")
+        rest_ids, rest_mask = self._padded(rests)
         lengths = torch.tensor([len(s) for s in starts], device=ids.device)[owner]
-        positions = lengths[:, None] + torch.arange(rest_ids.shape[1], device=ids.device)
         out = self.model(
             input_ids=rest_ids,
             attention_mask=torch.cat([mask[owner], rest_mask], dim=1),
-            position_ids=positions,
+            position_ids=lengths[:, None] + (rest_mask.cumsum(1) - 1).clamp(min=0),
             past_key_values=cache,
             use_cache=True,
+            logits_to_keep=1,
         )
-        last = torch.tensor([len(r) - 1 for r in rests], device=ids.device)
-        return out.logits[torch.arange(len(rests), device=ids.device), last]
+        return out.logits[:, -1]
 
-    def _padded(self, rows: list[list[int]], side: str = "left") -> tuple[torch.Tensor, torch.Tensor]:
+    def _padded(self, rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return ids and mask, padded on the left, so that the answer is read off the last column."""
         import torch
 
         width, device = max(map(len, rows)), self.model.device
         ids = torch.zeros(len(rows), width, dtype=torch.long)
         mask = torch.zeros(len(rows), width, dtype=torch.long)
         for i, row in enumerate(rows):
-            place = slice(width - len(row), width) if side == "left" else slice(0, len(row))
-            ids[i, place], mask[i, place] = torch.tensor(row), 1
+            ids[i, width - len(row) :], mask[i, width - len(row) :] = torch.tensor(row), 1
         return ids.to(device), mask.to(device)
 
 

@@ -177,7 +177,6 @@ class CachedEncoder:
     def _connect(self) -> sqlite3.Connection:
         # A writer holds its lock while it encodes one chunk, so a waiting one must be patient.
         table = sqlite3.connect(self._table_path, timeout=3600, isolation_level=None)
-        table.execute("PRAGMA journal_mode=WAL")
         return table
 
     def _encode(self, texts: Sequence[str], role: str, encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
