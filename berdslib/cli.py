@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -26,8 +27,14 @@ class _Group(click.Group):
         except BerdsError as error:
             click.echo(f"berds: {error}", err=True)
             ctx.exit(1)
+        except BrokenPipeError:
+            raise  # `berds … | head`: click ends it quietly
         except OSError as error:
-            click.echo(f"berds: {error.filename or ''}: {error.strerror or error}", err=True)
+            where = f"{error.filename}: " if error.filename else ""
+            click.echo(f"berds: {where}{error.strerror or error}", err=True)
+            ctx.exit(1)
+        except sqlite3.Error as error:
+            click.echo(f"berds: the verdict store cannot be used: {error}", err=True)
             ctx.exit(1)
 
 
@@ -75,29 +82,63 @@ _POSITIVE = click.IntRange(min=1)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-def _load_questions(names: str, split: str | None, limit: int) -> list[Any]:
+def _names(text: str) -> list[str]:
+    """Split at commas; a file whose name holds one is one name."""
+    return [text] if Path(text).is_file() else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _load_questions(names: str, split: str | None, limit: int, *, need_perspectives: bool = False) -> list[Any]:
     from berdslib.data.records import check_questions
     from berdslib.data.registry import load_questions
+    from berdslib.data.textio import naming
 
-    return list(check_questions([q for name in names.split(",") for q in load_questions(name.strip(), split, limit)]))
+    found = [q for name in _names(names) for q in load_questions(name, split, limit)]
+    return list(naming(names, lambda q: check_questions(q, need_perspectives=need_perspectives), found))
 
 
 def _load_passages(corpus: str | None, questions: str) -> list[Any]:
     from berdslib.data.registry import load_passages
 
-    return load_passages(corpus or questions)
+    if corpus is None and len(_names(questions)) > 1:
+        raise InputError("the questions are of several data sets; say with --corpus where to search")
+    return load_passages(corpus or _names(questions)[0])
+
+
+def _load_gold(questions: str, otherwise: str) -> Any:
+    import pandas as pd
+
+    from berdslib.data.registry import dataset, load_gold, names
+
+    able = [name for name in names() if "load_gold" in dataset(name).loaders]
+    for name in _names(questions):
+        if name not in able:
+            raise InputError(f"{name!r} has no gold verdicts (these have: {', '.join(able)}); {otherwise}")
+    return pd.concat([load_gold(name) for name in _names(questions)], ignore_index=True)
 
 
 def _gold(judge: str, questions: str) -> Any:
-    from berdslib.data.registry import load_gold
+    return _load_gold(questions, "name another judge, such as -j similarity") if judge == "gold" else None
 
-    return load_gold(questions) if judge == "gold" else None
+
+def _load_run(path: str, asked: Sequence[Any]) -> Any:
+    from berdslib.data.trec import read_trec_run
+
+    run = read_trec_run(path)
+    if not set(run["qid"]) & {q.qid for q in asked}:
+        problem = (
+            f"answers none of the questions: they are named as {asked[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
+        )
+        raise InputError(problem, path=path, field="qid")
+    return run
 
 
 def _measures(text: str) -> list[Any]:
     from berdslib.evaluation.measures import parse_measure
 
-    return [parse_measure(part) for part in _split_outside_brackets(text)]
+    wanted = [parse_measure(part) for part in _split_outside_brackets(text)]
+    if not wanted:
+        raise InputError("at least one measure is needed, such as MRecall@5", field="measures")
+    return wanted
 
 
 def _split_outside_brackets(text: str) -> list[str]:
@@ -158,7 +199,7 @@ def retrieve(
     "--output",
     required=True,
     type=click.Path(dir_okay=False),
-    help="Verdicts to write: .tsv, .tsv.gz, or .qrels.",
+    help="Verdicts to write: .tsv, .csv or .qrels (.gz too).",
 )
 def judge(
     questions: str,
@@ -172,18 +213,19 @@ def judge(
     output: str,
 ) -> None:
     """Judge the top k of a run against every perspective of its question."""
-    from berdslib.data.trec import read_trec_run, write_trec_qrels, write_verdicts
+    from berdslib.data.textio import naming
+    from berdslib.data.trec import write_trec_qrels, write_verdicts
     from berdslib.judging.judges import make_judge, pairs_of
     from berdslib.judging.store import VerdictStore, judge_pairs, verdicts_of
 
-    run = read_trec_run(run_path)
-    asked = _load_questions(questions, split, limit)
+    asked = _load_questions(questions, split, limit, need_perspectives=True)
+    run = _load_run(run_path, asked)
     passages = {p.docno: p for p in _load_passages(corpus, questions)}
     chosen = make_judge(judge, _gold(judge, questions))
-    pairs = pairs_of(run, asked, passages, k)
+    pairs = naming(run_path, lambda r: pairs_of(r, asked, passages, k), run)
     p_yes, new = judge_pairs(chosen, pairs, VerdictStore(store))
     verdicts = verdicts_of(pairs, p_yes, chosen)
-    (write_trec_qrels if output.endswith(".qrels") else write_verdicts)(output, verdicts)
+    (write_trec_qrels if output.removesuffix(".gz").endswith(".qrels") else write_verdicts)(output, verdicts)
     click.echo(
         f"{len(pairs)} pairs by {chosen.id}: {new} judged now, {len(pairs) - new} known before; "
         f"{int(verdicts['supports'].sum())} yes → {output}",
@@ -222,8 +264,8 @@ def evaluate(
     """
     import pandas as pd
 
-    from berdslib.data.registry import load_gold
-    from berdslib.data.trec import read_trec_run, read_verdicts
+    from berdslib.data.textio import naming
+    from berdslib.data.trec import read_verdicts
     from berdslib.evaluation.measures import evaluate as score
     from berdslib.evaluation.measures import unjudged_share
     from berdslib.study.experiment import summarise
@@ -236,11 +278,12 @@ def evaluate(
     else:
         if questions is None:
             raise click.UsageError("--run needs --questions")
-        asked = _load_questions(questions, split, 0)
-        run = read_trec_run(str(run_path))
-        gold = read_verdicts(verdicts_path) if verdicts_path else load_gold(questions)
+        asked = _load_questions(questions, split, 0, need_perspectives=True)
+        run = _load_run(str(run_path), asked)
+        missing = "give verdicts with --verdicts FILE"
+        gold = read_verdicts(verdicts_path) if verdicts_path else _load_gold(questions, missing)
         tables = {verdicts_path or "gold": gold}
-    scores = {name: score(run, table, asked, wanted) for name, table in tables.items()}
+    scores = {name: naming(name, lambda t: score(run, t, asked, wanted), table) for name, table in tables.items()}
     depth = max([m["cutoff"] for m in wanted if "cutoff" in m.params], default=5)
     for name, table in tables.items():
         share = unjudged_share(run, table, depth)
@@ -300,7 +343,7 @@ def experiment(
 
     names = [check_retriever(name.strip()) for name in retrievers.split(",")]
     wanted = _measures(measures)
-    asked = _load_questions(questions, split, limit)
+    asked = _load_questions(questions, split, limit, need_perspectives=True)
     chosen = make_judge(judge, _gold(judge, questions))
     passages = _load_passages(corpus, questions)
     result = run_experiment(
@@ -438,10 +481,7 @@ def data_stats(questions: str, split: str | None, limit: int, as_json: bool) -> 
 
     from berdslib.data.registry import load_questions, statistics
 
-    rows = [
-        {"questions": name.strip(), **statistics(load_questions(name.strip(), split, limit))}
-        for name in questions.split(",")
-    ]
+    rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in _names(questions)]
     _print_frame(pd.DataFrame(rows), as_json)
 
 

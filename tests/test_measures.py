@@ -213,10 +213,43 @@ def test_inside_ir_measures_gives_the_same_numbers():
     assert ir_measures.parse_measure("MRecall@5") == MRecall @ 5
 
 
+def test_inside_a_pyterrier_experiment_gives_the_same_numbers():
+    import pyterrier as pt
+
+    questions = [question("q1", 2), question("q2", 1)]
+    verdicts = verdicts_of({("q1", "a"): [1, 0], ("q1", "b"): [0, 1], ("q2", "a"): [0], ("q2", "c"): [1]})
+    run = ranked_run({"q1": ["a", "b"], "q2": ["a", "c"]})
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["?", "?"]})
+    qrels = to_ir_measures(run, verdicts, questions)[0]
+    qrels = qrels.rename(columns={"query_id": "qid", "doc_id": "docno", "relevance": "label"})
+    wanted = [MRecall @ 1, MRecall @ 2, Precision @ 2]
+    table = pt.Experiment([run.merge(topics)], topics, qrels, wanted, names=["x"])
+    assert (
+        table.iloc[0][[str(m) for m in wanted]].to_dict() == mean(evaluate(run, verdicts, questions, wanted)).to_dict()
+    )
+
+
 def test_a_perspective_nobody_judged_still_counts_inside_ir_measures():
     q = question("q", 2)
     qrels, run = to_ir_measures(ranked_run({"q": ["a"]}), make_verdicts([("q", 0, "a", 1.0, True)], "gold"), [q])
     assert ir_measures.calc_aggregate([Coverage @ 5], qrels, run) == {Coverage @ 5: 0.5}
+
+
+def test_a_run_or_verdicts_of_other_questions_are_refused_and_gaps_are_named(caplog):
+    q, other = [question("q", 1), question("q2", 1)], ranked_run({"elsewhere": ["a"]})
+    verdicts = verdicts_of({("q", "a"): [1]})
+    with pytest.raises(InputError, match="run and the questions do not belong together"):
+        evaluate(other, verdicts, q, [MRecall @ 5])
+    with pytest.raises(InputError, match="verdicts and the questions do not belong together"):
+        evaluate(ranked_run({"q": ["a"]}), verdicts_of({("x", "a"): [1]}), q, [MRecall @ 5])
+    evaluate(ranked_run({"q": ["ghost"]}), verdicts, q, [MRecall @ 5])
+    assert "1 of 2 questions have no passage" in caplog.text and "of another corpus?" in caplog.text
+
+
+def test_a_measure_asked_for_twice_is_computed_once():
+    q, verdicts = question("q", 1), verdicts_of({("q", "a"): [1]})
+    got = evaluate(ranked_run({"q": ["a"]}), verdicts, [q], [MRecall @ 5, MRecall @ 5])
+    assert got.columns.tolist() == ["MRecall@5"]
 
 
 @pytest.mark.parametrize("text", ["MRecall@5", "Precision@10", "alpha_nDCG(alpha=0.3)@10", "StRecall@20", "P@5"])
@@ -226,7 +259,17 @@ def test_measures_are_values_with_a_name(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["MRecal@5", "MRecall@0", "MRecall@x", "AP@10", "nDCG(dcg='exp-log2')@5", "P(rel=2)@5"]
+    "text",
+    [
+        "MRecal@5",
+        "MRecall@0",
+        "MRecall@x",
+        "AP@10",
+        "nDCG(dcg='exp-log2')@5",
+        "P(rel=2)@5",
+        "MRecall(rel=2)@5",
+        "ERR_IA@1000000000",
+    ],
 )
 def test_measures_that_are_not_computed_here_are_refused(text):
     with pytest.raises(InputError):

@@ -108,11 +108,12 @@ def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
     """Write verdicts as TSV or CSV with named columns, told by the name (compressed if it ends in .gz).
 
     Raises:
-        InputError: another ending: it could not be read back.
+        InputError: another ending, or an id that could not be read back.
     """
     ending = Path(str(path).removesuffix(".gz")).suffix
     if ending not in (".tsv", ".csv"):
         raise InputError("verdicts are written as .tsv or .csv (also with .gz), or as .qrels", path=path)
+    _require(verdicts, ("qid", "docno", "judge"), r"[^\r\0]+", "is empty or holds a carriage return or null byte")
     with write_text(path) as file:
         frame = verdicts.astype({"supports": int})
         frame.to_csv(file, sep="\t" if ending == ".tsv" else ",", index=False, lineterminator="\n")
@@ -134,7 +135,11 @@ def _blank_separated(path: StrPath, n: int, layout: str) -> Iterator[tuple[int, 
 
 def _require_no_blanks(frame: pd.DataFrame, columns: Sequence[str]) -> None:
     # Python's idea of a blank (no-break space and all), as in reading; pandas' own search knows only those of ASCII.
+    _require(frame, columns, r"[^\s\0\ufeff]+", "is empty or holds a blank, which TREC files cannot carry")
+
+
+def _require(frame: pd.DataFrame, columns: Sequence[str], pattern: str, problem: str) -> None:
     for column in columns:
-        bad = next((v for v in frame[column] if not re.fullmatch(r"[^\s\0\ufeff]+", v)), None)
+        bad = next((v for v in frame[column] if not re.fullmatch(pattern, v)), None)
         if bad is not None:
-            raise InputError(f"{bad!r} is empty or holds a blank, which TREC files cannot carry", field=column)
+            raise InputError(f"{bad!r} {problem}", field=column)

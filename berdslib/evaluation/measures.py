@@ -8,6 +8,7 @@ inside ``ir_measures.calc_aggregate`` and a PyTerrier Experiment after importing
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -39,6 +40,12 @@ __all__ = [
     "to_ir_measures",
     "unjudged_share",
 ]
+
+
+logger = logging.getLogger(__name__)
+
+# Deeper than any list that a reader, or a re-ranker, looks at.
+MAX_CUTOFF = 1_000_000
 
 
 class QuestionTable(NamedTuple):
@@ -207,7 +214,7 @@ def parse_measure(name: str) -> Measure:
     if at and not (cutoff.isdecimal() and int(cutoff) > 0):
         raise InputError(f"{name!r}: the cut-off after @ must be a whole number from 1")
     if base in ours:
-        return ours[base] @ int(cutoff) if at else ours[base]
+        return _checked(ours[base] @ int(cutoff) if at else ours[base])
     try:
         return _checked(ir_measures.parse_measure(name.strip()))
     except (ValueError, NameError, SyntaxError, AssertionError) as error:
@@ -220,9 +227,9 @@ def _checked(measure: Measure) -> Measure:
     try:
         measure.validate_params()
     except AssertionError as error:
-        raise InputError(f"{measure}: {error}") from None
-    if "cutoff" in measure.params and measure["cutoff"] < 1:
-        raise InputError(f"{measure}: k must be at least 1")
+        raise InputError(f"{measure.NAME}: {error}") from None
+    if "cutoff" in measure.params and not 1 <= measure["cutoff"] <= MAX_CUTOFF:
+        raise InputError(f"{measure}: k must be from 1 to {MAX_CUTOFF}")
     fixed = {"cutoff", "alpha"} if measure.NAME == "alpha_nDCG" else {"cutoff"}
     if set(measure.params) - fixed:
         raise InputError(f"{measure}: only {', '.join(sorted(fixed))} can be set here")
@@ -250,14 +257,29 @@ def evaluate(
         Frame indexed by qid, in the order of `questions`; columns are ``str(measure)``; values from 0 to 1.
 
     Raises:
-        InputError: no questions, a question without perspectives, a verdict on a perspective that does not exist,
-            or a measure that is not computed here.
+        InputError: no questions, a question without perspectives, a run or verdicts of other questions, a verdict on a
+            perspective that does not exist, or a measure that is not computed here.
     """
-    wanted = [_checked(m) for m in measures]
+    wanted = list(dict.fromkeys(_checked(m) for m in measures))
     check_questions(questions, need_perspectives=True)
+    _check_fit(run, verdicts, questions)
     rows = [[_COMPUTE[str(m.NAME)](m, table) for m in wanted] for table in question_tables(run, verdicts, questions)]
     index = pd.Index([q.qid for q in questions], name="qid")
     return pd.DataFrame(rows, index=index, columns=[str(m) for m in wanted], dtype=np.float64)
+
+
+def _check_fit(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]) -> None:
+    """Refuse a run or verdicts of other questions, and say what will count 0 for lack of data."""
+    asked = {q.qid for q in questions}
+    for what, frame in (("run", run), ("verdicts", verdicts)):
+        if len(frame) and not asked & set(frame["qid"]):
+            found, wanted = frame["qid"].iloc[0], questions[0].qid
+            raise InputError(f"the {what} and the questions do not belong together: {found!r} against {wanted!r} …")
+    unanswered = len(asked - set(run["qid"]))
+    if unanswered and len(run):
+        logger.warning("%d of %d questions have no passage in the run; they count 0", unanswered, len(asked))
+    if len(run) and len(verdicts) and unjudged_share(run[run["qid"].isin(asked)], verdicts, 10) == 1.0:
+        logger.warning("no verdict is about a passage in the top 10 of the run; is it of another corpus?")
 
 
 def mean(scores: pd.DataFrame) -> pd.Series:

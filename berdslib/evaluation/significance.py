@@ -77,12 +77,14 @@ def paired_test(
 
     if len(values) != len(baseline):
         raise InputError(f"paired scores must be of one length; got {len(values)} and {len(baseline)}")
+    if not len(values):
+        raise InputError("there are no scores")
     difference = _macro_weights(len(values), groups) * (np.asarray(values) - np.asarray(baseline))
     if not difference.any():
         return 1.0
     result = permutation_test(
         (difference,),
-        lambda d, axis: d.sum(axis=axis),
+        lambda d, axis: d.sum(axis=axis).round(12),  # sums that are equal must compare equal, 1e-18 is not above 0
         permutation_type="samples",
         vectorized=True,
         n_resamples=resamples,

@@ -7,8 +7,8 @@ The four here need no language model; they are the honest baselines that better 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -72,6 +72,7 @@ class Gold:
     threshold = 0.5
 
     def __init__(self, verdicts: pd.DataFrame) -> None:
+        self.verdicts = verdicts
         columns = zip(verdicts["qid"], verdicts["pid"], verdicts["docno"], strict=True)
         self._table = dict(zip(columns, verdicts["supports"].astype(float), strict=True))
         lines = "\n".join(f"{key} {value}" for key, value in sorted(self._table.items()))
@@ -162,11 +163,7 @@ class Similarity:
 
 
 # Built-in judges; "gold" needs a verdict table, see make_judge.
-JUDGES: dict[str, Callable[[], Judge]] = {
-    "random": Random,
-    "overlap": Overlap,
-    "similarity": lambda: Similarity(get_encoder("minilm")),
-}
+JUDGES = ("gold", "random", "overlap", "similarity")
 
 
 # Causal judges with their adapter and the wording they were trained on.
@@ -175,26 +172,34 @@ CAUSAL_PRESETS = {
 }
 
 
-def make_judge(name: str, gold: pd.DataFrame | None = None) -> Judge:
+def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str | None = None) -> Judge:
     """Return a judge by name.
 
     Args:
-        name: "gold", a key of ``JUDGES`` or ``CAUSAL_PRESETS``, or "causal:MODEL" for any causal language model,
+        name: one of ``JUDGES`` or ``CAUSAL_PRESETS``, or "causal:MODEL" for any causal language model,
             zero-shot on our prompt.
         gold: the verdict table, needed for "gold".
+        title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
+            "after" for causal judges, whose prompts come from there, and "before" for the others (DIVERGENCES B6).
 
     Raises:
-        InputError: an unknown name, or "gold" without a table.
+        InputError: an unknown name, "gold" without a table, or a title position for a judge that reads no text.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     if name.startswith("causal:") or name in CAUSAL_PRESETS:
         from berdslib.judging.causal import load_causal
 
         checkpoint, adapter, wording = CAUSAL_PRESETS.get(name, (name.removeprefix("causal:"), "", "ours"))
-        return load_causal(checkpoint, adapter=adapter, wording=wording)
-    known("judge", name, ["gold", *JUDGES, *CAUSAL_PRESETS])
-    if name != "gold":
-        return JUDGES[name]()
+        options: dict[str, Any] = {} if title_position is None else {"title_position": title_position}
+        return load_causal(checkpoint, adapter=adapter, wording=wording, **options)
+    known("judge", name, [*JUDGES, *CAUSAL_PRESETS])
+    if name in ("overlap", "similarity"):
+        where = title_position or "before"
+        return Overlap(title_position=where) if name == "overlap" else Similarity(get_encoder(), title_position=where)
+    if title_position is not None:
+        raise InputError(f"the judge {name!r} reads no titles")
+    if name == "random":
+        return Random()
     if gold is None:
         raise InputError("the judge 'gold' needs verdicts; this data set has none. Name a judge such as 'similarity'")
     return Gold(gold)

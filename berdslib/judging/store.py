@@ -62,7 +62,7 @@ class VerdictStore:
     def _connect(self) -> sqlite3.Connection:
         try:
             table = sqlite3.connect(self.path, timeout=120)
-            table.execute("PRAGMA journal_mode=WAL")
+            table.execute("SELECT count(*) FROM sqlite_master")  # reads the file: tells whether it is a database
         except sqlite3.DatabaseError as error:
             raise InputError(f"is not a verdict store: {error}", path=self.path) from None
         return table

@@ -149,12 +149,17 @@ class CachedEncoder:
     its row. A chunk of new texts is encoded and appended inside one SQLite write transaction. That one lock is what
     makes it safe: two processes on the same corpus take turns chunk by chunk and share the work; a killed process's
     transaction is rolled back, and the rows it may have half written lie beyond the committed count, where the next
-    writer overwrites them.
+    writer overwrites them. (SQLite's default journal, not its write-ahead log: two processes that switch the log on at
+    the same moment can fail with "database is locked" whatever the timeout.)
 
     Args:
         encoder: does the encoding of what is missing.
         folder: where to keep the files; created if needed.
         chunk: texts per transaction, the most that a kill can lose.
+
+    Raises:
+        InputError: (on use) no texts, a file that was cut short, or an encoder whose vectors have another shape than
+            those on disk.
     """
 
     def __init__(self, encoder: Encoder, folder: Path, chunk: int = 256) -> None:
@@ -176,8 +181,7 @@ class CachedEncoder:
 
     def _connect(self) -> sqlite3.Connection:
         # A writer holds its lock while it encodes one chunk, so a waiting one must be patient.
-        table = sqlite3.connect(self._table_path, timeout=3600, isolation_level=None)
-        return table
+        return sqlite3.connect(self._table_path, timeout=3600, isolation_level=None)
 
     def _encode(self, texts: Sequence[str], role: str, encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
         if not texts:
@@ -208,8 +212,9 @@ class CachedEncoder:
             already = self._look_up(table, [key for key, _ in chunk])  # another process may have been faster
             chunk = [(key, text) for key, text in chunk if key not in already]
             if chunk:
-                vectors = encode([text for _, text in chunk])
+                vectors = self._checked(encode([text for _, text in chunk]), len(chunk), self._dim(table))
                 first = table.execute("SELECT count(*) FROM row").fetchone()[0]
+                self._need_rows(first, vectors.shape[1])
                 self._append(vectors, first)
                 if not self._dim(table):
                     table.execute("INSERT INTO model VALUES (?, ?)", (self.id, vectors.shape[1]))
@@ -218,6 +223,22 @@ class CachedEncoder:
         except BaseException:
             table.execute("ROLLBACK")
             raise
+
+    def _checked(self, vectors: np.ndarray, n: int, dim: int) -> np.ndarray:
+        if vectors.ndim != 2 or len(vectors) != n or dim not in (0, vectors.shape[1]):
+            want = f"({n}, {dim or 'd'})"
+            raise InputError(f"encoder {self.id!r} returned vectors of shape {vectors.shape}, not {want}")
+        return vectors
+
+    def _need_rows(self, n: int, dim: int) -> None:
+        """Raise InputError if the file holds fewer rows than the table says; an append would leave zeros in the gap."""
+        held = self._rows_path.stat().st_size // (dim * 4) if self._rows_path.exists() else 0
+        if held < n:
+            raise InputError(
+                f"holds {held} vectors where its table lists at least {n}, so it was cut short; delete it and "
+                f"{self._table_path.name} beside it, and the texts are encoded again",
+                path=self._rows_path,
+            )
 
     def _append(self, vectors: np.ndarray, first: int) -> None:
         import os
@@ -242,8 +263,10 @@ class CachedEncoder:
         return int(row[0]) if row else 0
 
     def _read(self, rows: np.ndarray, dim: int) -> np.ndarray:
-        values = np.memmap(self._rows_path, dtype="<f4", mode="r")
-        stored = values[: values.size // dim * dim].reshape(-1, dim)
+        n = int(rows.max()) + 1
+        self._need_rows(n, dim)
+        # Only these rows: another process may be in the middle of writing one beyond them, or was killed there.
+        stored = np.memmap(self._rows_path, dtype="<f4", mode="r", shape=(n, dim))
         first = int(rows[0])
         if np.array_equal(rows, np.arange(first, first + len(rows))):
             return stored[first : first + len(rows)]

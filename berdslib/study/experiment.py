@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Passage, Question
+from berdslib.data.records import Passage, Question, check_run, check_verdicts
 from berdslib.errors import InputError, known
 from berdslib.evaluation.measures import Measure, evaluate, parse_measure
 from berdslib.evaluation.significance import bootstrap_interval, holm, macro_mean, paired_test
-from berdslib.judging.judges import Judge
+from berdslib.judging.judges import Gold, Judge
 from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever
 
@@ -24,13 +24,13 @@ class Experiment(NamedTuple):
 
     ``table``: one row per (system, dataset, measure) with n, mean, low, high and, against the baseline, difference and
     p_value (Holm-corrected over the systems); the dataset "macro" is the mean of the data sets' means.
-    ``scores``: system → frame (qid x measure). ``runs``: system → run. ``verdicts``: system → verdicts used.
+    ``scores``: system → frame (qid x measure). ``runs``: system → run. ``verdicts``: what all systems were scored with.
     """
 
     table: pd.DataFrame
     scores: dict[str, pd.DataFrame]
     runs: dict[str, pd.DataFrame]
-    verdicts: dict[str, pd.DataFrame]
+    verdicts: pd.DataFrame
 
 
 def experiment(
@@ -47,8 +47,12 @@ def experiment(
 ) -> Experiment:
     """Run and score several systems on the same questions.
 
+    With a judge, everything that any system lists is judged first, and all systems are scored against that one pool:
+    measures with an ideal list (nDCG, alpha-nDCG, ERR-IA, StRecall) would otherwise flatter a system whose own list is
+    all that is known. They remain relative to the pool; MRecall, Precision and Coverage do not depend on it.
+
     Args:
-        systems: name → a retriever, or a finished run.
+        systems: name → a retriever, or a finished run (ranked anew by its scores).
         questions: the asked questions; their `source` groups them into data sets.
         measures: such as ``MRecall @ 5`` or "MRecall@5"; the largest cut-off says how deep to retrieve and judge.
         verdicts: gold verdicts; or give a judge:
@@ -61,21 +65,23 @@ def experiment(
     Raises:
         InputError: no systems, an unknown baseline, neither or both of verdicts and judge, a measure without cut-off.
     """
-    wanted = [parse_measure(m) if isinstance(m, str) else m for m in measures]
+    wanted = list(dict.fromkeys(parse_measure(m) if isinstance(m, str) else m for m in measures))
     _check(systems, wanted, verdicts, judge, baseline)
     depth = max(m["cutoff"] for m in wanted)
-    corpus = {p.docno: p for p in passages}
-    runs, used, scores = {}, {}, {}
-    for name, system in systems.items():
-        run = system if isinstance(system, pd.DataFrame) else system.search(questions, depth)
-        runs[name] = run
-        if judge is not None:
-            used[name] = judge_run(run, questions, corpus, judge, k=depth, store=store)
-        elif verdicts is not None:
-            used[name] = verdicts
-        scores[name] = evaluate(run, used[name], questions, wanted)
+    runs = {
+        name: check_run(system) if isinstance(system, pd.DataFrame) else system.search(questions, depth)
+        for name, system in systems.items()
+    }
+    if isinstance(judge, Gold):
+        verdicts = judge.verdicts
+    elif judge is not None:
+        corpus = {p.docno: p for p in passages}
+        judged = [judge_run(run, questions, corpus, judge, k=depth, store=store) for run in runs.values()]
+        verdicts = check_verdicts(pd.concat(judged).drop_duplicates(["qid", "pid", "docno"]))
+    assert verdicts is not None  # _check saw to it
+    scores = {name: evaluate(run, verdicts, questions, wanted) for name, run in runs.items()}
     table = summarise(scores, questions, baseline=baseline, seed=seed)
-    return Experiment(table, scores, runs, used)
+    return Experiment(table, scores, runs, verdicts)
 
 
 def summarise(

@@ -59,23 +59,20 @@ def save_figure(figure: Figure, data: pd.DataFrame, folder: Path, name: str) -> 
     return paths
 
 
-def rank_table(
-    question: Question, runs: Mapping[str, pd.DataFrame], verdicts: Mapping[str, pd.DataFrame], k: int
-) -> pd.DataFrame:
+def rank_table(question: Question, runs: Mapping[str, pd.DataFrame], verdicts: pd.DataFrame, k: int) -> pd.DataFrame:
     """Return for one question what each system shows at each rank: system, rank, docno, pid, supports.
 
     Args:
         question: the question.
         runs: system → run.
-        verdicts: system → verdicts.
+        verdicts: verdicts on the listed passages.
         k: how many ranks.
     """
+    yes = verdicts[(verdicts["qid"] == question.qid) & verdicts["supports"]]
+    supported = set(zip(yes["docno"], yes["pid"], strict=True))
     rows = []
     for system, run in runs.items():
         listed = run[(run["qid"] == question.qid) & (run["rank"] <= k)]
-        mine = verdicts[system]
-        yes = mine[(mine["qid"] == question.qid) & mine["supports"]]
-        supported = set(zip(yes["docno"], yes["pid"], strict=True))
         for docno, rank in zip(listed["docno"], listed["rank"], strict=True):
             for pid in range(len(question.perspectives)):
                 rows.append((system, int(rank), docno, pid, (docno, pid) in supported))
@@ -184,5 +181,5 @@ def compare_systems(table: pd.DataFrame, measures: Sequence[str], *, dataset: st
         axis.set_title(measure, fontsize=11)
         axis.set_ylim(0, 105)
         axis.set_xlabel("retriever")
-    axes[0, 0].set_ylabel(f"score, % (mean of {int(rows['n'].iloc[0])} questions)")
+    axes[0, 0].set_ylabel(f"score, %, {dataset} ({int(rows['n'].iloc[0])} questions)")
     return figure

@@ -187,7 +187,7 @@ def run_notebook(
 
     source = find_notebook(name)
     values = check_parameters(source, parameters or {})
-    folder = output or _run_folder(source, values)
+    folder = (output or _run_folder(source, values)).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     record_path, target = folder / "run.json", folder / f"{source.stem}.ipynb"
     record_path.unlink(missing_ok=True)
@@ -226,7 +226,7 @@ def _output_folder(source: Path, values: Mapping[str, Any], folder: Path) -> dic
     """Send what the notebook writes into the run's own folder, unless the caller chose another."""
     if "output_dir" in read_parameters(source) and "output_dir" not in values:
         root = project_root()
-        inside = root is not None and folder.resolve().is_relative_to(root)
+        inside = root is not None and folder.is_relative_to(root)
         return {"output_dir": os.path.relpath(folder, root) if inside and root else str(folder)}
     return {}
 
