@@ -359,7 +359,7 @@ def experiment(
         for name in names:
             stem = name.replace(":", "-").replace("/", "-")
             write_trec_run(output / f"{stem}.trec", result.runs[name], tag=stem)
-            write_verdicts(output / f"{stem}.verdicts.tsv", result.verdicts[name])
+        write_verdicts(output / "verdicts.tsv", result.verdicts)
         result.table.to_csv(output / "scores.csv", index=False)
     click.echo(f"{len(asked)} questions, {len(passages)} passages, judge {chosen.id}", err=True)
     _print_frame(result.table, as_json)

@@ -79,9 +79,8 @@ def test_experiment_writes_runs_verdicts_and_scores(tmp_path):
         "experiment", "-q", "sample", "-r", "bm25,rank-bm25", "--limit", "6", "-o", str(tmp_path / "out")
     ).stdout
     assert "MRecall@5" in output
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {
-        "bm25.trec", "bm25.verdicts.tsv", "rank-bm25.trec", "rank-bm25.verdicts.tsv", "scores.csv",
-    }  # fmt: skip
+    written = {p.name for p in (tmp_path / "out").iterdir()}
+    assert written == {"bm25.trec", "rank-bm25.trec", "verdicts.tsv", "scores.csv"}
     scores = pd.read_csv(tmp_path / "out" / "scores.csv")
     assert set(scores["system"]) == {"bm25", "rank-bm25"}
 

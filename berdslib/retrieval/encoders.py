@@ -6,7 +6,7 @@ import hashlib
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -147,10 +147,11 @@ class CachedEncoder:
 
     One file of raw float32 rows per model, memory-mapped for reading, and an SQLite table from the hash of a text to
     its row. A chunk of new texts is encoded and appended inside one SQLite write transaction. That one lock is what
-    makes it safe: two processes on the same corpus take turns chunk by chunk and share the work; a killed process's
-    transaction is rolled back, and the rows it may have half written lie beyond the committed count, where the next
-    writer overwrites them. (SQLite's default journal, not its write-ahead log: two processes that switch the log on at
-    the same moment can fail with "database is locked" whatever the timeout.)
+    makes it safe: two processes never encode the same text, and a killed process's transaction is rolled back; the
+    rows it may have half written lie beyond the committed count, where the next writer overwrites them. A second lock,
+    held only while waiting for the first, makes them take turns: a process with one question need not wait until
+    another has encoded its whole corpus. (The journal is SQLite's default, not its write-ahead log: processes that
+    switch that on at the same moment can fail with "database is locked" whatever the timeout.)
 
     Args:
         encoder: does the encoding of what is missing.
@@ -183,6 +184,11 @@ class CachedEncoder:
         # A writer holds its lock while it encodes one chunk, so a waiting one must be patient.
         return sqlite3.connect(self._table_path, timeout=3600, isolation_level=None)
 
+    def _turn(self) -> AbstractContextManager[object]:
+        from filelock import FileLock
+
+        return FileLock(self._table_path.with_suffix(".turn"), poll_interval=0.01)
+
     def _encode(self, texts: Sequence[str], role: str, encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
         if not texts:
             raise InputError("there are no texts to encode")
@@ -207,7 +213,8 @@ class CachedEncoder:
     def _add_chunk(
         self, table: sqlite3.Connection, chunk: list[tuple[bytes, str]], encode: Callable[[list[str]], np.ndarray]
     ) -> None:
-        table.execute("BEGIN IMMEDIATE")
+        with self._turn():
+            table.execute("BEGIN IMMEDIATE")
         try:
             already = self._look_up(table, [key for key, _ in chunk])  # another process may have been faster
             chunk = [(key, text) for key, text in chunk if key not in already]
