@@ -72,7 +72,20 @@ _QUESTIONS = _options(
     click.option("--limit", default=0, help="Only the first N questions of each set; 0 for all.", show_default=True),
 )
 _CORPUS = click.option("-c", "--corpus", help="Data set name or file; default: that of the questions.")
-_JUDGE = click.option("-j", "--judge", default="gold", show_default=True, help="gold, random, overlap or similarity.")
+_JUDGE = _options(
+    click.option(
+        "-j",
+        "--judge",
+        default="gold",
+        show_default=True,
+        help="gold, random, overlap, similarity, mistral-berds, or causal:MODEL.",
+    ),
+    click.option(
+        "--title-position",
+        type=click.Choice(["before", "after", "none"]),
+        help="Where the judge reads a passage's title. [the judge's own default]",
+    ),
+)
 _STORE = click.option("--store", type=click.Path(dir_okay=False, path_type=Path), help="Verdict store. [user cache]")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _MEASURES = click.option(
@@ -99,9 +112,10 @@ def _load_questions(names: str, split: str | None, limit: int, *, need_perspecti
 def _load_passages(corpus: str | None, questions: str) -> list[Any]:
     from berdslib.data.registry import load_passages
 
-    if corpus is None and len(_names(questions)) > 1:
-        raise InputError("the questions are of several data sets; say with --corpus where to search")
-    return load_passages(corpus or _names(questions)[0])
+    asked = _names(questions)
+    if corpus is None and (len(asked) != 1 or Path(asked[0]).exists()):
+        raise InputError("say with --corpus where to search: the questions are a file or of several data sets")
+    return load_passages(corpus or asked[0])
 
 
 def _load_gold(questions: str, otherwise: str) -> Any:
@@ -208,6 +222,7 @@ def judge(
     corpus: str | None,
     run_path: str,
     judge: str,
+    title_position: str | None,
     k: int,
     store: Path | None,
     output: str,
@@ -221,7 +236,7 @@ def judge(
     asked = _load_questions(questions, split, limit, need_perspectives=True)
     run = _load_run(run_path, asked)
     passages = {p.docno: p for p in _load_passages(corpus, questions)}
-    chosen = make_judge(judge, _gold(judge, questions))
+    chosen = make_judge(judge, _gold(judge, questions), title_position)
     pairs = naming(run_path, lambda r: pairs_of(r, asked, passages, k), run)
     p_yes, new = judge_pairs(chosen, pairs, VerdictStore(store))
     verdicts = verdicts_of(pairs, p_yes, chosen)
@@ -273,6 +288,8 @@ def evaluate(
     wanted = _measures(measures)
     if (berds_jsonl is None) == (run_path is None):
         raise click.UsageError("give either a BeRDS JSONL file, or --run with --questions")
+    if berds_jsonl is not None and (questions or verdicts_path or split):
+        raise click.UsageError("a BeRDS JSONL file brings its own questions and verdicts")
     if berds_jsonl is not None:
         asked, run, tables = _recorded(berds_jsonl, predictions)
     else:
@@ -328,6 +345,7 @@ def experiment(
     corpus: str | None,
     retrievers: str,
     judge: str,
+    title_position: str | None,
     measures: str,
     baseline: str | None,
     store: Path | None,
@@ -341,10 +359,10 @@ def experiment(
     from berdslib.retrieval.registry import check_retriever, make_retriever
     from berdslib.study.experiment import experiment as run_experiment
 
-    names = [check_retriever(name.strip()) for name in retrievers.split(",")]
+    names = list(dict.fromkeys(check_retriever(name.strip()) for name in retrievers.split(",")))
     wanted = _measures(measures)
     asked = _load_questions(questions, split, limit, need_perspectives=True)
-    chosen = make_judge(judge, _gold(judge, questions))
+    chosen = make_judge(judge, _gold(judge, questions), title_position)
     passages = _load_passages(corpus, questions)
     result = run_experiment(
         {name: make_retriever(name, passages) for name in names},

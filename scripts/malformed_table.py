@@ -15,7 +15,7 @@ from berdslib.cli import main
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from malformed import CASES, arguments, environment, prepare  # noqa: E402
+from malformed import CASES, arguments, environment, prepare
 
 LENGTH = 160
 
@@ -24,7 +24,7 @@ def answer(case):
     """Return exit status and message, in one line."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         prepare(case, folder)
-        result = CliRunner().invoke(main, arguments(case), env=environment(case, folder))
+        result = CliRunner().invoke(main, arguments(case), prog_name="berds", env=environment(case, folder))
         said = " ".join(result.output.split()).replace(os.path.realpath(folder), "DIR").replace(folder, "DIR")
     return result.exit_code, said if len(said) <= LENGTH else said[: LENGTH - 1] + "…"
 

@@ -340,7 +340,7 @@ CASES = [
         RETRIEVE.replace("new.trec", "/proc/new.trec"),
         ("/proc/new.trec", "cannot be written"),
     ),
-    Case("an output without space left", RETRIEVE.replace("new.trec", "/dev/full"), ("No space left",)),
+    Case("an output without space left", RETRIEVE.replace("new.trec", "/dev/full"), ("/dev/full", "No space left")),
     Case("verdicts to an unknown ending", JUDGE.replace("new.tsv", "new.json"), ("new.json", ".tsv")),
     Case(
         "BERDS_DATA pointing to nothing",

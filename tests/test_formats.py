@@ -323,15 +323,10 @@ def test_a_cut_gzip_file_yields_what_is_whole(tmp_path):
     path = tmp_path / "p.jsonl.gz"
     path.write_bytes(whole[: len(whole) // 2])
     got = []
-    with pytest.raises(InputError, match=r"p\.jsonl\.gz:\d+: damaged gzip file"):
-        got.extend(p.docno for p in _collecting(iter_passages(path), got))
+    with pytest.raises(InputError, match=r"p\.jsonl\.gz: damaged gzip file, readable up to line \d+"):
+        for passage in iter_passages(path):
+            got.append(passage.docno)  # not by a comprehension: what came before the error counts
     assert len(got) > 500 and got == [str(i) for i in range(len(got))]
-
-
-def _collecting(stream, into):
-    for passage in stream:
-        into.append(passage.docno)
-    yield from ()
 
 
 def test_gzip_is_told_by_its_first_bytes(tmp_path):

@@ -36,7 +36,7 @@ def invoke(case, folder, monkeypatch):
         pytest.skip("no /dev/full here")
     prepare(case, folder)
     monkeypatch.chdir(folder)
-    return CliRunner().invoke(main, arguments(case), env=environment(case, folder))
+    return CliRunner().invoke(main, arguments(case), prog_name="berds", env=environment(case, folder))
 
 
 @pytest.mark.parametrize("case", CASES, ids=BY_NAME)

@@ -197,7 +197,7 @@ def test_minilm_is_mean_pooling_and_unit_length():
 
 
 def test_a_model_that_is_not_here_says_which_and_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # or the client retries for a minute
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(MissingDataError, match=r"nobody/nothing.*hf download nobody/nothing"):
         SentenceEncoder(ModelCard("x", "nobody/nothing")).encode_queries(["hello"])
 

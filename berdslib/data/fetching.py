@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from berdslib import paths
@@ -16,6 +16,7 @@ from berdslib.data.download import download
 from berdslib.data.textio import write_jsonl
 from berdslib.errors import InputError, MissingDataError
 
+_Model = TypeVar("_Model")
 _HUB_SPLITS = {"dev": ("dev", "validation", "val", "valid"), "test": ("test",)}
 
 # ---------------------------------------------------------------- places
@@ -185,3 +186,28 @@ def _require_hub(repo: str) -> None:
     except OSError as error:
         hint = "check the network, or let BERDS_HF_DIR name a folder with a clone at OWNER/NAME"
         raise MissingDataError(f"Hugging Face {repo}: {host} is not reachable ({error}); {hint}") from None
+
+
+def load_model(checkpoint: str, load: Callable[[bool], _Model]) -> _Model:
+    """Load a model from the files of this machine, or else through the hub.
+
+    Args:
+        checkpoint: a folder, or an id on the hub; for the messages.
+        load: loads the model; its argument says whether only local files may be used.
+
+    Raises:
+        MissingDataError: it is neither here nor reachable; the reason is given.
+    """
+    try:
+        return load(True)
+    except (OSError, ValueError) as error:
+        not_here = error
+    try:
+        _require_hub(checkpoint)
+        return load(False)
+    except (OSError, ValueError, MissingDataError) as error:
+        reason = str(error or not_here).strip().splitlines()[0]
+        raise MissingDataError(
+            f"model {checkpoint!r} is neither on this machine (Hugging Face cache or folder) nor reachable ({reason}). "
+            f"With a network, fetch it once with:  hf download {checkpoint}"
+        ) from error

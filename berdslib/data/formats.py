@@ -341,7 +341,10 @@ def _predictions(
         return []
     else:
         raise InputError("no such predictions in this row or its documents", path=path, line=line, field=name)
-    shape = f"{len(contexts)} lists (one per document) of {n_perspectives} values (one per perspective)"
+    shape = (
+        f"{len(contexts)} lists (one per document) of {n_perspectives} values (one per perspective); "
+        "the official scripts append to old predictions when they run twice"
+    )
     if not isinstance(table, list) or len(table) != len(contexts):
         raise InputError(f"expected {shape}", path=path, line=line, field=name)
     for values in table:

@@ -213,7 +213,8 @@ def _require_finite(scores: pd.Series, frame: pd.DataFrame, *, field: str = "sco
     if bad.any():
         at = frame.iloc[int(np.flatnonzero(bad)[0])]
         raise InputError(
-            f"{field} of passage {at['docno']!r} for question {at['qid']!r} is not a finite number",
+            f"{field} of passage {at['docno']!r} for question {at['qid']!r} is not a finite number "
+            f"(of at most {LARGEST_SCORE} in size)",
             field=field,
             path=path,
         )

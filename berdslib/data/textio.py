@@ -52,7 +52,7 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
         problem = f"is not UTF-8 text ({error.reason} at byte {error.start} of the line)"
         raise InputError(problem, path=path, line=line) from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise InputError(f"damaged gzip file: {error}", path=path, line=line + 1) from None
+        raise InputError(f"damaged gzip file, readable up to line {line}: {error}", path=path) from None
 
 
 @contextlib.contextmanager
@@ -85,10 +85,12 @@ def write_text(path: StrPath) -> Iterator[TextIO]:
         if temporary is not None:
             os.chmod(temporary, 0o644)
             os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         if temporary is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename is None:  # such as a full disk
+            raise InputError(f"cannot be written: {error.strerror}", path=path) from None
         raise
 
 
@@ -117,7 +119,7 @@ def _from_json(text: str, path: StrPath, line: int, field: str | None = None) ->
     except UnicodeEncodeError:
         raise InputError("holds half of a surrogate pair (\\ud…)", path=path, line=line, field=field) from None
     except ValueError as error:  # a number of thousands of digits
-        raise InputError(f"not valid JSON: {error}", path=path, line=line, field=field) from None
+        raise InputError(f"not valid JSON: {str(error).partition(':')[0]}", path=path, line=line, field=field) from None
     except RecursionError:
         raise InputError("JSON is nested too deeply", path=path, line=line, field=field) from None
     return value

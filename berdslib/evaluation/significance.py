@@ -61,7 +61,8 @@ def paired_test(
     """Return the two-sided p-value of a paired randomisation test on the difference of (macro) means.
 
     Under the null hypothesis the two systems are exchangeable for every question, so the sign of each question's
-    difference is a coin toss (Smucker et al., 2007). Exact where 2^n is no more than `resamples`.
+    difference is a coin toss (Smucker et al., 2007). Exact where 2^m is no more than `resamples`, m being the number
+    of questions on which the two differ.
 
     Args:
         values: (n,) scores of a system.
@@ -80,7 +81,8 @@ def paired_test(
     if not len(values):
         raise InputError("there are no scores")
     difference = _macro_weights(len(values), groups) * (np.asarray(values) - np.asarray(baseline))
-    if not difference.any():
+    difference = difference[difference != 0]  # the sign of 0 changes nothing
+    if len(difference) < 2:  # one coin falls two ways, one as extreme as the other
         return 1.0
     result = permutation_test(
         (difference,),

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from berdslib.errors import InputError, MissingDataError
+from berdslib.data.fetching import load_model
+from berdslib.errors import InputError
 from berdslib.judging.judges import Pair, document_text
 from berdslib.llm.prompting import Prompt, load_prompt
 
@@ -274,21 +275,20 @@ def load_causal(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
     quantised = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=dtype) if four_bit else None
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-        model = AutoModelForCausalLM.from_pretrained(
-            checkpoint, dtype=dtype, device_map=device if four_bit else None, quantization_config=quantised
+
+    def load(local: bool) -> tuple[Any, Any]:
+        placed = {"device_map": device, "quantization_config": quantised} if four_bit else {}
+        return (
+            AutoTokenizer.from_pretrained(checkpoint, local_files_only=local),
+            AutoModelForCausalLM.from_pretrained(checkpoint, local_files_only=local, dtype=dtype, **placed),
         )
-    except OSError as error:
-        raise MissingDataError(
-            f"model {checkpoint!r} is neither on this machine nor reachable. "
-            f"With a network, fetch it once with:  hf download {checkpoint}"
-        ) from error
+
+    tokenizer, model = load_model(checkpoint, load)
     if adapter:
         from peft import PeftModel
 
         model = PeftModel.from_pretrained(model, adapter).merge_and_unload()
-    model = model.eval() if four_bit else model.to(device).eval()  # type: ignore[arg-type]
+    model = model.eval() if four_bit else model.to(device).eval()
     name = "+".join(filter(None, [checkpoint, adapter, "4bit" if four_bit else ""]))
     return Causal(model, tokenizer, name, prompt=prompt, **options)
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from berdslib.data.fetching import load_model
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.paths import cache_dir
 
@@ -115,13 +116,7 @@ def _load_model(card: ModelCard):  # type: ignore[no-untyped-def]  # naming the 
 
     disable_progress_bar()
     where = _package_folder(card.checkpoint.removeprefix("package:")) if _packaged(card) else card.checkpoint
-    try:
-        model = SentenceTransformer(where, device=None)
-    except Exception as error:
-        raise MissingDataError(
-            f"model {card.checkpoint!r} is neither in the Hugging Face cache of this machine nor reachable. "
-            f"With a network, fetch it once with:  hf download {card.checkpoint}"
-        ) from error
+    model = load_model(where, lambda local: SentenceTransformer(where, local_files_only=local))
     if card.max_length:
         model.max_seq_length = card.max_length
     return model
