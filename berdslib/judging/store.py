@@ -16,6 +16,7 @@ from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
 from berdslib.judging.judges import Gold, Judge, Pair, pairs_of
 from berdslib.paths import cache_dir
+from berdslib.storage import chunk_starts, rows_by_key
 
 logger = logging.getLogger(__name__)
 
@@ -41,13 +42,8 @@ class VerdictStore:
     def get(self, judge_id: str, pairs: Sequence[Pair]) -> dict[bytes, float]:
         """Return key → p_yes for those of the pairs that this judge has judged before."""
         keys = [verdict_key(judge_id, p) for p in pairs]
-        found: dict[bytes, float] = {}
         with closing(self._connect()) as table:
-            for start in range(0, len(keys), 900):  # SQLite allows 999 parameters everywhere
-                part = keys[start : start + 900]
-                marks = ",".join("?" * len(part))
-                found.update(table.execute(f"SELECT key, p_yes FROM verdict WHERE key IN ({marks})", part).fetchall())
-        return found
+            return rows_by_key(table, "SELECT key, p_yes FROM verdict WHERE key IN", keys)
 
     def put(self, judge_id: str, pairs: Sequence[Pair], p_yes: np.ndarray) -> None:
         """Keep verdicts; one that is there already stays as it is."""
@@ -97,7 +93,7 @@ def judge_pairs(
     keys = [verdict_key(judge.id, p) for p in pairs]
     have = store.get(judge.id, pairs) if store is not None else {}
     new = list({k: p for k, p in zip(keys, pairs, strict=True) if k not in have}.values())
-    for start in _progress(len(new), chunk):
+    for start in chunk_starts(len(new), chunk, "judging"):
         part = new[start : start + chunk]
         p_yes = _checked(judge, part)
         if store is not None:
@@ -111,14 +107,6 @@ def _checked(judge: Judge, pairs: Sequence[Pair]) -> np.ndarray:
     if p_yes.shape != (len(pairs),) or not ((p_yes >= 0) & (p_yes <= 1)).all():
         raise InputError(f"judge {judge.id!r} must return {len(pairs)} probabilities from 0 to 1")
     return p_yes
-
-
-def _progress(n: int, chunk: int) -> Sequence[int]:
-    from tqdm.auto import tqdm
-
-    starts = range(0, n, chunk)
-    bar: Sequence[int] = tqdm(starts, desc="judging", unit="chunk", disable=len(starts) < 4, leave=False)
-    return bar
 
 
 def judge_run(

@@ -57,7 +57,36 @@ def analyser(name: str) -> Callable[[str], list[str]]:
     return ANALYSERS[known("analyser", name, ANALYSERS)]()
 
 
-class BM25:
+class _WordMatching:
+    """What both forms of BM25 share: the analysed corpus, and the search of one question after another."""
+
+    def __init__(self, passages: Sequence[Passage], analyser_name: str) -> None:
+        check_corpus(passages)
+        self._analyse = analyser(analyser_name)
+        self._docnos = [p.docno for p in passages]
+        self._ties = docno_order(self._docnos)
+
+    def _words_of(self, passages: Sequence[Passage]) -> list[list[str]]:
+        words = [self._analyse(p.full_text) for p in passages]
+        # Neither library can index a corpus without a single word; one that nobody can ask for stands in.
+        if not any(words):
+            words[0] = ["\0"]
+        return words
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question.
+
+        Raises:
+            InputError: k < 1, no questions, or a repeated qid.
+        """
+        check_search(questions, k)
+        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in questions])
+
+    def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
+        raise NotImplementedError
+
+
+class BM25(_WordMatching):
     """BM25 on bm25s: scores are computed at index time, so that a search is a sum over a sparse matrix.
 
     A passage that shares no word with the question is never returned, so a list can be shorter than k, and a question
@@ -88,28 +117,12 @@ class BM25:
         import bm25s
 
         logging.getLogger("bm25s").setLevel(logging.WARNING)
-        check_corpus(passages)
-        self._analyse = _analyser(analyser)
-        self._docnos = [p.docno for p in passages]
-        self._ties = docno_order(self._docnos)
+        super().__init__(passages, analyser)
         method = known("BM25 variant", variant, VARIANTS)
         # The lower bounds that Lv and Zhai (2011) recommend; the other variants have none.
         delta = 1.0 if method == "bm25+" else 0.5
         self._index = bm25s.BM25(k1=k1, b=b, delta=delta, method=method, dtype="float64")
-        words = [self._analyse(p.full_text) for p in passages]
-        # bm25s cannot index a corpus without a single word; one that nobody can ask for stands in.
-        if not any(words):
-            words[0] = ["\0"]
-        self._index.index(words, show_progress=False)
-
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question.
-
-        Raises:
-            InputError: k < 1, no questions, or a repeated qid.
-        """
-        check_search(questions, k)
-        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in questions])
+        self._index.index(self._words_of(passages), show_progress=len(passages) > 100_000)
 
     def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
         vocabulary = self._index.vocab_dict
@@ -129,7 +142,7 @@ class BM25:
         return mask
 
 
-class RankBM25:
+class RankBM25(_WordMatching):
     """BM25 on rank-bm25: a few readable lines of plain Python, for reading, teaching and checking.
 
     Okapi gives a word that is in most passages a negative weight; rank-bm25 replaces it by a small positive one.
@@ -158,29 +171,13 @@ class RankBM25:
     ) -> None:
         import rank_bm25
 
-        check_corpus(passages)
+        super().__init__(passages, analyser)
         classes: dict[str, Any] = {
             "okapi": rank_bm25.BM25Okapi,
             "bm25l": rank_bm25.BM25L,
             "bm25+": rank_bm25.BM25Plus,
         }
-        self._analyse = _analyser(analyser)
-        self._docnos = [p.docno for p in passages]
-        self._ties = docno_order(self._docnos)
-        # rank-bm25 divides by the number of words in the corpus; see BM25 for the stand-in.
-        words = [self._analyse(p.full_text) for p in passages]
-        if not any(words):
-            words[0] = ["\0"]
-        self._index = classes[known("BM25 variant", variant, classes)](words, k1=k1, b=b)
-
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question.
-
-        Raises:
-            InputError: k < 1, no questions, or a repeated qid.
-        """
-        check_search(questions, k)
-        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in questions])
+        self._index = classes[known("BM25 variant", variant, classes)](self._words_of(passages), k1=k1, b=b)
 
     def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
         words = self._analyse(text)
@@ -190,6 +187,3 @@ class RankBM25:
         scores = np.asarray(self._index.get_scores(words), dtype=np.float64)
         rows = top_k(scores, k, self._ties, allowed=matching)
         return rows, scores[rows]
-
-
-_analyser = analyser  # the classes take an argument of the same name

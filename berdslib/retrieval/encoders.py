@@ -16,6 +16,7 @@ import numpy as np
 from berdslib.data.fetching import load_model
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.paths import cache_dir
+from berdslib.storage import chunk_starts, rows_by_key
 
 logger = logging.getLogger(__name__)
 
@@ -192,18 +193,11 @@ class CachedEncoder:
             missing = list(dict.fromkeys(zip(keys, texts, strict=True)))
             known_rows = self._look_up(table, keys)
             missing = [(key, text) for key, text in missing if key not in known_rows]
-            for start in self._progress(len(missing)):
+            for start in chunk_starts(len(missing), self.chunk, "encoding"):
                 self._add_chunk(table, missing[start : start + self.chunk], encode)
             rows = self._look_up(table, keys) if missing else known_rows
             dim = self._dim(table)
         return self._read(np.array([rows[key] for key in keys]), dim)
-
-    def _progress(self, n: int) -> Sequence[int]:
-        from tqdm.auto import tqdm
-
-        starts = range(0, n, self.chunk)
-        bar: Sequence[int] = tqdm(starts, desc="encoding", unit="chunk", disable=len(starts) < 4, leave=False)
-        return bar
 
     def _add_chunk(
         self, table: sqlite3.Connection, chunk: list[tuple[bytes, str]], encode: Callable[[list[str]], np.ndarray]
@@ -253,12 +247,7 @@ class CachedEncoder:
             os.fsync(file.fileno())  # the rows must be on disk before the table says that they are
 
     def _look_up(self, table: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
-        found: dict[bytes, int] = {}
-        for start in range(0, len(keys), 900):  # SQLite allows 999 parameters everywhere
-            part = list(keys[start : start + 900])
-            marks = ",".join("?" * len(part))
-            found.update(table.execute(f"SELECT key, at FROM row WHERE key IN ({marks})", part).fetchall())
-        return found
+        return rows_by_key(table, "SELECT key, at FROM row WHERE key IN", keys)
 
     def _dim(self, table: sqlite3.Connection) -> int:
         row = table.execute("SELECT dim FROM model").fetchone()
