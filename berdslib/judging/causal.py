@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +17,7 @@ import numpy as np
 from berdslib.data.fetching import load_model
 from berdslib.errors import InputError
 from berdslib.judging.judges import Pair, document_text
+from berdslib.judging.untrusted import defuse
 from berdslib.llm.prompting import Prompt, load_prompt
 
 if TYPE_CHECKING:
@@ -149,10 +149,7 @@ class Causal:
         return ids
 
     def _harmless(self, text: str) -> str:
-        """Take their power from special tokens, turn marks and our own tags inside untrusted text."""
-        marks = {*self.tokenizer.all_special_tokens, *_TURN_MARKS, "<document>", "</document>"}
-        pattern = "|".join(re.escape(m) for m in sorted(marks, key=len, reverse=True) if len(m) > 1)
-        return re.sub(pattern, lambda m: f"{m[0][0]} {m[0][1:]}", text)
+        return defuse(text, [*self.tokenizer.all_special_tokens, *_TURN_MARKS, "<document>", "</document>"])
 
     # ------------------------------------------------------------ batches
 

@@ -177,7 +177,7 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
 
     Args:
         name: one of ``JUDGES`` or ``CAUSAL_PRESETS``, or "causal:MODEL" for any causal language model,
-            zero-shot on our prompt.
+            zero-shot on our prompt, or "nli:MODEL" for any natural-language-inference classifier.
         gold: the verdict table, needed for "gold".
         title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
             "after" for causal judges, whose prompts come from there, and "before" for the others (DIVERGENCES B6).
@@ -186,11 +186,15 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         InputError: an unknown name, "gold" without a table, or a title position for a judge that reads no text.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
+    options: dict[str, Any] = {} if title_position is None else {"title_position": title_position}
+    if name.startswith("nli:"):
+        from berdslib.judging.encoder import load_nli
+
+        return load_nli(name.removeprefix("nli:"), **options)
     if name.startswith("causal:") or name in CAUSAL_PRESETS:
         from berdslib.judging.causal import load_causal
 
         checkpoint, adapter, wording = CAUSAL_PRESETS.get(name, (name.removeprefix("causal:"), "", "ours"))
-        options: dict[str, Any] = {} if title_position is None else {"title_position": title_position}
         return load_causal(checkpoint, adapter=adapter, wording=wording, **options)
     known("judge", name, [*JUDGES, *CAUSAL_PRESETS])
     if name in ("overlap", "similarity"):
