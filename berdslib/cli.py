@@ -78,7 +78,7 @@ _JUDGE = _options(
         "--judge",
         default="gold",
         show_default=True,
-        help="gold, random, overlap, similarity, mistral-berds, causal:MODEL or nli:MODEL.",
+        help="gold, random, overlap, similarity, mistral-berds, causal:MODEL, nli:MODEL or chat:MODEL.",
     ),
     click.option(
         "--title-position",

@@ -177,7 +177,8 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
 
     Args:
         name: one of ``JUDGES`` or ``CAUSAL_PRESETS``, or "causal:MODEL" for any causal language model,
-            zero-shot on our prompt, or "nli:MODEL" for any natural-language-inference classifier.
+            zero-shot on our prompt, "nli:MODEL" for any natural-language-inference classifier, or
+            "chat:MODEL" for a model behind an OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY).
         gold: the verdict table, needed for "gold".
         title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
             "after" for causal judges, whose prompts come from there, and "before" for the others (DIVERGENCES B6).
@@ -187,6 +188,11 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     options: dict[str, Any] = {} if title_position is None else {"title_position": title_position}
+    if name.startswith("chat:"):
+        from berdslib.judging.chat import Chat
+        from berdslib.llm.chat import Endpoint
+
+        return Chat(Endpoint(name.removeprefix("chat:")), **options)
     if name.startswith("nli:"):
         from berdslib.judging.encoder import load_nli
 

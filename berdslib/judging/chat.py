@@ -1,0 +1,115 @@
+"""A chat model as judge: P(Yes) from the log-probabilities of its first token, or from a strictly read answer."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from berdslib.errors import InputError, known
+from berdslib.judging.judges import Pair, document_text
+from berdslib.judging.untrusted import defuse
+from berdslib.llm.chat import ChatModel, Reply
+from berdslib.llm.prompting import Prompt, load_prompt
+
+
+def strict_answer(text: str) -> bool | None:
+    """Return True for Yes, False for No, None for anything else.
+
+    Case, quotes, emphasis and a closing full stop are forgiven; a sentence that happens to end in "yes" is no answer.
+
+    >>> strict_answer('**Yes**.'), strict_answer("I cannot say yes"), strict_answer("")
+    (True, None, None)
+    """
+    bare = re.sub(r"^[\s\"'`*_“”‘’(\[]+|[\s\"'`*_“”‘’.!)\]]+$", "", text).lower()
+    return {"yes": True, "no": False}.get(bare)
+
+
+def official_answer(text: str) -> bool | None:
+    """Read an answer as the published script does: yes if the last word is "yes" (DIVERGENCES B7).
+
+    It takes "I cannot say yes" for a yes and '"Yes"' for a no; on an empty answer, where it crashes, this is None.
+    """
+    words = text.lower().split()
+    return words[-1] == "yes" if words else None
+
+
+PARSERS: dict[str, Callable[[str], bool | None]] = {"strict": strict_answer, "official": official_answer}
+
+
+class Chat:
+    """Asks a chat model whether a document supports a statement.
+
+    Args:
+        model: an endpoint, recorded answers, or anything else that completes messages.
+        prompt: the wording.
+        parser: "strict" or "official", for replies without log-probabilities.
+        workers: requests in flight at a time.
+        title_position: see :func:`berdslib.judging.judges.document_text`.
+
+    Raises:
+        InputError: an unknown parser.
+    """
+
+    threshold = 0.5
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        prompt: Prompt | None = None,
+        parser: str = "strict",
+        workers: int = 4,
+        title_position: str = "after",
+    ) -> None:
+        self.model, self.workers, self.title_position = model, workers, title_position
+        self.prompt = prompt or load_prompt("perspective_detection", needs=("document", "statement"))
+        self._parse = PARSERS[known("parser", parser, PARSERS)]
+        self.id = (
+            f"chat({model.id},prompt={self.prompt.name}:{self.prompt.hash},parser={parser},title={title_position})"
+        )
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return float64 (n,); an answer that is neither Yes nor No is an error, not a guess.
+
+        Raises:
+            InputError: a reply that cannot be read.
+            ChatError: the endpoint fails for good.
+        """
+        with ThreadPoolExecutor(self.workers) as pool:
+            return np.array(list(pool.map(self._judge, pairs)), dtype=np.float64)
+
+    def messages(self, pair: Pair) -> list[dict[str, str]]:
+        """Return what is sent for a pair."""
+        tags = ("<document>", "</document>")
+        document = defuse(document_text(pair.passage, self.title_position), tags)
+        user = self.prompt.fill(document=document, statement=defuse(pair.perspective, tags))
+        system = [{"role": "system", "content": self.prompt.system}] if self.prompt.system else []
+        return [*system, {"role": "user", "content": user}]
+
+    def _judge(self, pair: Pair) -> float:
+        reply = self.model.complete(self.messages(pair))
+        p = probability_of_yes(reply)
+        if p is not None:
+            return p
+        answer = self._parse(reply.text)
+        if answer is None:
+            raise InputError(
+                f"{self.model.id} answered {reply.text[:80]!r} about passage {pair.passage.docno!r} and "
+                f"{pair.perspective!r}; Yes or No was expected"
+            )
+        return float(answer)
+
+
+def probability_of_yes(reply: Reply) -> float | None:
+    """Return P(Yes) / (P(Yes) + P(No)) over the first token's alternatives; None where neither is among them."""
+    mass = {True: 0.0, False: 0.0}
+    for token, logprob in reply.first_token:
+        answer = strict_answer(token)
+        if answer is not None:
+            mass[answer] += math.exp(logprob)
+    total = sum(mass.values())
+    return mass[True] / total if total > 0 else None
