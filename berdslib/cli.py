@@ -167,6 +167,14 @@ def _split_outside_brackets(text: str) -> list[str]:
     return [p.strip() for p in parts if p.strip()]
 
 
+def _done(summary: dict[str, Any], sentence: str, as_json: bool) -> None:
+    """Say what was done: a sentence for a reader on the error stream, or JSON for a program on the output."""
+    if as_json:
+        click.echo(json.dumps(summary, indent=1, default=str))
+    else:
+        click.echo(sentence, err=True)
+
+
 def _print_frame(frame: Any, as_json: bool) -> None:
     if as_json:
         click.echo(frame.to_json(orient="records", indent=1))
@@ -185,8 +193,16 @@ def _print_frame(frame: Any, as_json: bool) -> None:
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False), help="TREC run file to write (.gz too)."
 )
+@_JSON
 def retrieve(
-    questions: str, split: str | None, limit: int, corpus: str | None, retriever: str, k: int, output: str
+    questions: str,
+    split: str | None,
+    limit: int,
+    corpus: str | None,
+    retriever: str,
+    k: int,
+    output: str,
+    as_json: bool,
 ) -> None:
     """Rank passages for questions and write a TREC run."""
     from berdslib.data.trec import write_trec_run
@@ -197,8 +213,18 @@ def retrieve(
     passages = _load_passages(corpus, questions)
     run = make_retriever(retriever, passages).search(asked, k)
     write_trec_run(output, run, tag=retriever)
-    found = run["qid"].nunique()
-    click.echo(f"{len(run)} passages for {found} of {len(asked)} questions, from {len(passages)} → {output}", err=True)
+    summary = {
+        "output": output,
+        "retriever": retriever,
+        "questions": len(asked),
+        "answered": run["qid"].nunique(),
+        "passages_listed": len(run),
+        "corpus_size": len(passages),
+    }
+    sentence = (
+        f"{len(run)} passages for {summary['answered']} of {len(asked)} questions, from {len(passages)} → {output}"
+    )
+    _done(summary, sentence, as_json)
 
 
 @main.command()
@@ -215,6 +241,7 @@ def retrieve(
     type=click.Path(dir_okay=False),
     help="Verdicts to write: .tsv, .csv or .qrels (.gz too).",
 )
+@_JSON
 def judge(
     questions: str,
     split: str | None,
@@ -226,6 +253,7 @@ def judge(
     k: int,
     store: Path | None,
     output: str,
+    as_json: bool,
 ) -> None:
     """Judge the top k of a run against every perspective of its question."""
     from berdslib.data.textio import naming
@@ -241,11 +269,10 @@ def judge(
     p_yes, new = judge_pairs(chosen, pairs, VerdictStore(store))
     verdicts = verdicts_of(pairs, p_yes, chosen)
     (write_trec_qrels if output.removesuffix(".gz").endswith(".qrels") else write_verdicts)(output, verdicts)
-    click.echo(
-        f"{len(pairs)} pairs by {chosen.id}: {new} judged now, {len(pairs) - new} known before; "
-        f"{int(verdicts['supports'].sum())} yes → {output}",
-        err=True,
-    )
+    yes, known_before = int(verdicts["supports"].sum()), len(pairs) - new
+    summary = {"output": output, "judge": chosen.id, "pairs": len(pairs), "judged_now": new, "yes": yes}
+    source = "looked up" if judge == "gold" else f"{new} judged now, {known_before} known before"
+    _done(summary, f"{len(pairs)} pairs by {chosen.id}: {source}; {yes} yes → {output}", as_json)
 
 
 @main.command()
@@ -473,21 +500,25 @@ def data_list(as_json: bool) -> None:
 
 @data.command("card")
 @click.argument("name")
-def data_card(name: str) -> None:
+@_JSON
+def data_card(name: str, as_json: bool) -> None:
     """Say what a data set is, its licence, and where it is looked for."""
-    from berdslib.data.registry import card
+    from dataclasses import asdict
 
-    click.echo(card(name))
+    from berdslib.data.registry import card, dataset
+
+    click.echo(json.dumps(asdict(dataset(name)), indent=1) if as_json else card(name))
 
 
 @data.command("fetch")
 @click.argument("name")
-def data_fetch(name: str) -> None:
+@_JSON
+def data_fetch(name: str, as_json: bool) -> None:
     """Download a data set into the user cache; a download that broke off is continued."""
     from berdslib.data.registry import fetch
 
-    for path in fetch(name):
-        click.echo(str(path))
+    paths = [str(path) for path in fetch(name)]
+    click.echo(json.dumps(paths, indent=1) if as_json else "\n".join(paths))
 
 
 @data.command("stats")
@@ -512,13 +543,19 @@ def notebook() -> None:
 
 
 @notebook.command("list")
-def notebook_list() -> None:
+@_JSON
+def notebook_list(as_json: bool) -> None:
     """List the notebooks with their parameters and defaults."""
     from berdslib.study.notebooks import notebook_folder, read_parameters
 
-    for path in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb")):
-        click.echo(path.stem)
-        for p in read_parameters(path).values():
+    found = {p.stem: read_parameters(p) for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
+    if as_json:
+        tables = {stem: [p._asdict() for p in parameters.values()] for stem, parameters in found.items()}
+        click.echo(json.dumps(tables, indent=1))
+        return
+    for stem, parameters in found.items():
+        click.echo(stem)
+        for p in parameters.values():
             click.echo(f"    {p.name} = {p.default!r}    {p.help}")
 
 
@@ -527,14 +564,18 @@ def notebook_list() -> None:
 @click.option("-p", "parameters", multiple=True, nargs=2, metavar="NAME VALUE", help="A parameter; may be repeated.")
 @click.option("-o", "--output", type=_FOLDER, help="Folder. [papermill_runs/NAME-HASH]")
 @click.option("--show/--no-show", default=True, help="Print the notebook's tables when it is done.")
-def notebook_run(name: str, parameters: Sequence[tuple[str, str]], output: Path | None, show: bool) -> None:
+@_JSON
+def notebook_run(
+    name: str, parameters: Sequence[tuple[str, str]], output: Path | None, show: bool, as_json: bool
+) -> None:
     """Run a notebook by papermill; unknown or mistyped parameters are refused before anything starts."""
     from berdslib.study.notebooks import run_notebook
 
     done = run_notebook(name, dict(parameters), output=output)
-    if show:
+    if show and not as_json:
         _show_results(done)
-    click.echo(f"finished in {done.record['seconds']} s → {done.notebook}", err=True)
+    summary = {**done.record, "output": done.notebook}
+    _done(summary, f"finished in {done.record['seconds']} s → {done.notebook}", as_json)
 
 
 def _show_results(done: Any) -> None:
@@ -552,13 +593,17 @@ def _show_results(done: Any) -> None:
 
 
 @main.command()
-def demo() -> None:
+@_JSON
+def demo(as_json: bool) -> None:
     """Run the quickstart notebook on the shipped sample and print its table. No network needed."""
     from berdslib.study.notebooks import run_notebook
 
     done = run_notebook("00_quickstart")
-    _show_results(done)
     pictures = sorted(done.folder.glob("*.png"))
+    if as_json:
+        _done({**done.record, "output": done.notebook, "pictures": pictures}, "", as_json)
+        return
+    _show_results(done)
     click.echo(f"finished in {done.record['seconds']} s")
     click.echo(f"notebook: {done.notebook}")
     for picture in pictures:

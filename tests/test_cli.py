@@ -114,6 +114,34 @@ def test_evaluate_per_question_and_measures_with_parameters(tmp_path):
     assert {"qid", "StRecall@5", "verdicts"} <= set(rows[0])
 
 
+def test_every_step_reports_as_json(tmp_path):
+    run = str(tmp_path / "run.trec")
+    done = json.loads(berds("retrieve", "-q", "sample", "--split", "dev", "-k", "5", "-o", run, "--json").stdout)
+    assert (done["questions"], done["corpus_size"], done["output"]) == (8, 373, run)
+    arguments = ("--run", run, "-j", "overlap", "-o", str(tmp_path / "v.tsv"), "--json")
+    judged = json.loads(berds("judge", "-q", "sample", "--split", "dev", *arguments).stdout)
+    assert judged["pairs"] == judged["judged_now"] > 50
+    assert json.loads(berds("data", "card", "sample", "--json").stdout)["licence"] == "Apache-2.0"
+    assert json.loads(berds("notebook", "list", "--json").stdout)["00_quickstart"][1]["name"] == "question_id"
+
+
+def test_a_questions_file_is_never_taken_for_the_corpus(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"_id": "1", "text": "Are cats kind?"}\n')
+    result = CliRunner().invoke(main, ["retrieve", "-q", str(path), "-o", str(tmp_path / "r.trec")])
+    assert result.exit_code == 1 and "--corpus" in result.output
+
+
+def test_judge_title_position_is_an_option(tmp_path):
+    run = str(tmp_path / "run.trec")
+    berds("retrieve", "-q", "sample", "--split", "dev", "-k", "5", "-o", run)
+    ids = set()
+    for where in ("before", "after", "none"):
+        arguments = ("--run", run, "-j", "overlap", "--title-position", where, "-o", str(tmp_path / "v.tsv"), "--json")
+        ids.add(json.loads(berds("judge", "-q", "sample", "--split", "dev", *arguments).stdout)["judge"])
+    assert len(ids) == 3
+
+
 def test_data_commands():
     assert "theperspective" in berds("data", "list").stdout
     assert {"name", "licence"} <= set(json.loads(berds("data", "list", "--json").stdout)[0])

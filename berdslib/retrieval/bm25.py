@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from tqdm.auto import tqdm
 
 from berdslib.data.records import Passage, Question
 from berdslib.errors import known
@@ -60,6 +61,8 @@ def analyser(name: str) -> Callable[[str], list[str]]:
 class _WordMatching:
     """What both forms of BM25 share: the analysed corpus, and the search of one question after another."""
 
+    name: str
+
     def __init__(self, passages: Sequence[Passage], analyser_name: str) -> None:
         check_corpus(passages)
         self._analyse = analyser(analyser_name)
@@ -67,7 +70,7 @@ class _WordMatching:
         self._ties = docno_order(self._docnos)
 
     def _words_of(self, passages: Sequence[Passage]) -> list[list[str]]:
-        words = [self._analyse(p.full_text) for p in passages]
+        words = [self._analyse(p.full_text) for p in tqdm(passages, desc="reading words", delay=2, leave=False)]
         # Neither library can index a corpus without a single word; one that nobody can ask for stands in.
         if not any(words):
             words[0] = ["\0"]
@@ -80,7 +83,8 @@ class _WordMatching:
             InputError: k < 1, no questions, or a repeated qid.
         """
         check_search(questions, k)
-        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in questions])
+        bar = tqdm(questions, desc=f"searching ({self.name})", delay=2, leave=False)
+        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in bar])
 
     def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError
