@@ -178,7 +178,8 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
     Args:
         name: one of ``JUDGES`` or ``CAUSAL_PRESETS``, or "causal:MODEL" for any causal language model,
             zero-shot on our prompt, "nli:MODEL" for any natural-language-inference classifier, or
-            "chat:MODEL" for a model behind an OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY).
+            "chat:MODEL" for a model behind an OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY);
+            "overlap+similarity" is the committee of the two.
         gold: the verdict table, needed for "gold".
         title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
             "after" for causal judges, whose prompts come from there, and "before" for the others (DIVERGENCES B6).
@@ -187,6 +188,10 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         InputError: an unknown name, "gold" without a table, or a title position for a judge that reads no text.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
+    if "+" in name and ":" not in name:
+        from berdslib.judging.committee import Committee
+
+        return Committee([make_judge(member.strip(), gold, title_position) for member in name.split("+")])
     options: dict[str, Any] = {} if title_position is None else {"title_position": title_position}
     if name.startswith("chat:"):
         from berdslib.judging.chat import Chat

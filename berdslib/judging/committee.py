@@ -1,0 +1,59 @@
+"""Several judges as one, and how much they disagree."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from berdslib.errors import InputError
+from berdslib.judging.judges import Judge, Pair
+
+
+class Committee:
+    """The mean of several judges' probabilities, each moved so that its own threshold lies at one half.
+
+    A judge's probabilities below its threshold are stretched over 0 to 0.5, those above over 0.5 to 1; so a cosine
+    with its threshold at 0.41 and a probability with its threshold at 0.5 can be averaged. This keeps every member's
+    own yes and no; it does not calibrate them.
+
+    Args:
+        judges: two or more judges.
+
+    Raises:
+        InputError: fewer than two judges, or the same judge twice.
+    """
+
+    threshold = 0.5
+
+    def __init__(self, judges: Sequence[Judge]) -> None:
+        ids = [judge.id for judge in judges]
+        if len(ids) < 2 or len(set(ids)) < len(ids):
+            raise InputError(f"a committee needs two or more different judges, not {ids}")
+        self.judges = list(judges)
+        # The order of the members changes nothing, so it is not part of the id.
+        digest = hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:12]
+        self.id = f"committee({len(ids)} judges:{digest})"
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return the members' mean, float64 (n,)."""
+        return self.votes(pairs).mean(axis=0)
+
+    def votes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return each member's probability with its threshold at one half, float64 (judges, n)."""
+        return np.stack([centred(judge.p_yes(pairs), judge.threshold) for judge in self.judges])
+
+    def disagreement(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return for each pair the share of members that are outvoted, from 0 (all agree) to 0.5, float64 (n,)."""
+        yes = (self.votes(pairs) >= 0.5).mean(axis=0)
+        return np.asarray(np.minimum(yes, 1 - yes))
+
+
+def centred(p_yes: np.ndarray, threshold: float) -> np.ndarray:
+    """Stretch probabilities in two straight pieces so that `threshold` becomes 0.5; 0 and 1 stay.
+
+    >>> centred(np.array([0.0, 0.2, 0.4, 0.7, 1.0]), 0.4).round(2).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    return np.interp(p_yes, [0.0, threshold, 1.0], [0.0, 0.5, 1.0])
