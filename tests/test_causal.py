@@ -111,6 +111,21 @@ def test_reuse_computes_fewer_tokens(model, tokenizer, pairs):
     assert judges[0].work.prompts == len(pairs)
 
 
+def test_a_group_is_about_one_document_and_fits_into_a_batch(model, tokenizer):
+    """Short documents share more of the instruction than they differ; that must not throw them together."""
+    short = [Pair("q", i, Passage(f"d{d}", f"Text {d}."), f"Claim {i}.") for d in range(20) for i in range(3)]
+    judge = Causal(model, tokenizer, "tiny", batch_tokens=1500)
+    prompts = [judge.token_ids(p) for p in short]
+    batches = list(judge._batches(prompts, [(p.passage.title, p.passage.text) for p in short]))
+    for batch in batches:
+        assert all(len({short[i].passage.docno for i in group}) == 1 for group in batch)
+        rows = [i for group in batch for i in group]
+        assert max(len(prompts[i]) for i in rows) * len(rows) <= 1500
+    assert sorted(i for batch in batches for group in batch for i in group) == list(range(60))
+    many = [Pair("q", i, Passage("d", "Text."), f"Claim {i}.") for i in range(40)]
+    np.testing.assert_allclose(judge.p_yes(many), [plain(judge, p) for p in many], atol=1e-4)
+
+
 def test_order_of_the_pairs_changes_nothing(model, tokenizer, pairs):
     judge = Causal(model, tokenizer, "tiny")
     np.testing.assert_allclose(judge.p_yes(pairs[::-1])[::-1], judge.p_yes(pairs), atol=1e-5)

@@ -93,7 +93,8 @@ class Causal:
         """Return float64 (n,), the probability of Yes; what it cost is added to ``work``."""
         prompts = [self.token_ids(p) for p in pairs]
         found = np.empty(len(pairs), dtype=np.float64)
-        for batch in self._batches(prompts):
+        documents = [(p.passage.title, p.passage.text) for p in pairs]
+        for batch in self._batches(prompts, documents):
             rows = list(itertools.chain.from_iterable(batch))
             found[rows] = self._judge_batch([[prompts[i] for i in group] for group in batch])
         return found
@@ -112,8 +113,9 @@ class Causal:
             raise InputError(f"max_length {self.max_length} leaves no room for a document beside the instruction")
         spans = self.tokenizer(document, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
         # Cutting at a token's end can change how the rest is cut into tokens, so the fit is checked, not assumed.
-        while len(ids) > self.max_length and room > 0:
-            ids = self._encode(document[: spans[min(room, len(spans)) - 1][1]], statement)
+        while len(ids) > self.max_length:
+            end = spans[min(room, len(spans)) - 1][1] if room > 0 else 0
+            ids = self._encode(document[:end], statement)
             room -= max(1, len(ids) - self.max_length)
         return ids
 
@@ -153,19 +155,33 @@ class Causal:
 
     # ------------------------------------------------------------ batches
 
-    def _batches(self, prompts: Sequence[list[int]]) -> Iterator[list[list[int]]]:
-        """Yield batches of groups of prompt numbers; a group shares a first part, and lengths in a batch are alike."""
-        groups = _groups_with_common_start(prompts) if self.reuse_prefix else [[i] for i in range(len(prompts))]
-        groups.sort(key=lambda g: len(prompts[g[0]]), reverse=True)  # the largest first: too big fails at once
+    def _batches(self, prompts: Sequence[list[int]], documents: Sequence[tuple[str, str]]) -> Iterator[list[list[int]]]:
+        """Yield batches of groups of prompt numbers; a group is about one document, lengths in a batch are alike."""
+        groups = self._groups(prompts, documents)
+        longest = {id(group): max(len(prompts[i]) for i in group) for group in groups}
+        groups.sort(key=lambda g: longest[id(g)], reverse=True)  # the largest first: too big fails at once
         batch: list[list[int]] = []
         for group in groups:
-            longest = max(len(prompts[(batch[0] if batch else group)[0]]), len(prompts[group[0]]))
-            if batch and longest * (sum(map(len, batch)) + len(group)) > self.batch_tokens:
+            width = longest[id(batch[0] if batch else group)]
+            if batch and width * (sum(map(len, batch)) + len(group)) > self.batch_tokens:
                 yield batch
                 batch = []
             batch.append(group)
         if batch:
             yield batch
+
+    def _groups(self, prompts: Sequence[list[int]], documents: Sequence[tuple[str, str]]) -> list[list[int]]:
+        """Put prompts about one document together, as many as fit into a batch; one by one without reuse."""
+        if not self.reuse_prefix:
+            return [[i] for i in range(len(prompts))]
+        by_document: dict[tuple[str, str], list[int]] = {}
+        for i, document in enumerate(documents):
+            by_document.setdefault(document, []).append(i)
+        groups = []
+        for rows in by_document.values():
+            size = max(1, self.batch_tokens // max(len(prompts[i]) for i in rows))
+            groups += [rows[start : start + size] for start in range(0, len(rows), size)]
+        return groups
 
     def _judge_batch(self, groups: list[list[list[int]]]) -> np.ndarray:
         import torch
@@ -288,20 +304,6 @@ def load_causal(
     model = model.eval() if four_bit else model.to(device).eval()
     name = "+".join(filter(None, [checkpoint, adapter, "4bit" if four_bit else ""]))
     return Causal(model, tokenizer, name, prompt=prompt, **options)
-
-
-def _groups_with_common_start(prompts: Sequence[list[int]], at_least: int = 16) -> list[list[int]]:
-    """Group prompts whose first tokens agree, in lexical order, as long as they share most of their length."""
-    order = sorted(range(len(prompts)), key=lambda i: prompts[i])
-    groups: list[list[int]] = []
-    for i in order:
-        if groups:
-            start = _common_start([prompts[groups[-1][0]], prompts[i]])
-            if start >= max(at_least, len(prompts[i]) // 2):
-                groups[-1].append(i)
-                continue
-        groups.append([i])
-    return groups
 
 
 def _common_start(rows: Sequence[list[int]]) -> int:

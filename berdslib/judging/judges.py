@@ -165,7 +165,6 @@ class Similarity:
 # Built-in judges; "gold" needs a verdict table, see make_judge.
 JUDGES = ("gold", "random", "overlap", "similarity")
 
-
 # Causal judges with their adapter and the wording they were trained on.
 CAUSAL_PRESETS = {
     "mistral-berds": ("mistralai/Mistral-7B-Instruct-v0.2", "timchen0618/Mistral_BERDS_evaluator", "published"),
