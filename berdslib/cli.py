@@ -464,6 +464,17 @@ def prompts_import(task: str, source: Path) -> None:
     click.echo(str(import_prompt(task, source, NEEDS)))
 
 
+@prompts.command("fetch")
+@click.argument("task", type=click.Choice(["perspective_detection"]))
+@click.option("--url", help="Where the authors' file is. [a place in their repository that was never tried]")
+def prompts_fetch(task: str, url: str | None) -> None:
+    """Download a published wording from its authors and keep it, as `import` does with a local file."""
+    from berdslib.data.registry import fetch_prompt
+    from berdslib.judging.causal import NEEDS
+
+    click.echo(str(fetch_prompt(task, NEEDS, url)))
+
+
 @prompts.command("show")
 @click.argument("task", type=click.Choice(["perspective_detection"]))
 @click.option("--wording", default="ours", show_default=True, type=click.Choice(["ours", "published"]))
@@ -590,6 +601,71 @@ def _show_results(done: Any) -> None:
         datasets = dict.fromkeys(wide.columns.get_level_values(0))
         click.echo(pd.concat({d: wide[d] for d in datasets}, names=["dataset"]).to_string())
         click.echo("In percent, with 95 % intervals; *: p < .05 against the first system.")
+
+
+# ---------------------------------------------------------------- grids
+
+
+_GRID_FILE = click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+
+
+@main.group()
+def grid() -> None:
+    """Grids: one notebook over many settings; papermill_runs/README.md shows a file."""
+
+
+@grid.command("run")
+@_GRID_FILE
+@click.option("--workers", type=_POSITIVE, help="Notebooks that run at a time, on this machine. [1]")
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the dask cluster there, such as tcp://host:8786.")
+@click.option("--stop-on-error", is_flag=True, help="Begin nothing new after the first failure.")
+@_JSON
+def grid_run(path: Path, workers: int | None, scheduler: str | None, stop_on_error: bool, as_json: bool) -> None:
+    """Run what is not finished yet; all parameters are checked before anything starts.
+
+    The scores of all runs go into papermill_runs/NAME/summary.csv. The exit code is not 0 if a run failed.
+    """
+    from berdslib.study.grid import best_run, read_grid, run_grid, status, summarise
+
+    if workers and scheduler:
+        raise click.UsageError("give --workers for this machine or --scheduler for a cluster, not both")
+    asked = read_grid(path)
+    failures = run_grid(asked, workers=workers or 1, scheduler=scheduler, stop_on_error=stop_on_error)
+    for run, problem in failures.items():
+        click.echo(f"berds: {run}: {problem}", err=True)
+    best = best_run(asked, summarise(asked))
+    finished = sum(row["state"] == "finished" for row in status(asked))
+    summary = {
+        "grid": path.stem,
+        "runs": len(asked.runs),
+        "finished": finished,
+        "failures": failures,
+        "summary": asked.summary,
+        "best": best,
+    }
+    if best and not as_json:
+        click.echo(f"best of {best['compared']}: {best['run']}, {best['value']:.4f}, {best['parameters']}")
+    _done(summary, f"{finished} of {len(asked.runs)} runs finished, {len(failures)} failed → {asked.summary}", as_json)
+    if failures:
+        sys.exit(1)
+
+
+@grid.command("status")
+@_GRID_FILE
+@_JSON
+def grid_status(path: Path, as_json: bool) -> None:
+    """List the runs of a grid: finished, unfinished (under way, failed or broken off) or not started."""
+    import pandas as pd
+
+    from berdslib.study.grid import read_grid, status
+
+    rows = status(read_grid(path))
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+        return
+    parameters = pd.DataFrame([row.pop("parameters") for row in rows])
+    varied = [name for name in parameters if parameters[name].astype(str).nunique() > 1]
+    _print_frame(pd.concat([pd.DataFrame(rows), parameters[varied]], axis=1), as_json)
 
 
 @main.command()

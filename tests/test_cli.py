@@ -1,8 +1,10 @@
 """The command line: the main job step by step, and the same in one command."""
 
+import http.server
 import json
 import subprocess
 import sys
+import threading
 
 import pandas as pd
 import pytest
@@ -150,6 +152,53 @@ def test_data_commands():
     assert (stats["n"], stats["dev"], stats["test"]) == (24, 8, 16)
 
 
+@pytest.fixture
+def web(tmp_path, monkeypatch):
+    """A server of the folder web/; its address, and the paths it was asked for."""
+    folder, asked = tmp_path / "web", []
+    folder.mkdir()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=str(folder))
+
+        def log_request(self, *arguments):
+            asked.append(self.path)
+
+    monkeypatch.setenv("no_proxy", "*")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+def test_a_published_prompt_is_fetched_once_and_used(web, user_cache):
+    folder, url, asked = web
+    (folder / "wording.txt").write_text("Doc: [Document] Claim: [Statement] Right?")
+    for _ in range(2):
+        kept = berds("prompts", "fetch", "perspective_detection", "--url", f"{url}/wording.txt").stdout.strip()
+    assert asked == ["/wording.txt"]
+    assert kept == str(user_cache / "prompts" / "perspective_detection.txt")
+    shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
+    assert shown.rstrip().endswith("Doc: {document} Claim: {statement} Right?")
+    # Another address is another file, even if it ends alike.
+    (folder / "new").mkdir()
+    (folder / "new" / "wording.txt").write_text("[Document] says [Statement]?")
+    berds("prompts", "fetch", "perspective_detection", "--url", f"{url}/new/wording.txt")
+    shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
+    assert shown.rstrip().endswith("{document} says {statement}?")
+
+
+def test_a_prompt_that_cannot_be_fetched_replaces_nothing(web, user_cache):
+    folder, url, _ = web
+    (folder / "page.html").write_text("<html>log in first</html>")
+    for file, words in (("none.txt", "answered 404"), ("page.html", "lacks the placeholder {document}")):
+        command = ["prompts", "fetch", "perspective_detection", "--url", f"{url}/{file}"]
+        result = CliRunner().invoke(main, command)
+        assert result.exit_code == 1 and words in result.stderr
+    assert not (user_cache / "prompts" / "perspective_detection.txt").exists()
+
+
 def test_notebook_list_shows_parameters():
     assert "question_id = 'k03'" in berds("notebook", "list").stdout
 
@@ -157,7 +206,9 @@ def test_notebook_list_shows_parameters():
 @pytest.mark.parametrize(
     "command",
     [[], ["retrieve"], ["judge"], ["evaluate"], ["experiment"], ["data"], ["data", "list"], ["data", "card"],
-     ["data", "fetch"], ["data", "stats"], ["notebook"], ["notebook", "run"], ["notebook", "list"], ["demo"], ["lab"]],
+     ["data", "fetch"], ["data", "stats"], ["notebook"], ["notebook", "run"], ["notebook", "list"], ["demo"], ["lab"],
+     ["grid"], ["grid", "run"], ["grid", "status"], ["prompts"], ["prompts", "fetch"], ["prompts", "import"],
+     ["prompts", "show"]],
 )  # fmt: skip
 def test_every_command_has_help(command):
     text = berds(*command, "--help").stdout

@@ -2,7 +2,7 @@
 
 A prompt file holds a system part, a line ``=== user ===`` and a user part with named placeholders in braces. The
 papers' own wordings are not in the project; ``berds prompts import`` takes them from a local copy into the user cache,
-where ``published`` finds them.
+``berds prompts fetch`` from the web, and there ``published`` finds them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = ()) -> 
     if not path.is_file():
         raise MissingDataError(
             f"the published prompt for {task} is not part of this project and was not imported (looked for {path}). "
-            f"With a copy of the paper's wording in FILE:  berds prompts import {task} FILE"
+            f"With a copy of the paper's wording in FILE:  berds prompts import {task} FILE; "
+            f"with its address on the web:  berds prompts fetch {task} --url URL"
         )
     return _parse(f"{task}/published", path.read_text(encoding="utf-8"), needs)
 

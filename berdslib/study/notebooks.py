@@ -103,12 +103,18 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
     return found
 
 
-def _parameter_cell(notebook: Path) -> str:
+def _cells(notebook: Path) -> list[dict[str, Any]]:
     try:
-        document = json.loads(notebook.read_text(encoding="utf-8"))
-        cells = [c for c in document["cells"] if "parameters" in c.get("metadata", {}).get("tags", [])]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        cells: list[dict[str, Any]] = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        for cell in cells:
+            cell.get("metadata", {}).get("tags", [])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"is not a readable notebook ({type(error).__name__})", path=notebook) from None
+    return cells
+
+
+def _parameter_cell(notebook: Path) -> str:
+    cells = [c for c in _cells(notebook) if "parameters" in c.get("metadata", {}).get("tags", [])]
     if len(cells) != 1:
         raise InputError(f"{len(cells)} cells are tagged `parameters`; exactly one is needed", path=notebook)
     return "".join(cells[0]["source"])
@@ -187,7 +193,7 @@ def run_notebook(
 
     source = find_notebook(name)
     values = check_parameters(source, parameters or {})
-    folder = (output or _run_folder(source, values)).resolve()
+    folder = (output or run_folder(source, values)).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     record_path, target = folder / "run.json", folder / f"{source.stem}.ipynb"
     record_path.unlink(missing_ok=True)
@@ -231,8 +237,17 @@ def _output_folder(source: Path, values: Mapping[str, Any], folder: Path) -> dic
     return {}
 
 
-def _run_folder(source: Path, values: Mapping[str, Any]) -> Path:
-    code = json.dumps([source.read_text(encoding="utf-8"), values, __version__], sort_keys=True)
+def run_folder(source: Path, values: Mapping[str, Any]) -> Path:
+    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook's cells, parameters and package version.
+
+    Outputs are no part of the hash: executing the committed notebook anew makes no other notebook of it.
+
+    Args:
+        source: the notebook.
+        values: checked parameters.
+    """
+    cells = [(c.get("cell_type"), "".join(c.get("source", ""))) for c in _cells(source)]
+    code = json.dumps([cells, values, __version__], sort_keys=True)
     digest = hashlib.sha256(code.encode()).hexdigest()[:10]
     return notebook_folder().parent / "papermill_runs" / f"{source.stem}-{digest}"
 

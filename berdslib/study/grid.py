@@ -1,0 +1,419 @@
+"""A notebook over a grid of parameters: everything is checked first, runs are independent, and what is done is kept.
+
+A grid file is YAML::
+
+    notebook: 03_retrieval
+    fixed: {split: test}                     # the same in every run
+    grid: {limit: [8, 16], judge: [gold]}    # every combination
+    runs: [{limit: 4}]                       # further combinations, one by one
+    best: {column: mean, where: {dataset: macro, measure: MRecall@5}, largest: true}
+
+Each run lies in the folder that ``berds notebook run`` would give it, named after notebook, parameters and package
+version, so that grids which overlap share their runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import itertools
+import json
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import yaml
+from tqdm import tqdm
+
+from berdslib.data.textio import read_lines, write_text
+from berdslib.errors import BerdsError, InputError, known
+from berdslib.study.notebooks import (
+    check_parameters,
+    find_notebook,
+    notebook_folder,
+    run_folder,
+    run_notebook,
+)
+
+SCORES = "scores.csv"  # what the summary reads in each run's folder
+_FIELDS = ("notebook", "fixed", "grid", "runs", "best")
+
+
+class Run(NamedTuple):
+    """One setting of a grid: where its results go, and its parameters in the types of the notebook's defaults."""
+
+    folder: Path
+    parameters: dict[str, Any]
+
+
+class Best(NamedTuple):
+    """How runs are compared: by the mean of a column of scores.csv over the rows where other columns have a value."""
+
+    column: str
+    where: dict[str, Any]
+    largest: bool
+
+
+class Grid(NamedTuple):
+    """A checked grid file; ``runs`` holds every combination once, in the order of the file."""
+
+    path: Path
+    notebook: Path
+    runs: tuple[Run, ...]
+    best: Best | None
+
+    @property
+    def summary(self) -> Path:
+        """Return where the table of all runs goes: papermill_runs/NAME/summary.csv, NAME being the file's."""
+        return notebook_folder().parent / "papermill_runs" / self.path.stem / "summary.csv"
+
+
+# ---------------------------------------------------------------- reading
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice in a mapping; YAML alone keeps the last value without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands here twice", problem_mark=key.start_mark)
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def read_grid(path: Path) -> Grid:
+    """Read a grid file and check every combination of parameters, before anything starts.
+
+    Args:
+        path: a YAML file as shown at the top of this module; a run's own values go before those of ``fixed``.
+
+    Raises:
+        InputError: not such a file, no such notebook, an unknown parameter, or a value of another type.
+    """
+    document = _load_yaml(path)
+    for field in document:
+        _naming(path, "", known, "field", str(field), _FIELDS)
+    name = document.get("notebook")
+    if not isinstance(name, str):
+        raise InputError(
+            f"a notebook's name such as '03_retrieval' is needed, not {name!r}", path=path, field="notebook"
+        )
+    notebook = _naming(path, "notebook", find_notebook, name)
+
+    def check(field: str, given: dict[str, Any]) -> dict[str, Any]:
+        return _naming(path, field, _check_values, notebook, given)
+
+    fixed = check("fixed", _mapping(path, "fixed", document.get("fixed")))
+    varied = {}
+    for name, values in _mapping(path, "grid", document.get("grid")).items():
+        if name in fixed:
+            raise InputError("stands in `fixed` as well; name it once", path=path, field=f"grid.{name}")
+        varied[name] = [check("grid", {name: value})[name] for value in _list(path, f"grid.{name}", values)]
+    chosen = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values()) if varied]
+    entries = [] if document.get("runs") is None else _list(path, "runs", document["runs"])
+    for i, entry in enumerate(entries, start=1):
+        chosen.append(check(f"runs, entry {i}", _mapping(path, f"runs, entry {i}", entry)))
+    if not chosen:
+        raise InputError("`grid` (name: list of values) or `runs` (a list of settings) is needed", path=path)
+    runs = {run.folder: run for run in (_run(notebook, fixed | one) for one in chosen)}
+    return Grid(path, notebook, tuple(runs.values()), _best(path, document.get("best")))
+
+
+def _run(notebook: Path, parameters: dict[str, Any]) -> Run:
+    return Run(run_folder(notebook, parameters), parameters)
+
+
+def _load_yaml(path: Path) -> dict[Any, Any]:
+    text = "".join(line for _, line in read_lines(path))
+    try:
+        document = yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise InputError(f"not usable YAML: {error.problem}", path=path, line=line) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"not usable YAML: {reason}", path=path) from None
+    if not isinstance(document, dict):
+        raise InputError(f"a mapping with the fields {', '.join(_FIELDS)} was expected", path=path)
+    return document
+
+
+def _naming(path: Path, field: str, check: Callable[..., Any], *values: Any) -> Any:
+    """Run a check, and let its complaint name the grid file and the field there."""
+    try:
+        return check(*values)
+    except InputError as error:
+        if error.path is not None:  # the trouble is in another file, such as the notebook
+            raise
+        where = ".".join(part for part in (field, error.field) if part)
+        raise InputError(error.problem, path=path, field=where or None) from None
+
+
+def _check_values(notebook: Path, given: dict[str, Any]) -> dict[str, Any]:
+    values = check_parameters(notebook, given)
+    if "output_dir" in values:
+        raise InputError("every run has a folder of its own; leave this out", field="output_dir")
+    for name, value in values.items():
+        try:
+            json.dumps(value, allow_nan=False)  # what run.json and the folder's name are made of
+        except (TypeError, ValueError) as error:
+            raise InputError(f"only text, finite numbers, true, false and lists of them: {error}", field=name) from None
+    return values
+
+
+def _mapping(path: Path, field: str, value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise InputError(f"a mapping of names to values was expected, not {value!r}", path=path, field=field)
+    return value
+
+
+def _list(path: Path, field: str, value: Any) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise InputError(f"a list such as [1, 2] was expected, not {value!r}", path=path, field=field)
+    return value
+
+
+def _best(path: Path, value: Any) -> Best | None:
+    if value is None:
+        return None
+    given = _mapping(path, "best", value)
+    for name in given:
+        _naming(path, "best", known, "field", name, Best._fields)
+    column, largest = given.get("column"), given.get("largest", True)
+    if not isinstance(column, str):
+        raise InputError(f"the name of a column of {SCORES} is needed, not {column!r}", path=path, field="best.column")
+    if not isinstance(largest, bool):
+        raise InputError(f"true or false is needed, not {largest!r}", path=path, field="best.largest")
+    return Best(column, _mapping(path, "best.where", given.get("where")), largest)
+
+
+# ---------------------------------------------------------------- what is done
+
+
+def status(grid: Grid) -> list[dict[str, Any]]:
+    """Return a row for each run: run (its folder's name), state, seconds (None unless finished), parameters.
+
+    The state is "finished", "unfinished" (begun: under way, failed or broken off) or "not started".
+    """
+    rows = []
+    for run in grid.runs:
+        record = _finished(run)
+        state = "finished" if record else "unfinished" if run.folder.exists() else "not started"
+        seconds = record.get("seconds") if record else None
+        rows.append({"run": run.folder.name, "state": state, "seconds": seconds, "parameters": run.parameters})
+    return rows
+
+
+def _finished(run: Run) -> dict[str, Any] | None:
+    """Return what run.json says if it says that this very run was finished."""
+    try:
+        record = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # not there, or not whole: the run is to be repeated
+        return None
+    whole = isinstance(record, dict) and record.get("finished") is True
+    return record if whole and record.get("parameters") == run.parameters else None
+
+
+def summarise(grid: Grid) -> pd.DataFrame:
+    """Return the scores.csv of all finished runs in one table, each row behind its run and parameters.
+
+    A list among the parameters is written as JSON. A column of scores.csv that is named like a parameter becomes
+    scores_NAME. A run that wrote no scores has one row with its parameters only.
+
+    Raises:
+        InputError: a scores.csv is not a readable table.
+    """
+    tables = [_labelled_scores(run) for run in grid.runs if _finished(run)]
+    if not tables:
+        return pd.DataFrame(columns=["run"])
+    return pd.concat(tables, ignore_index=True)
+
+
+def _labelled_scores(run: Run) -> pd.DataFrame:
+    path = run.folder / SCORES
+    try:
+        scores = pd.read_csv(path) if path.exists() else pd.DataFrame()
+    except ValueError as error:
+        raise InputError(f"not a readable table: {error}", path=path) from None
+    if scores.empty:
+        scores = pd.DataFrame(index=[0])
+    cells = {name: _cell(value) for name, value in run.parameters.items()}
+    labels = pd.DataFrame({"run": run.folder.name} | cells, index=scores.index)
+    scores = scores.rename(columns={name: f"scores_{name}" for name in labels if name in scores})
+    return pd.concat([labels, scores], axis=1)
+
+
+def _cell(value: Any) -> Any:
+    return value if isinstance(value, str | int | float) else json.dumps(value, default=str)
+
+
+def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
+    """Return the run that `best` of the grid file asks for: run, value, parameters, and out of how many it was chosen.
+
+    Runs without a row that `where` asks for, or without a value there, are not compared. Of equals the first is taken.
+
+    Args:
+        grid: what was run.
+        table: its :func:`summarise`.
+
+    Returns:
+        None if the file names no `best`, or nothing is finished.
+
+    Raises:
+        InputError: no such column, no such rows, or values that are no numbers.
+    """
+    best = grid.best
+    if best is None or table.empty:
+        return None
+    for name in (best.column, *best.where):
+        _naming(grid.path, "best", known, f"column of {SCORES}", name, table.columns)
+    for name, value in best.where.items():
+        column, wanted = table[name], _cell(value)
+        table = table[(column == wanted) | (column.astype(str) == str(wanted))]  # 5 equals 5.0; in a mixed column, "5"
+    try:
+        values = pd.to_numeric(table[best.column])
+    except (TypeError, ValueError) as error:
+        raise InputError(f"column {best.column!r} of {SCORES}: {error}", path=grid.path, field="best.column") from None
+    means = values.groupby(table["run"], sort=False).mean().dropna()
+    if means.empty:
+        problem = f"no finished run has a value of {best.column!r} in rows where {best.where}"
+        raise InputError(problem, path=grid.path, field="best")
+    name = str(means.idxmax() if best.largest else means.idxmin())
+    parameters = next(run.parameters for run in grid.runs if run.folder.name == name)
+    return {"run": name, "value": float(means[name]), "parameters": parameters, "compared": len(means)}
+
+
+# ---------------------------------------------------------------- running
+
+
+def run_grid(
+    grid: Grid,
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    stop_on_error: bool = False,
+    progress: bool = True,
+) -> dict[str, str]:
+    """Run what is not finished yet, and write the summary; a call after a break, of whatever kind, goes on from there.
+
+    Args:
+        grid: from :func:`read_grid`.
+        workers: how many notebooks run at a time, each in processes of its own.
+        scheduler: address of a dask scheduler, whose workers then do it; they need this package in the same version
+            and the same folders (a shared file system).
+        stop_on_error: begin nothing new after the first failure.
+        progress: show a bar over the runs.
+
+    Returns:
+        The failures: run → what went wrong.
+
+    Raises:
+        InputError: no scheduler there, or dask is not installed.
+        BerdsError: a worker process was killed.
+    """
+    failures: dict[str, str] = {}
+    todo = [run for run in grid.runs if not _finished(run)]
+    total, shown = len(grid.runs), progress and bool(todo)
+    bar = tqdm(total=total, initial=total - len(todo), desc=grid.path.stem, unit="run", disable=not shown)
+    with bar, _executor(workers, scheduler) if todo else contextlib.nullcontext() as pool:
+        at_once = len(todo) if scheduler else workers  # a cluster may grow: it is handed everything
+        for run, error in _outcomes(pool, grid.notebook, todo, at_once, stop_on_error):
+            bar.update()
+            if error is not None:
+                failures[run.folder.name] = _words(error)
+    with write_text(grid.summary) as file:
+        summarise(grid).to_csv(file, index=False)
+    return failures
+
+
+def _outcomes(
+    pool: Any, notebook: Path, todo: Sequence[Run], at_once: int, stop_on_error: bool
+) -> Iterator[tuple[Run, BaseException | None]]:
+    """Yield each run as it ends, with its error. Handed over bit by bit, since a pool keeps what it was handed."""
+    waiting = deque(todo)
+    running: dict[Future[None], Run] = {}
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            run = waiting.popleft()
+            running[pool.submit(_run_one, notebook, run)] = run
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            run = running.pop(future)
+            error = CancelledError("the scheduler gave it up") if future.cancelled() else future.exception()
+            if isinstance(error, BrokenExecutor):
+                raise BerdsError(
+                    "a worker process was killed (out of memory?). What is finished is kept; call again to go on"
+                ) from None
+            yield run, error
+            if error is not None and stop_on_error:
+                waiting.clear()
+                running = {other: run for other, run in running.items() if not other.cancel()}
+
+
+def _run_one(notebook: Path, run: Run) -> None:
+    """Execute one run, in whatever process; of two that want the same one, the second finds it finished."""
+    from filelock import FileLock
+
+    run.folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(run.folder / ".lock"):
+        if not _finished(run):
+            run_notebook(str(notebook), run.parameters, output=run.folder, progress=False)
+
+
+def _words(error: BaseException) -> str:
+    return str(error) if isinstance(error, BerdsError) else f"{type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def _executor(workers: int, scheduler: str | None) -> Iterator[Executor]:
+    """Processes of this machine, or a dask cluster; both are a `concurrent.futures.Executor`."""
+    if scheduler is None:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
+            yield pool
+        return
+    try:
+        distributed = importlib.import_module("distributed")
+    except ImportError:
+        raise InputError("a scheduler needs dask; install it with: pip install 'berdslib[cluster]'") from None
+    try:
+        client = distributed.Client(scheduler, timeout=10)
+    except (OSError, ValueError) as error:
+        problem = f"no dask scheduler at {scheduler!r} ({error}); such as tcp://host:8786 is accepted"
+        raise InputError(problem, field="scheduler") from None
+    with client, client.get_executor(pure=False) as pool:  # pure: the same call would not be made twice
+        yield pool
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent is gone, and its kernel with it.
+
+    A pool's worker would wait for work for ever, and first finish the run at hand, beside a second call's.
+    """
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

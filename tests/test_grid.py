@@ -1,0 +1,388 @@
+"""Grids: what a file may say, what runs, what is kept, and what the summary says."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from berdslib import __version__
+from berdslib.cli import main
+from berdslib.errors import InputError
+from berdslib.study.grid import best_run, read_grid, run_grid, status, summarise
+
+PARAMETERS = """\
+i = 0  # a number
+x = 0.5  # another
+name = "a"  # a text
+ks = [5]  # a list
+output_dir = "out"  # where to
+"""
+# Each execution leaves a line in log.txt; the scores are worked out from the parameters.
+LOG = 'from pathlib import Path\nwith open("log.txt", "a") as log:\n    log.write(f"{i}\\n")\n'
+SCORES = 'Path(output_dir, "scores.csv").write_text(f"measure,mean\\nf1,{i * x}\\nf1,{i}\\nloss,{-i}\\n")'
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A checkout of its own, with one tiny notebook."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "berdslib"\n')
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.chdir(tmp_path)
+    write_notebook(tmp_path, LOG + SCORES)
+    return tmp_path
+
+
+def write_notebook(project, *code):
+    def cell(number, text):
+        tags = [] if number else ["parameters"]
+        return {
+            "cell_type": "code", "source": text, "metadata": {"tags": tags}, "outputs": [],
+            "execution_count": None, "id": f"cell{number}",
+        }  # fmt: skip
+
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    cells = [cell(number, text) for number, text in enumerate((PARAMETERS, *code))]
+    path = project / "notebooks" / "99_tiny.ipynb"
+    path.write_text(json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
+    return path
+
+
+def write_grid(project, text, name="small.yaml"):
+    path = project / name
+    path.write_text(text)
+    return path
+
+
+def grid_of(project, text):
+    return read_grid(write_grid(project, "notebook: 99_tiny\n" + text))
+
+
+def executed(project):
+    """The `i` of each execution, in order of their start."""
+    path = project / "log.txt"
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def berds(*arguments):
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+# ---------------------------------------------------------------- the file
+
+
+def test_every_combination_once_and_typed(project):
+    grid = grid_of(
+        project,
+        "fixed: {x: 1}\ngrid: {i: [1, '2', 2], ks: [[5], [10, 20]]}\nruns: [{i: 1, ks: [5]}, {i: 9, x: 1e-4}]\n",
+    )
+    got = [run.parameters for run in grid.runs]
+    want = [{"x": 1.0, "i": i, "ks": ks} for i in (1, 2) for ks in ([5], [10, 20])]
+    assert got == [*want, {"x": 0.0001, "i": 9}]  # 1e-4 is text to YAML, and a number to the notebook
+    assert all(type(p["x"]) is float and type(p["i"]) is int for p in got)
+    assert len({run.folder for run in grid.runs}) == 5
+    assert {run.folder.parent for run in grid.runs} == {project / "papermill_runs"}
+
+
+def test_only_runs_and_the_order_of_names_do_not_matter(project):
+    grid = grid_of(project, "runs:\n- {i: 1, x: 2}\n- {x: 2, i: 1}\n- {}\n")
+    assert [run.parameters for run in grid.runs] == [{"x": 2.0, "i": 1}, {}]
+
+
+def test_another_notebook_or_version_is_another_folder(project, monkeypatch):
+    text = "runs: [{i: 1}]\n"
+    before = grid_of(project, text).runs[0].folder
+    assert grid_of(project, text).runs[0].folder == before
+    monkeypatch.setattr("berdslib.study.notebooks.__version__", __version__ + ".other")
+    newer = grid_of(project, text).runs[0].folder
+    write_notebook(project, LOG + SCORES + "\n# changed")
+    assert len({before, newer, grid_of(project, text).runs[0].folder}) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("notebook: 99_tiny\ngrid: {ii: [1]}", r"small.yaml \[grid\]: unknown parameter.*Did you mean 'i'"),
+        ("notebook: 99_tiny\ngrid: {i: [1, x]}", r"small.yaml \[grid.i\]: must be int \(default 0\), not 'x'"),
+        ("notebook: 99_tiny\ngrid: {ks: [5, 10]}", r"\[grid.ks\]: must be list"),
+        ("notebook: 99_tiny\ngrid: {name: [no]}", r"\[grid.name\]: must be str .* not False"),
+        ("notebook: 99_tiny\ngrid: {i: 1}", r"\[grid.i\]: a list such as \[1, 2\] was expected, not 1"),
+        ("notebook: 99_tiny\ngrid: {i: []}", r"\[grid.i\]: a list such as"),
+        ("notebook: 99_tiny\ngrid: [1]", r"\[grid\]: a mapping of names to values"),
+        ("notebook: 99_tiny\ngrid: {i: [1]}\nfixed: {j: 1}", r"\[fixed\]: unknown parameter"),
+        ("notebook: 99_tiny\ngrid: {i: [1]}\nfixed: {i: 1}", r"\[grid.i\]: stands in `fixed` as well"),
+        ("notebook: 99_tiny\nruns: [{i: 1}, {i: two}]", r"\[runs, entry 2.i\]: must be int"),
+        ("notebook: 99_tiny\nruns: [3]", r"\[runs, entry 1\]: a mapping"),
+        ("notebook: 99_tiny\nruns: {i: 3}", r"\[runs\]: a list such as"),
+        ("notebook: 99_tiny\ngrid: {output_dir: [a]}", r"\[grid.output_dir\]: every run has a folder of its own"),
+        ("notebook: 99_tiny\ngrid: {x: [.nan]}", r"\[grid.x\]: only text, finite numbers"),
+        ("notebook: 99_tiny\ngrid: {ks: [[2020-01-01]]}", r"\[grid.ks\]: only text.*date"),
+        ("notebook: 99_tiny\nfixed: {i: 1}", "`grid` .* or `runs` .* is needed"),
+        ("notebook: 99_tiny\ngird: {i: [1]}", "unknown field 'gird'. Did you mean 'grid'"),
+        ("notebook: 99_tiny\ngrid: {i: [1]}\nbest: {colum: f1}", r"\[best\]: unknown field 'colum'"),
+        ("notebook: 99_tiny\ngrid: {i: [1]}\nbest: {where: {a: 1}}", r"\[best.column\]: the name of a column"),
+        ("notebook: 99_tiny\ngrid: {i: [1]}\nbest: {column: f, largest: 3}", r"\[best.largest\]: true or false"),
+        ("notebook: 99_tinny\ngrid: {i: [1]}", r"\[notebook\]: unknown notebook .*Did you mean '99_tiny'"),
+        ("notebook: 03\ngrid: {i: [1]}", r"\[notebook\]: a notebook's name such as"),
+        ("notebook: 99_tiny\ngrid: {i: [1]}\ngrid: {i: [2]}", r"small.yaml:3: .*'grid' stands here twice"),
+        ("notebook: 99_tiny\ngrid:\n  i: [1]\n  i: [2]", r"small.yaml:4: .*'i' stands here twice"),
+        ("notebook: 99_tiny\ngrid: {i: [1}", "small.yaml:2: not usable YAML"),
+        ("notebook: 99_tiny\ngrid: !!python/name:os.system", "not usable YAML: could not determine a constructor"),
+        ("notebook: 99_tiny\n? [grid]\n: 1", "small.yaml:2: not usable YAML: found unhashable key"),
+        ("- 1", "a mapping with the fields notebook, fixed, grid, runs, best was expected"),
+        ("", "a mapping with the fields"),
+    ],
+)
+def test_what_a_file_cannot_say(project, text, words):
+    with pytest.raises(InputError, match=words):
+        read_grid(write_grid(project, text))
+
+
+def test_trouble_in_the_notebook_names_the_notebook(project):
+    (project / "notebooks" / "99_tiny.ipynb").write_text("{}")
+    with pytest.raises(InputError, match=r"99_tiny.ipynb: is not a readable notebook"):
+        grid_of(project, "grid: {i: [1]}")
+
+
+def test_no_file(project):
+    with pytest.raises(InputError, match="no such file"):
+        read_grid(project / "none.yaml")
+
+
+def test_nothing_starts_if_one_setting_is_wrong(project):
+    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\nruns: [{i: 3}, {k: 4}]\n")
+    result = berds("grid", "run", path)
+    assert result.exit_code == 1 and "[runs, entry 2]" in result.stderr
+    assert not (project / "papermill_runs").exists()
+
+
+# ---------------------------------------------------------------- the summary, from folders made by hand
+
+
+def finish(run, scores=None):
+    run.folder.mkdir(parents=True)
+    (run.folder / "run.json").write_text(json.dumps({"finished": True, "parameters": run.parameters, "seconds": 1.5}))
+    if scores is not None:
+        (run.folder / "scores.csv").write_text(scores)
+
+
+def test_summary_puts_parameters_beside_scores(project):
+    grid = grid_of(project, "grid: {i: [1, 2, 3, 4], ks: [[5, 10]]}\n")
+    finish(grid.runs[0], "measure,mean\nf1,0.5\nloss,2\n")
+    finish(grid.runs[1], "measure,mean,i\nf1,0.25,7\n")
+    finish(grid.runs[2])
+    table = summarise(grid)
+    first, second, third, _ = (run.folder.name for run in grid.runs)
+    assert table["run"].tolist() == [first, first, second, third]
+    assert table["i"].tolist() == [1, 1, 2, 3]
+    assert table["ks"].tolist() == ["[5, 10]"] * 4
+    assert table["mean"].tolist()[:3] == [0.5, 2.0, 0.25] and pd.isna(table["mean"][3])
+    assert table["scores_i"].tolist()[2] == 7
+
+
+def test_a_run_json_that_is_broken_or_of_another_run_does_not_count(project):
+    grid = grid_of(project, "grid: {i: [1, 2, 3, 4]}\n")
+    for run, text in zip(grid.runs, ["{", '{"finished": true, "parameters": {"i": 7}}', "[]"], strict=False):
+        run.folder.mkdir(parents=True)
+        (run.folder / "run.json").write_text(text)
+    assert [row["state"] for row in status(grid)] == ["unfinished"] * 3 + ["not started"]
+    assert summarise(grid).empty
+
+
+@pytest.mark.parametrize(
+    ("best", "i", "value", "compared"),
+    [
+        ("{column: mean}", 2, 4.0, 3),  # means 3, (6 + 2) / 2 = 4, 1
+        ("{column: mean, largest: false}", 3, 1.0, 3),
+        ("{column: mean, where: {measure: f1}}", 2, 6.0, 2),
+        ("{column: mean, where: {measure: f1, k: 5}, largest: false}", 1, 5.0, 1),
+        ("{column: mean, where: {ks: [5], k: 5}}", 1, 3.0, 1),
+    ],
+)
+def test_best_is_chosen_by_the_mean_over_the_rows_named(project, best, i, value, compared):
+    grid = grid_of(project, f"grid: {{i: [1, 2, 3]}}\nfixed: {{ks: [5]}}\nbest: {best}\n")
+    finish(grid.runs[0], "measure,mean,k\nf1,5,5\nloss,1,5\n")
+    finish(grid.runs[1], "measure,mean,k\nf1,6,10\nloss,2,10\n")
+    finish(grid.runs[2], "measure,mean\nloss,1\n")  # without k: in the summary, 5 becomes 5.0
+    got = best_run(grid, summarise(grid))
+    assert (got["parameters"], got["value"], got["compared"]) == ({"ks": [5], "i": i}, value, compared)
+    assert got["run"] == grid.runs[i - 1].folder.name
+
+
+@pytest.mark.parametrize(
+    ("best", "words"),
+    [
+        ("{column: f1}", r"small.yaml \[best\]: unknown column of scores.csv 'f1'.*mean"),
+        ("{column: mean, where: {metric: f1}}", "unknown column of scores.csv 'metric'"),
+        ("{column: mean, where: {measure: auc}}", "no finished run has a value of 'mean' in rows where"),
+        ("{column: measure}", r"\[best.column\]: column 'measure'.*f1"),
+    ],
+)
+def test_best_that_cannot_be_found(project, best, words):
+    grid = grid_of(project, f"grid: {{i: [1]}}\nbest: {best}\n")
+    assert best_run(grid, summarise(grid)) is None  # nothing is finished yet
+    finish(grid.runs[0], "measure,mean\nf1,5\n")
+    with pytest.raises(InputError, match=words):
+        best_run(grid, summarise(grid))
+
+
+# ---------------------------------------------------------------- running
+
+
+@pytest.mark.slow
+def test_two_workers_run_all_once_and_a_second_call_nothing(project):
+    path = write_grid(
+        project, "notebook: 99_tiny\nfixed: {x: 3}\ngrid: {i: [1, 2]}\nruns: [{i: 2}]\nbest: {column: mean}\n"
+    )
+    before = json.loads(berds("grid", "status", path, "--json").stdout)
+    assert [row["state"] for row in before] == ["not started"] * 2
+
+    done = json.loads(berds("grid", "run", path, "--workers", "2", "--json").stdout)
+    assert (done["grid"], done["runs"], done["finished"], done["failures"]) == ("small", 2, 2, {})
+    assert sorted(executed(project)) == [1, 2]
+    # i = 2, x = 3: the mean of 2 * 3, 2 and -2
+    assert done["best"]["parameters"] == {"x": 3.0, "i": 2} and done["best"]["value"] == pytest.approx(2)
+    table = pd.read_csv(project / "papermill_runs" / "small" / "summary.csv")
+    assert table[["x", "i", "measure", "mean"]].to_numpy().tolist() == [
+        [3.0, 1, "f1", 3.0], [3.0, 1, "f1", 1.0], [3.0, 1, "loss", -1.0],
+        [3.0, 2, "f1", 6.0], [3.0, 2, "f1", 2.0], [3.0, 2, "loss", -2.0],
+    ]  # fmt: skip
+
+    again = berds("grid", "run", path)
+    assert again.exit_code == 0 and "2 of 2 runs finished, 0 failed" in again.stderr
+    assert "best of 2:" in again.stdout
+    assert sorted(executed(project)) == [1, 2]
+    after = json.loads(berds("grid", "status", path, "--json").stdout)
+    assert all(row["state"] == "finished" and row["seconds"] > 0 for row in after)
+    printed = berds("grid", "status", path).stdout
+    assert "finished" in printed and " i" in printed.splitlines()[0] and " x" not in printed.splitlines()[0]
+
+    # Another grid that asks for one of these runs finds it there.
+    other = write_grid(project, "notebook: 99_tiny\nruns: [{x: 3, i: 1}]\n", "other.yaml")
+    assert json.loads(berds("grid", "run", other, "--json").stdout)["finished"] == 1
+    assert sorted(executed(project)) == [1, 2]
+
+
+@pytest.mark.slow
+def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
+    write_notebook(project, LOG + 'assert i != 1 or Path("mended").exists(), "one is odd"\n' + SCORES)
+    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
+    result = berds("grid", "run", path, "--json")
+    said = json.loads(result.stdout)
+    assert result.exit_code == 1 and said["finished"] == 1
+    ((run, problem),) = said["failures"].items()
+    assert "AssertionError: one is odd" in problem and f"{run}: 99_tiny failed in cell" in result.stderr
+    assert executed(project) == [1, 2]
+    assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "finished"]
+    assert summarise(read_grid(path))["i"].unique().tolist() == [2]
+    (project / "mended").touch()
+    assert berds("grid", "run", path).exit_code == 0
+    assert executed(project) == [1, 2, 1]
+
+
+@pytest.mark.slow
+def test_stop_on_error_begins_nothing_new_and_a_dead_kernel_is_an_error(project):
+    write_notebook(project, LOG + "import os\nos._exit(1)")
+    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
+    result = berds("grid", "run", path, "--stop-on-error")
+    assert result.exit_code == 1 and "0 of 3 runs finished, 1 failed" in result.stderr
+    assert "Kernel died" in result.stderr
+    assert executed(project) == [1]
+    assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "not started", "not started"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_second_call_goes_on_after_sigkill(project):
+    hold = 'import os, time\nif i == 2 and not Path("go").exists():\n    Path("pid").write_text(str(os.getpid()))\n'
+    write_notebook(project, LOG + hold + "    time.sleep(120)\n" + SCORES)
+    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
+    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)])
+    pid = project / "pid"
+    until(lambda: pid.exists() and pid.read_text())
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    # Nobody goes on in the background: the kernel of the run at hand ends, and the one after it never starts.
+    until(lambda: not alive(int(pid.read_text())))
+    assert executed(project) == [1, 2]
+    assert [row["state"] for row in status(read_grid(path))] == ["finished", "unfinished", "not started"]
+    (project / "go").touch()
+    assert run_grid(read_grid(path), progress=False) == {}
+    assert executed(project) == [1, 2, 2, 3]
+    assert all(row["state"] == "finished" for row in status(read_grid(path)))
+
+
+@pytest.mark.slow
+def test_two_calls_at_once_share_the_work(project):
+    write_notebook(project, LOG + "import time\ntime.sleep(1)\n" + SCORES)
+    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
+    command = [sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)]
+    assert [process.wait(120) for process in [subprocess.Popen(command) for _ in "ab"]] == [0, 0]
+    assert sorted(executed(project)) == [1, 2]
+
+
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A process that has ended may still be listed until somebody asks how it ended.
+    stat = f"/proc/{pid}/stat"
+    return not (os.path.exists(stat) and open(stat).read().rpartition(")")[2].split()[0] == "Z")
+
+
+# ---------------------------------------------------------------- a cluster
+
+
+def test_a_scheduler_without_dask(project, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
+    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
+    result = berds("grid", "run", path, "--scheduler", "tcp://127.0.0.1:1")
+    assert result.exit_code == 1 and "pip install 'berdslib[cluster]'" in result.stderr
+    both = berds("grid", "run", path, "--scheduler", "tcp://127.0.0.1:1", "--workers", "2")
+    assert both.exit_code == 2 and "not both" in both.stderr
+
+
+@pytest.mark.slow
+def test_on_a_dask_cluster(project):
+    distributed = pytest.importorskip("distributed")
+    write_notebook(project, LOG + 'assert i != 3, "three"\n' + SCORES)
+    grid = grid_of(project, "grid: {i: [1, 2, 3]}\n")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        failures = run_grid(grid, scheduler=cluster.scheduler_address, progress=False)
+        again = run_grid(grid, scheduler=cluster.scheduler_address, progress=False)
+    assert list(failures) == list(again) == [grid.runs[2].folder.name]
+    assert "AssertionError: three" in failures[grid.runs[2].folder.name]
+    assert sorted(executed(project)) == [1, 2, 3, 3]
+    assert [row["state"] for row in status(grid)] == ["finished", "finished", "unfinished"]
+    assert summarise(grid)["i"].unique().tolist() == [1, 2]
+
+
+def test_a_scheduler_that_is_not_there(project):
+    pytest.importorskip("distributed")
+    grid = grid_of(project, "grid: {i: [1]}\n")
+    with pytest.raises(InputError, match="no dask scheduler at 'nonsense'"):
+        run_grid(grid, scheduler="nonsense", progress=False)
+
+
+# ---------------------------------------------------------------- the shipped one
+
+
+def test_shipped_grids_are_valid():
+    from berdslib.study.notebooks import notebook_folder
+
+    shipped = sorted((notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
+    assert "sample_retrieval" in [path.stem for path in shipped]
+    assert all(len(read_grid(path).runs) > 1 for path in shipped)
