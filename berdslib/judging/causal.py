@@ -6,28 +6,22 @@ part of their prompt. That part goes through the model once; its keys and values
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from berdslib.data.fetching import load_model
-from berdslib.errors import InputError
-from berdslib.judging.judges import Pair, document_text
-from berdslib.judging.untrusted import defuse
+from berdslib.errors import MissingDataError
+from berdslib.judging.judges import Pair
+from berdslib.judging.yesno import NEEDS, YesNoJudge
+from berdslib.judging.yesno import answer_tokens as answer_tokens
 from berdslib.llm.prompting import Prompt, load_prompt
 
 if TYPE_CHECKING:
     import torch
-
-NEEDS = ("document", "statement")
-# What chat models take for the start or end of a turn, whether or not the tokenizer in use knows it.
-_TURN_MARKS = ("<|im_start|>", "<|im_end|>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<|eot_id|>", "<|user|>",
-               "<|assistant|>", "<|system|>", "<s>", "</s>")  # fmt: skip
-_SPELLINGS = {"yes": ("Yes", " Yes", "yes", " yes", "YES", " YES"), "no": ("No", " No", "no", " no", "NO", " NO")}
 
 
 class Work(NamedTuple):
@@ -38,7 +32,7 @@ class Work(NamedTuple):
     computed: int
 
 
-class Causal:
+class Causal(YesNoJudge):
     """Asks a causal model whether a document supports a statement; P = softmax over the Yes and No tokens.
 
     Args:
@@ -57,8 +51,6 @@ class Causal:
         InputError: the vocabulary has no token for Yes or No, or an unusable argument.
     """
 
-    threshold = 0.5
-
     def __init__(
         self,
         model: Any,
@@ -73,21 +65,12 @@ class Causal:
         reuse_prefix: bool = True,
         title_position: str = "after",
     ) -> None:
-        if shots not in (0, 1):
-            raise InputError(f"shots must be 0 or 1, not {shots}")
-        self.model, self.tokenizer = model, tokenizer
-        self.prompt = prompt or load_prompt("perspective_detection", needs=NEEDS)
-        self.chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
-        self.max_length, self.batch_tokens, self.reuse_prefix = max_length, batch_tokens, reuse_prefix
-        self.title_position = title_position
-        self._example = _read_example() if shots else None
-        self._yes, self._no = answer_tokens(tokenizer, "yes"), answer_tokens(tokenizer, "no")
-        self.work = Work(0, 0, 0)
-        template = _digest(tokenizer.chat_template) if self.chat else "none"
-        self.id = (
-            f"causal({name},prompt={self.prompt.name}:{self.prompt.hash},shots={shots},chat={template},"
-            f"max_length={max_length},title={title_position})"
+        super().__init__(
+            tokenizer, prompt=prompt, shots=shots, chat=chat, max_length=max_length, title_position=title_position
         )
+        self.model, self.batch_tokens, self.reuse_prefix = model, batch_tokens, reuse_prefix
+        self.work = Work(0, 0, 0)
+        self.id = f"causal({name},{self.asks})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the probability of Yes; what it cost is added to ``work``."""
@@ -98,60 +81,6 @@ class Causal:
             rows = list(itertools.chain.from_iterable(batch))
             found[rows] = self._judge_batch([[prompts[i] for i in group] for group in batch])
         return found
-
-    # ------------------------------------------------------------ prompts
-
-    def token_ids(self, pair: Pair) -> list[int]:
-        """Return the prompt of a pair as token ids, the document cut so that all of it fits."""
-        statement = self._harmless(pair.perspective)
-        document = self._harmless(document_text(pair.passage, self.title_position))
-        ids = self._encode(document, statement)
-        if len(ids) <= self.max_length:
-            return ids
-        room = self.max_length - len(self._encode("", statement))
-        if room < 1:
-            raise InputError(f"max_length {self.max_length} leaves no room for a document beside the instruction")
-        spans = self.tokenizer(document, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-        # Cutting at a token's end can change how the rest is cut into tokens, so the fit is checked, not assumed.
-        while len(ids) > self.max_length:
-            end = spans[min(room, len(spans)) - 1][1] if room > 0 else 0
-            ids = self._encode(document[:end], statement)
-            room -= max(1, len(ids) - self.max_length)
-        return ids
-
-    def _encode(self, document: str, statement: str) -> list[int]:
-        user = self.prompt.fill(document=document, statement=statement)
-        if self._example:
-            example_document, example_statement, answer = self._example
-            shown = self.prompt.fill(document=example_document, statement=example_statement)
-        if self.chat:
-            messages = [{"role": "user", "content": user}]
-            if self._example:
-                turns = [{"role": "user", "content": shown}, {"role": "assistant", "content": answer}]
-                messages = turns + messages
-            return self._encode_chat(messages)
-        parts = [self.prompt.system, f"{shown} {answer}" if self._example else "", user]
-        ids: list[int] = self.tokenizer("\n\n".join(p for p in parts if p))["input_ids"]
-        return ids
-
-    def _encode_chat(self, messages: list[dict[str, str]]) -> list[int]:
-        system = [{"role": "system", "content": self.prompt.system}] if self.prompt.system else []
-        try:
-            text = self.tokenizer.apply_chat_template(system + messages, tokenize=False, add_generation_prompt=True)
-        except Exception as error:
-            # Some templates (Mistral's, Gemma's) refuse a system turn: its text then opens the first user turn.
-            if not system or not any(word in str(error).lower() for word in ("system", "alternate")):
-                raise
-            first = {"role": "user", "content": f"{self.prompt.system}\n\n{messages[0]['content']}"}
-            text = self.tokenizer.apply_chat_template(
-                [first, *messages[1:]], tokenize=False, add_generation_prompt=True
-            )
-        # The template has written the opening token already; a second one would be DIVERGENCES B8.
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
-
-    def _harmless(self, text: str) -> str:
-        return defuse(text, [*self.tokenizer.all_special_tokens, *_TURN_MARKS, "<document>", "</document>"])
 
     # ------------------------------------------------------------ batches
 
@@ -248,24 +177,6 @@ class Causal:
         return ids.to(device), mask.to(device)
 
 
-def answer_tokens(tokenizer: Any, answer: str) -> list[int]:
-    """Return the ids of all single tokens that spell the answer ("yes" or "no"), with and without a blank before it.
-
-    Raises:
-        InputError: the vocabulary has none.
-    """
-    found = set()
-    for spelling in _SPELLINGS[answer]:
-        ids = tokenizer(spelling, add_special_tokens=False)["input_ids"]
-        if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
-            found.add(ids[0])
-    if not found:
-        raise InputError(
-            f"the tokenizer has no single token for {answer.title()!r}; this model cannot be read by logits"
-        )
-    return sorted(found)
-
-
 def load_causal(
     checkpoint: str, *, adapter: str = "", four_bit: bool = False, wording: str = "ours", **options: Any
 ) -> Causal:
@@ -274,7 +185,7 @@ def load_causal(
     Args:
         checkpoint: id or folder of a causal LM.
         adapter: id or folder of a LoRA adapter on top of it.
-        four_bit: load the weights in 4 bits (bitsandbytes).
+        four_bit: load the weights in 4 bits (bitsandbytes, NormalFloat), on a GPU or, slowly, on a CPU.
         wording: "ours" or "published".
         options: passed to :class:`Causal`.
 
@@ -287,7 +198,7 @@ def load_causal(
     prompt = load_prompt("perspective_detection", wording, NEEDS)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
-    quantised = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=dtype) if four_bit else None
+    quantised = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype)
 
     def load(local: bool) -> tuple[Any, Any]:
         placed = {"device_map": device, "quantization_config": quantised} if four_bit else {}
@@ -300,10 +211,35 @@ def load_causal(
     if adapter:
         from peft import PeftModel
 
-        model = PeftModel.from_pretrained(model, adapter).merge_and_unload()
+        model = PeftModel.from_pretrained(model, str(adapter_folder(adapter)))
+        # Merged weights would be rounded to 4 bits anew, most of a small adapter with them; so it stays beside them.
+        model = model if four_bit else model.merge_and_unload()
     model = model.eval() if four_bit else model.to(device).eval()
-    name = "+".join(filter(None, [checkpoint, adapter, "4bit" if four_bit else ""]))
+    name = "+".join(filter(None, [checkpoint, adapter, "4bit-nf4" if four_bit else ""]))
     return Causal(model, tokenizer, name, prompt=prompt, **options)
+
+
+def adapter_folder(adapter: str) -> Path:
+    """Return the folder that holds a LoRA adapter: the one named, or the cache's copy of the hub's.
+
+    Raises:
+        MissingDataError: it is neither here nor reachable.
+    """
+    from huggingface_hub import snapshot_download
+
+    def find(local: bool) -> Path:
+        here = Path(adapter)
+        if here.is_dir():
+            folder = here
+        else:
+            folder = Path(snapshot_download(adapter, local_files_only=local, allow_patterns=["adapter_*"]))
+        if any(folder.glob("adapter_model.*")):
+            return folder
+        problem = f"{folder} holds no adapter_model file, so no LoRA adapter"
+        # A download that broke off can be taken up again; a folder of the user's is what it is.
+        raise MissingDataError(problem) if here.is_dir() else OSError(problem)
+
+    return load_model(adapter, find)
 
 
 def _common_start(rows: Sequence[list[int]]) -> int:
@@ -312,13 +248,3 @@ def _common_start(rows: Sequence[list[int]]) -> int:
     first, last = min(rows), max(rows)  # in lexical order these two differ first
     n = next((i for i in range(shortest) if first[i] != last[i]), shortest)
     return max(n, 0)
-
-
-def _read_example() -> tuple[str, str, str]:
-    text = (files("berdslib.llm") / "prompts" / "perspective_detection.example.txt").read_text(encoding="utf-8")
-    values = dict(line.split(": ", 1) for line in text.strip().splitlines())
-    return values["document"], values["statement"], values["answer"]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]

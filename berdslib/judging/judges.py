@@ -176,9 +176,11 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
 
     Args:
         name: one of ``JUDGES`` or ``CAUSAL_PRESETS``, or "causal:MODEL" for any causal language model,
-            zero-shot on our prompt, "nli:MODEL" for any natural-language-inference classifier, or
-            "chat:MODEL" for a model behind an OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY);
-            "overlap+similarity" is the committee of the two.
+            zero-shot on our prompt, "vllm:MODEL" for the same on vLLM (MODEL may be one of ``CAUSAL_PRESETS``),
+            "nli:MODEL" for any natural-language-inference classifier, "nli-t5" for the T5-11B of BeRDS Table 4 (22 GB
+            of GPU memory), "nli-t5:MODEL" for another model that writes "1" for entailed, or "chat:MODEL" for a model
+            behind an OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY); "overlap+similarity" is the
+            committee of the two.
         gold: the verdict table, needed for "gold".
         title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
             "after" for causal judges, whose prompts come from there, and "before" for the others (DIVERGENCES B6).
@@ -201,12 +203,21 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         from berdslib.judging.encoder import load_nli
 
         return load_nli(name.removeprefix("nli:"), **options)
+    if name == "nli-t5" or name.startswith("nli-t5:"):
+        from berdslib.judging.encoder import NLI_T5, load_nli_t5
+
+        return load_nli_t5(name.removeprefix("nli-t5").removeprefix(":") or NLI_T5, **options)
+    if name.startswith("vllm:"):
+        from berdslib.judging.vllm import load_vllm
+
+        checkpoint, adapter, wording = _causal_model(name.removeprefix("vllm:"))
+        return load_vllm(checkpoint, adapter=adapter, wording=wording, **options)
     if name.startswith("causal:") or name in CAUSAL_PRESETS:
         from berdslib.judging.causal import load_causal
 
-        checkpoint, adapter, wording = CAUSAL_PRESETS.get(name, (name.removeprefix("causal:"), "", "ours"))
+        checkpoint, adapter, wording = _causal_model(name.removeprefix("causal:"))
         return load_causal(checkpoint, adapter=adapter, wording=wording, **options)
-    known("judge", name, [*JUDGES, *CAUSAL_PRESETS])
+    known("judge", name, [*JUDGES, "nli-t5", *CAUSAL_PRESETS])
     if name in ("overlap", "similarity"):
         where = title_position or "before"
         return Overlap(title_position=where) if name == "overlap" else Similarity(get_encoder(), title_position=where)
@@ -217,6 +228,11 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
     if gold is None:
         raise InputError("the judge 'gold' needs verdicts; this data set has none. Name a judge such as 'similarity'")
     return Gold(gold)
+
+
+def _causal_model(name: str) -> tuple[str, str, str]:
+    """Return (checkpoint, adapter, wording); a model that is no preset is asked zero-shot on our prompt."""
+    return CAUSAL_PRESETS.get(name, (name, "", "ours"))
 
 
 def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:

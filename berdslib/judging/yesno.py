@@ -1,0 +1,141 @@
+"""What judges that read Yes or No off a language model have in common: prompts as token ids, and the answer tokens."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from typing import Any
+
+from berdslib.errors import InputError
+from berdslib.judging.judges import Pair, document_text
+from berdslib.judging.untrusted import defuse
+from berdslib.llm.prompting import Prompt, load_prompt
+
+NEEDS = ("document", "statement")
+# What chat models take for the start or end of a turn, whether or not the tokenizer in use knows it.
+_TURN_MARKS = ("<|im_start|>", "<|im_end|>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<|eot_id|>", "<|user|>",
+               "<|assistant|>", "<|system|>", "<s>", "</s>")  # fmt: skip
+_SPELLINGS = {"yes": ("Yes", " Yes", "yes", " yes", "YES", " YES"), "no": ("No", " No", "no", " no", "NO", " NO")}
+
+
+class YesNoJudge:
+    """Writes the prompt of a pair and knows which tokens answer it; its kinds differ in what runs the model.
+
+    Args:
+        tokenizer: the model's tokenizer (a fast one).
+        prompt: the wording; None for ours.
+        shots: 0, or 1 for an example before the question (BeRDS Table 14, bottom).
+        chat: use the tokenizer's chat template; None where it has one.
+        max_length: tokens a prompt may have; longer documents are cut at their end, statement and instruction never.
+        title_position: see :func:`berdslib.judging.judges.document_text`.
+
+    Raises:
+        InputError: the vocabulary has no token for Yes or No, or an unusable argument.
+    """
+
+    threshold = 0.5
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        prompt: Prompt | None = None,
+        shots: int = 0,
+        chat: bool | None = None,
+        max_length: int = 2048,
+        title_position: str = "after",
+    ) -> None:
+        if shots not in (0, 1):
+            raise InputError(f"shots must be 0 or 1, not {shots}")
+        self.tokenizer = tokenizer
+        self.prompt = prompt or load_prompt("perspective_detection", needs=NEEDS)
+        self.chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
+        self.max_length, self.title_position = max_length, title_position
+        self._example = _read_example() if shots else None
+        self._yes, self._no = answer_tokens(tokenizer, "yes"), answer_tokens(tokenizer, "no")
+        template = _digest(tokenizer.chat_template) if self.chat else "none"
+        # The part of a judge's id that says how it asks.
+        self.asks = (
+            f"prompt={self.prompt.name}:{self.prompt.hash},shots={shots},chat={template},"
+            f"max_length={max_length},title={title_position}"
+        )
+
+    def token_ids(self, pair: Pair) -> list[int]:
+        """Return the prompt of a pair as token ids, the document cut so that all of it fits."""
+        statement = self._harmless(pair.perspective)
+        document = self._harmless(document_text(pair.passage, self.title_position))
+        ids = self._encode(document, statement)
+        if len(ids) <= self.max_length:
+            return ids
+        room = self.max_length - len(self._encode("", statement))
+        if room < 1:
+            raise InputError(f"max_length {self.max_length} leaves no room for a document beside the instruction")
+        spans = self.tokenizer(document, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        # Cutting at a token's end can change how the rest is cut into tokens, so the fit is checked, not assumed.
+        while len(ids) > self.max_length:
+            end = spans[min(room, len(spans)) - 1][1] if room > 0 else 0
+            ids = self._encode(document[:end], statement)
+            room -= max(1, len(ids) - self.max_length)
+        return ids
+
+    def _encode(self, document: str, statement: str) -> list[int]:
+        user = self.prompt.fill(document=document, statement=statement)
+        if self._example:
+            example_document, example_statement, answer = self._example
+            shown = self.prompt.fill(document=example_document, statement=example_statement)
+        if self.chat:
+            messages = [{"role": "user", "content": user}]
+            if self._example:
+                turns = [{"role": "user", "content": shown}, {"role": "assistant", "content": answer}]
+                messages = turns + messages
+            return self._encode_chat(messages)
+        parts = [self.prompt.system, f"{shown} {answer}" if self._example else "", user]
+        ids: list[int] = self.tokenizer("\n\n".join(p for p in parts if p))["input_ids"]
+        return ids
+
+    def _encode_chat(self, messages: list[dict[str, str]]) -> list[int]:
+        system = [{"role": "system", "content": self.prompt.system}] if self.prompt.system else []
+        try:
+            text = self.tokenizer.apply_chat_template(system + messages, tokenize=False, add_generation_prompt=True)
+        except Exception as error:
+            # Some templates (Mistral's, Gemma's) refuse a system turn: its text then opens the first user turn.
+            if not system or not any(word in str(error).lower() for word in ("system", "alternate")):
+                raise
+            first = {"role": "user", "content": f"{self.prompt.system}\n\n{messages[0]['content']}"}
+            text = self.tokenizer.apply_chat_template(
+                [first, *messages[1:]], tokenize=False, add_generation_prompt=True
+            )
+        # The template has written the opening token already; a second one would be DIVERGENCES B8.
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def _harmless(self, text: str) -> str:
+        return defuse(text, [*self.tokenizer.all_special_tokens, *_TURN_MARKS, "<document>", "</document>"])
+
+
+def answer_tokens(tokenizer: Any, answer: str) -> list[int]:
+    """Return the ids of all single tokens that spell the answer ("yes" or "no"), with and without a blank before it.
+
+    Raises:
+        InputError: the vocabulary has none.
+    """
+    found = set()
+    for spelling in _SPELLINGS[answer]:
+        ids = tokenizer(spelling, add_special_tokens=False)["input_ids"]
+        if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
+            found.add(ids[0])
+    if not found:
+        raise InputError(
+            f"the tokenizer has no single token for {answer.title()!r}; this model cannot be read by logits"
+        )
+    return sorted(found)
+
+
+def _read_example() -> tuple[str, str, str]:
+    text = (files("berdslib.llm") / "prompts" / "perspective_detection.example.txt").read_text(encoding="utf-8")
+    values = dict(line.split(": ", 1) for line in text.strip().splitlines())
+    return values["document"], values["statement"], values["answer"]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
