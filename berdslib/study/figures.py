@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, told apart by people with any kind of colour blindness; grey is kept for "none".
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
 NOTHING = "#E3E3E3"
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # Where the headings of perspectives_by_rank start, in widths of a panel: above the row labels.
 _LEFT = -0.46
 
@@ -182,4 +183,69 @@ def compare_systems(table: pd.DataFrame, measures: Sequence[str], *, dataset: st
         axis.set_ylim(0, 105)
         axis.set_xlabel("retriever")
     axes[0, 0].set_ylabel(f"score, %, {dataset} ({int(rows['n'].iloc[0])} questions)")
+    return figure
+
+
+def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw how often judges are right when they say how sure they are, and below it how many pairs that rests on.
+
+    On the diagonal a judge means what it says; below it, it is too generous with yes.
+
+    Args:
+        tables: judge → table from :func:`berdslib.judging.trust.calibration_table`; the judges must have judged the
+            same pairs to be compared.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(
+        1 + len(tables),
+        1,
+        figsize=(5.6, 5.0 + 0.8 * len(tables)),
+        sharex=True,
+        height_ratios=[5.0, *[0.8] * len(tables)],
+        layout="constrained",
+    )
+    top, most = axes[0], max(int(table["n"].max()) for table in tables.values())
+    top.plot([0, 1], [0, 1], color="grey", lw=1, ls="--", label="means what it says", zorder=1)
+    for i, (judge, table) in enumerate(tables.items()):
+        colour = PALETTE[i % len(PALETTE)]
+        top.plot(table["mean_p"], table["share_yes"], marker=MARKERS[i % len(MARKERS)], color=colour, label=judge)
+        axes[1 + i].vlines(table["mean_p"], 0, table["n"], color=colour, lw=4)
+        axes[1 + i].set_ylim(0, most * 1.1)
+        axes[1 + i].set_title(f"{judge}: {int(table['n'].sum())} pairs", loc="left", fontsize=10, pad=3)
+    top.set_ylim(-0.03, 1.03)
+    top.set_xlim(-0.03, 1.03)
+    top.set_ylabel("share of the bin's pairs that are a yes")
+    top.legend(loc="upper left", frameon=False)
+    axes[1].set_ylabel("pairs\nper bin")
+    axes[-1].set_xlabel("mean probability of yes in a bin, as the judge has it")
+    return figure
+
+
+def judge_error_figure(table: pd.DataFrame, measure: str) -> Figure:
+    """Draw each system's score as its judge has it and as corrected by people's labels, both with intervals.
+
+    Args:
+        table: columns system and the fields of :class:`berdslib.evaluation.judge_error.Corrected`.
+        measure: its name, for the axis.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(7.0, 1.5 + 0.62 * len(table)), layout="constrained")
+    y = np.arange(len(table))[::-1]
+    trusting = ("the judge alone", "judge_value", "judge_low", "judge_high", 0.13, PALETTE[4], "s")
+    corrected = ("corrected by people's labels", "value", "low", "high", -0.13, PALETTE[0], "o")
+    for label, value, low, high, shift, colour, marker in (trusting, corrected):
+        middle = table[value].to_numpy()
+        error = np.vstack([middle - table[low].to_numpy(), table[high].to_numpy() - middle]) * 100
+        axis.errorbar(
+            middle * 100, y + shift, xerr=error, fmt=marker, color=colour, capsize=4, lw=1.6, ms=7, label=label
+        )
+    names = zip(table["system"], table["labelled"], table["n"], strict=True)
+    axis.set_yticks(y, [f"{system}\n{labelled} labels, n = {n}" for system, labelled, n in names])
+    axis.set_ylim(-0.5, len(table) - 0.5)
+    axis.grid(axis="x", color=NOTHING)
+    axis.set_axisbelow(True)
+    axis.set_xlabel(f"{measure}, %")
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return figure
