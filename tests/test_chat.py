@@ -247,3 +247,19 @@ def test_a_recording_that_was_cut_off_loses_only_its_last_line(tmp_path, caplog)
         Recorded(tmp_path / "said.jsonl", "m")
     with pytest.raises(InputError, match="cannot be read"):
         Recorded(tmp_path / "none.jsonl", "m")
+
+
+def test_a_redirect_is_an_error_and_the_key_goes_nowhere_else(server, monkeypatch):
+    """urllib would follow, and send the Authorization header to whatever address it is told."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    server.script = [(302, {"Location": f"http://localhost:{server.server_port}/elsewhere"}, b"")]
+    with pytest.raises(ChatError, match="302"):
+        Endpoint("m", base_url=f"http://127.0.0.1:{server.server_port}/v1").complete(ASK)
+    assert [path for path, *_ in server.seen] == ["/v1/chat/completions"]
+
+
+def test_a_key_with_a_line_break_is_refused_without_being_shown(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", f"{SECRET}\nX-Other: 1")
+    with pytest.raises(ChatError) as caught:
+        Endpoint("m", base_url=f"http://127.0.0.1:{server.server_port}/v1").complete(ASK)
+    assert SECRET not in str(caught.value) and not server.seen

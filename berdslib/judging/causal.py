@@ -7,7 +7,7 @@ part of their prompt. That part goes through the model once; its keys and values
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -175,6 +175,39 @@ class Causal(YesNoJudge):
         for i, row in enumerate(rows):
             ids[i, width - len(row) :], mask[i, width - len(row) :] = torch.tensor(row), 1
         return ids.to(device), mask.to(device)
+
+
+def random_causal(sizes: Mapping[str, Any] | None = None, **options: Any) -> Causal:
+    """Return a judge on a small Mistral-shaped model with random weights, to see what work costs and how training goes.
+
+    Its tokenizer is learnt from the shipped sample. What it answers means nothing.
+
+    Args:
+        sizes: of the model, as MistralConfig names them.
+        options: passed to :class:`Causal`.
+    """
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
+
+    from berdslib.data.registry import load_passages
+
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet, marks = pre_tokenizers.ByteLevel.alphabet(), ["<unk>", "<s>", "</s>"]
+    trainer = trainers.BpeTrainer(vocab_size=8000, special_tokens=marks, show_progress=False, initial_alphabet=alphabet)
+    bpe.train_from_iterator([p.full_text for p in load_passages("sample")], trainer)
+    bpe.add_tokens(["Yes", "No"])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
+    torch.manual_seed(0)
+    small: dict[str, Any] = {
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+    }
+    config = MistralConfig(vocab_size=len(tokenizer), num_key_value_heads=2, **(sizes or small))
+    return Causal(MistralForCausalLM(config).eval(), tokenizer, "random", **options)
 
 
 def load_causal(

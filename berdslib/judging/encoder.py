@@ -68,7 +68,7 @@ class Nli:
 
         texts = [document_text(p.passage, self.title_position) for p in pairs]
         found = np.empty(len(pairs), dtype=np.float64)
-        for rows in _batches([len(t) for t in texts], self.batch_size):
+        for rows in batches([len(t) for t in texts], self.batch_size):
             inputs = self.encode([texts[i] for i in rows], [pairs[i].perspective for i in rows])
             with torch.inference_mode():
                 logits = self.model(**inputs.to(self.model.device)).logits.double()
@@ -180,7 +180,7 @@ class NliT5:
 
         prompts = [self.token_ids(document_text(p.passage, self.title_position), p.perspective) for p in pairs]
         found = np.empty(len(pairs), dtype=np.float64)
-        for rows in _batches([len(ids) for ids in prompts], self.batch_size):
+        for rows in batches([len(ids) for ids in prompts], self.batch_size):
             inputs = self.tokenizer.pad({"input_ids": [prompts[i] for i in rows]}, return_tensors="pt")
             start = torch.full((len(rows), 1), self.model.config.decoder_start_token_id)
             inputs = inputs.to(self.model.device)
@@ -257,7 +257,7 @@ def _sentencepiece_tokenizer(checkpoint: str, local: bool) -> Any:
         ) from error
 
 
-def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+def batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
     """Yield row numbers, at most `size` together, the longest first: too big fails at once."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
     for start in range(0, len(order), size):

