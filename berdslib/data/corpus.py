@@ -1,0 +1,335 @@
+"""A corpus on disk: passages in an Arrow file that is mapped into memory, never loaded.
+
+A folder holds ``passages.arrow`` (docno, text, title; a Feather file, which pandas reads as it is) and, to find a
+docno without reading them all, ``hashes.npy`` and ``positions.npy``. Opening reads a few kilobytes, whatever the size;
+pages of the file come in when a passage is asked for, and the system takes them back when it needs the memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from berdslib import paths
+from berdslib.data.formats import iter_passages
+from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, passages_of, without_duplicates
+from berdslib.data.records import Passage
+from berdslib.data.textio import StrPath, read_table
+from berdslib.errors import InputError, known
+
+__all__ = ["Corpus", "open_corpus", "write_corpus"]
+
+_FORMAT = "1"  # raised whenever what is written changes
+_ROWS = 4096  # of a record batch, all of them but the last: so a position says where a passage lies
+_DUPLICATES = ("keep", "exact", "near")
+
+
+class RepeatedDocnoError(InputError):
+    """Two passages have one docno."""
+
+    def __init__(self, docno: str, first: int, second: int) -> None:
+        super().__init__(f"docno {docno!r} occurs twice (passages {first} and {second}); each must be unique")
+        self.docno = docno
+
+
+# ---------------------------------------------------------------- reading
+
+
+class Corpus(Sequence[Passage]):
+    """The passages of a corpus on disk, as a sequence, in the order in which they were written.
+
+    Args:
+        path: a folder that :func:`write_corpus` made.
+
+    Raises:
+        InputError: no such folder, or no complete corpus in it.
+    """
+
+    def __init__(self, path: StrPath) -> None:
+        import pyarrow as pa
+
+        self.path = Path(path)
+        try:
+            self._reader = pa.ipc.open_file(pa.memory_map(str(self.path / "passages.arrow")))
+            self._hashes = np.load(self.path / "hashes.npy", mmap_mode="r")
+            self._positions = np.load(self.path / "positions.npy", mmap_mode="r")
+        except (OSError, ValueError, EOFError) as error:  # what pyarrow raises is a ValueError too
+            raise InputError(f"holds no complete corpus: {str(error).splitlines()[0]}", path=path) from None
+        written = (self._reader.schema.metadata or {}).get(b"berdslib", b"none").decode()
+        if written != _FORMAT:
+            raise InputError(f"is of format {written}, and {_FORMAT} is needed; write it again", path=path)
+        # Cheap, as a batch refers to the mapped file; what is kept here are a few pointers.
+        self._batches: list[Any] = [None] * self._reader.num_record_batches
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, index: int) -> Passage: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Passage]: ...
+
+    def __getitem__(self, index: int | slice) -> Passage | list[Passage]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        batch, row = divmod(range(len(self))[index], _ROWS)  # range knows negative indices, and which are too large
+        return Passage(*(column[row].as_py() for column in self._batch(batch).columns))
+
+    def __iter__(self) -> Iterator[Passage]:
+        for i in range(len(self._batches)):
+            columns = (column.to_pylist() for column in self._reader.get_batch(i).columns)
+            yield from map(Passage._make, zip(*columns, strict=True))
+
+    def __contains__(self, passage: object) -> bool:
+        return isinstance(passage, Passage) and self.by_docno.get(passage.docno) == passage
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Corpus, (self.path,)  # another process maps the same file
+
+    def __repr__(self) -> str:
+        return f"Corpus({str(self.path)!r}, {len(self):,} passages)"
+
+    @property
+    def by_docno(self) -> Mapping[str, Passage]:
+        """The same passages as a mapping from docno, without any of them in memory."""
+        return _ByDocno(self)
+
+    def docnos(self) -> Iterator[str]:
+        """Yield the docnos in order, without reading texts."""
+        for i in range(len(self._batches)):
+            yield from self._reader.get_batch(i).column(0).to_pylist()
+
+    def texts(self, size: int = 1024) -> Iterator[list[str]]:
+        """Yield the texts with their titles, as retrievers index them, in lists of `size` (the last may be shorter)."""
+        passages = iter(self)
+        while chunk := [p.full_text for p in islice(passages, size)]:
+            yield chunk
+
+    def statistics(self, documents: str = "docno") -> dict[str, float]:
+        """Return the columns of BeRDS Table 2; see :func:`berdslib.data.passages.corpus_statistics`."""
+        return corpus_statistics(self, documents)
+
+    def position(self, docno: str) -> int | None:
+        """Return where the passage of this name is, or None."""
+        key = _hash(docno)
+        for place in range(int(np.searchsorted(self._hashes, key)), len(self)):
+            if self._hashes[place] != key:
+                break
+            batch, row = divmod(int(self._positions[place]), _ROWS)
+            if self._batch(batch).column(0)[row].as_py() == docno:
+                return batch * _ROWS + row
+        return None
+
+    def _batch(self, i: int) -> Any:
+        if self._batches[i] is None:
+            self._batches[i] = self._reader.get_batch(i)
+        return self._batches[i]
+
+
+class _ByDocno(Mapping[str, Passage]):
+    """A corpus as a mapping: docno → passage."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+
+    def __getitem__(self, docno: str) -> Passage:
+        position = self._corpus.position(docno) if isinstance(docno, str) else None
+        if position is None:
+            raise KeyError(docno)
+        return self._corpus[position]
+
+    def __iter__(self) -> Iterator[str]:
+        return self._corpus.docnos()
+
+    def __len__(self) -> int:
+        return len(self._corpus)
+
+
+def _hash(docno: str) -> np.uint64:
+    digest = hashlib.blake2b(docno.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "little"))
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write_corpus(passages: Iterable[Passage], path: StrPath) -> Corpus:
+    """Write passages as a corpus on disk, which appears under its name only when complete, and open it.
+
+    A corpus that is there under this name is replaced. A write that was killed leaves a hidden folder beside `path`.
+
+    Args:
+        passages: any number, as a stream; 4,096 at a time are in memory, and about 32 bytes for each that is written.
+        path: the folder to make.
+
+    Raises:
+        InputError: no passages, a repeated docno, half of a surrogate pair, or nothing can be written there.
+    """
+    path = Path(path)
+    if path.exists() and not (path / "passages.arrow").is_file():
+        raise InputError("is there and is no corpus; it is not replaced", path=path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=_unfinished(path)))
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", path=path) from None
+    try:
+        hashes = _write_passages(passages, folder / "passages.arrow")
+        if not len(hashes):
+            raise InputError("there are no passages to write")
+        order = np.argsort(hashes, kind="stable")
+        np.save(folder / "hashes.npy", hashes[order])
+        np.save(folder / "positions.npy", order)
+        _check_distinct(Corpus(folder))
+        folder.chmod(0o755)
+        # Where one is replaced, there is none for a moment: folders cannot be exchanged in one step.
+        old = path.rename(f"{folder}.old") if path.exists() else None
+        folder.rename(path)
+        if old is not None:
+            shutil.rmtree(old)
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError) and error.filename is None:  # such as a full disk
+            raise InputError(f"cannot be written: {error.strerror or error}", path=path) from None
+        raise
+    return Corpus(path)
+
+
+def _unfinished(path: Path) -> str:
+    return f".{path.name[:50]}."
+
+
+def _write_passages(passages: Iterable[Passage], path: Path) -> np.ndarray:
+    """Write the Arrow file, and return the hashes of the docnos, (n,) uint64."""
+    import pyarrow as pa
+    from tqdm.auto import tqdm
+
+    # Texts with 64-bit offsets: a batch of whole web pages can be larger than 2 GiB.
+    fields = [("docno", pa.large_string()), ("text", pa.large_string()), ("title", pa.large_string())]
+    schema = pa.schema(fields, metadata={"berdslib": _FORMAT})
+    stream = iter(tqdm(passages, desc="writing passages", unit="passage", delay=2, leave=False))
+    hashes = [np.empty(0, dtype=np.uint64)]
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        while chunk := list(islice(stream, _ROWS)):
+            try:
+                columns = [pa.array(values, pa.large_string()) for values in zip(*chunk, strict=True)]
+            except UnicodeEncodeError:
+                bad = next(p.docno for p in chunk if not _is_text(" ".join(p)))
+                raise InputError(f"passage {bad!r} holds half of a surrogate pair (\\ud…)") from None
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+            hashes.append(np.array([_hash(p.docno) for p in chunk], dtype=np.uint64))
+    return np.concatenate(hashes)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_distinct(corpus: Corpus) -> None:
+    hashes, positions = corpus._hashes, corpus._positions
+    for place in np.flatnonzero(hashes[1:] == hashes[:-1]):
+        # Rare: two names with one hash are told apart, and `position` returns the first of two equal ones.
+        second = int(positions[place + 1])
+        first = corpus.position(corpus[second].docno)
+        if first is not None and first < second:
+            raise RepeatedDocnoError(corpus[second].docno, first, second)
+
+
+# ---------------------------------------------------------------- from a file, once
+
+
+def open_corpus(
+    path: StrPath, *, cut: str = "none", words: int = WORDS, duplicates: str = "keep", near: float = NEAR
+) -> Corpus:
+    """Open a file of passages or documents as a corpus on disk, which is made in the user's cache the first time.
+
+    It is made anew when the file's size or time of change, or a setting, is another. What was made before stays: empty
+    the cache's folder ``corpora`` to have the room back.
+
+    Args:
+        path: what :func:`berdslib.data.formats.iter_passages` reads: JSONL, CSV, TSV or a BEIR folder, also with .gz.
+        cut: "none" (each row is a passage), "words" or "sentences" (each row is a document to be cut, see
+            :func:`berdslib.data.passages.split_words` and ``split_sentences``).
+        words: of a passage; only with a cut.
+        duplicates: "keep", or drop "exact" or "near" repeats, see ``without_duplicates``.
+        near: the similarity of near repeats; only with "near".
+
+    Raises:
+        InputError: an unknown setting, no passages, a row that cannot be read, or a repeated docno; the message names
+            the file and, where there is one, the line.
+    """
+    from filelock import FileLock
+
+    known("cut", cut, ("none", *CUTS))
+    known("treatment of duplicates", duplicates, _DUPLICATES)
+    source = _source_file(Path(path))
+    settings = [cut, words if cut != "none" else None, duplicates, near if duplicates == "near" else None]
+    target = paths.cache_dir() / "corpora" / _cache_name(source, settings)
+    if target.exists():
+        return Corpus(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(target.with_name(f"{target.name}.lock")):
+        if target.exists():  # made by another process while this one waited
+            return Corpus(target)
+        for left in target.parent.glob(f"{_unfinished(target)}*"):
+            shutil.rmtree(left)  # of a process that was killed: a living one would hold the lock
+        passages: Iterable[Passage] = iter_passages(source)
+        if cut != "none":
+            split = CUTS[cut]
+            passages = passages_of(passages, lambda text: split(text, words))
+        if duplicates != "keep":
+            passages = without_duplicates(passages, near if duplicates == "near" else None)
+        try:
+            write_corpus(_unchanged(passages, source, settings), target)
+        except RepeatedDocnoError as error:
+            raise _naming_lines(error.docno, source, cut != "none") from None
+        except InputError as error:
+            if error.path is not None:
+                raise
+            raise InputError(error.problem, path=source, line=error.line, field=error.field) from None
+    return Corpus(target)
+
+
+def _source_file(path: Path) -> Path:
+    """Return the file itself: of a BEIR folder, its corpus.jsonl."""
+    if path.is_dir():
+        path = next((p for p in (path / "corpus.jsonl", path / "corpus.jsonl.gz") if p.exists()), path / "corpus.jsonl")
+    if not path.is_file():
+        raise InputError("no such file", path=path)
+    return path.resolve()
+
+
+def _cache_name(source: Path, settings: Sequence[object]) -> str:
+    """Return a name that changes with the file and the settings; its content is too large to be read for that."""
+    state = source.stat()
+    told_by = repr((_FORMAT, str(source), state.st_size, state.st_mtime_ns, *settings))
+    return f"{source.name.partition('.')[0][:40]}-{hashlib.sha256(told_by.encode()).hexdigest()[:16]}"
+
+
+def _unchanged(passages: Iterable[Passage], source: Path, settings: Sequence[object]) -> Iterator[Passage]:
+    """Yield the passages, and complain at the end if the file was written to meanwhile."""
+    before = _cache_name(source, settings)
+    yield from passages
+    if _cache_name(source, settings) != before:
+        raise InputError("was changed while it was read; try again", path=source)
+
+
+def _naming_lines(docno: str, source: Path, cut: bool) -> InputError:
+    """Return the error that says which two lines of the file share a docno."""
+    wanted = docno.rpartition("-")[0] if cut else docno
+    rows = zip(read_table(source), iter_passages(source), strict=True)  # one passage a row
+    lines = [line for (line, _), passage in rows if passage.docno == wanted]
+    problem = f"docno {wanted!r} occurs twice, first in line {lines[0]}; each must be unique"
+    return InputError(problem, path=source, line=lines[1], field="docno")

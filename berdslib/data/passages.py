@@ -1,0 +1,290 @@
+"""From documents to passages: cutting into pieces of 100 words, dropping repeats, counting what is there.
+
+Everything streams: documents go in one by one and passages come out, so that a dump larger than memory can be cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from berdslib.data.records import Passage
+from berdslib.errors import InputError, known
+
+__all__ = ["CUTS", "corpus_statistics", "passages_of", "split_sentences", "split_words", "without_duplicates"]
+
+logger = logging.getLogger(__name__)
+
+Split = Callable[[str], list[str]]
+
+WORDS = 100  # of a passage, in the papers and in the DPR dump
+NEAR = 0.8  # Jaccard similarity from which two passages count as near-duplicates
+_ROWS_OF_BAND = 4  # of the MinHash signature
+_FOUND = 0.995  # share of the pairs exactly at the threshold that the signatures bring together
+
+# With a full stop, these end no sentence. Punkt would learn them from its training data, which needs a download.
+_ABBREVIATIONS = (
+    "dr mr mrs ms prof rev hon gen col maj capt lt sgt gov sen rep st jr sr ph.d m.d inc ltd co corp dept univ "
+    "e.g i.e cf al vs viz ca approx vol vols pp fig figs jan feb mar apr jun jul aug sep sept oct nov dec "
+    "u.s u.k u.n a.m p.m b.c a.d"
+)
+
+
+# ---------------------------------------------------------------- cutting
+
+
+def split_words(text: str, words: int = WORDS) -> list[str]:
+    """Cut a text into disjoint pieces of exactly so many words; the last piece keeps what is left, however short.
+
+    A word is what stands between white space, and single blanks stand between the words of a piece. The paper takes
+    all segments of a document and says nothing of the last, so nothing is added to it; the DPR dump, which was made
+    by the same rule, fills it up with words from the document's start instead.
+
+    Args:
+        text: a document.
+        words: of each piece but the last, at least 1.
+
+    Returns:
+        The pieces in order; none for a text without words.
+
+    Raises:
+        InputError: words < 1.
+
+    Source: BeRDS section 4.2.
+
+    >>> split_words("a b c d e", words=2)
+    ['a b', 'c d', 'e']
+    """
+    _check_words(words)
+    found = text.split()
+    return [" ".join(found[start : start + words]) for start in range(0, len(found), words)]
+
+
+def split_sentences(text: str, words: int = WORDS) -> list[str]:
+    """Cut a text into disjoint pieces of whole sentences, as many as fit into so many words.
+
+    A sentence longer than that is cut as by :func:`split_words`, and what is left of it starts the next piece.
+    Sentences end where NLTK's Punkt finds an end with a short list of English abbreviations, and at blank lines.
+    Punkt's trained parameters would have to be downloaded; without them it takes an abbreviation that is not in the
+    list ("Brig. Young") for an end, knows no language but English, and sees no end in text without punctuation, such
+    as a list with one entry a line. So a piece may end early or in mid-sentence, but no word is lost or moved.
+
+    Args:
+        text: a document.
+        words: of a piece at most, at least 1.
+
+    Returns:
+        The pieces in order, each with single blanks between its words; none for a text without words.
+
+    Raises:
+        InputError: words < 1.
+
+    >>> split_sentences("Dr. No is out. Is he? He is.", words=6)
+    ['Dr. No is out. Is he?', 'He is.']
+    """
+    _check_words(words)
+    pieces: list[str] = []
+    piece: list[str] = []
+    for sentence in _sentences(text):
+        if len(piece) + len(sentence) > words:
+            if piece:
+                pieces.append(" ".join(piece))
+            whole = len(sentence) // words * words
+            pieces += [" ".join(sentence[start : start + words]) for start in range(0, whole, words)]
+            piece = sentence[whole:]
+        else:
+            piece += sentence
+    return [*pieces, " ".join(piece)] if piece else pieces
+
+
+# Each entry cuts a text into pieces of at most so many words.
+CUTS: dict[str, Callable[[str, int], list[str]]] = {"words": split_words, "sentences": split_sentences}
+
+
+def passages_of(documents: Iterable[Passage], split: Split = split_words) -> Iterator[Passage]:
+    """Cut documents into passages named DOCNO-0, DOCNO-1, …, each with its document's title.
+
+    A document without words gives no passages.
+
+    Args:
+        documents: any number, as a stream.
+        split: cuts a text into pieces, such as :func:`split_words` or ``partial(split_sentences, words=50)``.
+
+    >>> [p.docno for p in passages_of([Passage("d7", "a b c")], lambda text: text.split())]
+    ['d7-0', 'd7-1', 'd7-2']
+    """
+    for document in documents:
+        for i, text in enumerate(split(document.text)):
+            yield Passage(f"{document.docno}-{i}", text, document.title)
+
+
+def _check_words(words: int) -> None:
+    if words < 1:
+        raise InputError(f"a passage needs at least 1 word, not {words}", field="words")
+
+
+@cache
+def _punkt() -> Any:
+    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+    parameters = PunktParameters()
+    parameters.abbrev_types = set(_ABBREVIATIONS.split())
+    return PunktSentenceTokenizer(parameters)
+
+
+def _sentences(text: str) -> Iterator[list[str]]:
+    """Yield the words of each sentence; every word of the text is in exactly one."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        starts = [_start_of_word(paragraph, start) for start, _ in _punkt().span_tokenize(paragraph)]
+        # From each start to the next, not the spans themselves: nothing between two sentences may get lost.
+        for start, end in zip([0, *starts[1:]], [*starts[1:], len(paragraph)], strict=True):
+            if words := paragraph[start:end].split():
+                yield words
+
+
+def _start_of_word(text: str, start: int) -> int:
+    """Return where the next word starts, if not here: Punkt also ends sentences within one, as in ``.”[1]``."""
+    while 0 < start < len(text) and not text[start - 1].isspace():
+        start += 1
+    return start
+
+
+# ---------------------------------------------------------------- repeats
+
+
+def without_duplicates(
+    passages: Iterable[Passage], near: float | None = NEAR, removed: Counter[str] | None = None
+) -> Iterator[Passage]:
+    """Yield the passages that repeat no earlier one, exactly or nearly.
+
+    Exact repeats have the same words, whatever their case and white space. Near ones share many pairs of neighbouring
+    words: with E percent of the words replaced here and there, the Jaccard similarity of these pairs is about
+    (100 - 2E) / (100 + 2E), so that 0.8 drops a passage with up to 5 % of its words replaced. MinHash signatures
+    (R-MinHash, from rensa) and locality-sensitive hashing propose candidates, and their true similarity decides: a
+    passage below `near` is never dropped, and one exactly at `near` is missed in about 1 of 200 cases, rarer above.
+    Of a passage, its text is compared, or its title where there is no text.
+
+    Memory grows with what is kept: about 0.1 KB a passage for exact repeats, 2 KB with near ones of 100 words.
+
+    Args:
+        passages: any number, as a stream; of equal ones the first is kept.
+        near: Jaccard similarity from which a passage is dropped, 0.5 to 1; None for exact repeats only.
+        removed: is counted up under "exact" and "near" while passages are drawn; the log has the totals at the end.
+
+    Raises:
+        InputError: `near` is not in that range.
+
+    >>> [p.docno for p in without_duplicates([Passage("a", "Tea is good"), Passage("b", "tea  is good")])]
+    ['a']
+    """
+    if near is not None and not 0.5 <= near <= 1:  # the lower, the more memory each passage takes
+        raise InputError(f"a similarity from 0.5 to 1 was expected, not {near}", field="near")
+    return _without_duplicates(passages, near, Counter() if removed is None else removed)
+
+
+def _without_duplicates(passages: Iterable[Passage], near: float | None, removed: Counter[str]) -> Iterator[Passage]:
+    seen: set[bytes] = set()
+    similar = _NearDuplicates(near) if near is not None else None
+    before = removed.copy()
+    for passage in passages:
+        words = (passage.text if passage.text.strip() else passage.title).casefold().split()
+        digest = hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
+        if digest in seen:
+            removed["exact"] += 1
+        elif similar is not None and similar.has_one_like(words):
+            removed["near"] += 1
+        else:
+            seen.add(digest)
+            yield passage
+    exact, close = (removed[kind] - before[kind] for kind in ("exact", "near"))
+    logger.info("%d passages kept; %d exact and %d near repeats of these removed", len(seen), exact, close)
+
+
+class _NearDuplicates:
+    """Remembers passages by their pairs of words, and finds those that are similar to a new one."""
+
+    def __init__(self, near: float) -> None:
+        import rensa
+
+        # Two passages meet if all rows of at least one band agree: 1 - (1 - near^rows)^bands of those at the threshold.
+        missed_by_band = 1 - near**_ROWS_OF_BAND
+        bands = math.ceil(math.log(1 - _FOUND) / math.log(missed_by_band)) if missed_by_band else 1
+        self._near, self._width = near, bands * _ROWS_OF_BAND
+        self._candidates: Any = rensa.RMinHashLSH(threshold=near, num_perm=self._width, num_bands=bands)
+        self._new_signature = rensa.RMinHash
+        self._kept: list[bytes] = []  # the pairs of words as sorted 32-bit hashes
+
+    def has_one_like(self, words: list[str]) -> bool:
+        """Say whether a similar passage is remembered; remember this one if not."""
+        from zlib import crc32
+
+        pairs = {f"{a} {b}" for a, b in pairwise(words)} or set(words)
+        signature = self._new_signature(num_perm=self._width, seed=1)
+        signature.update(list(pairs))
+        hashes = np.unique(np.fromiter((crc32(pair.encode()) for pair in pairs), dtype=np.uint32, count=len(pairs)))
+        for candidate in self._candidates.query(signature):
+            if _jaccard(hashes, np.frombuffer(self._kept[candidate], dtype=np.uint32)) >= self._near:
+                return True
+        self._candidates.insert(len(self._kept), signature)
+        self._kept.append(hashes.tobytes())
+        return False
+
+
+def _jaccard(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the share of the elements of two sets that both hold; two empty sets are equal."""
+    common = len(np.intersect1d(a, b, assume_unique=True))
+    union = len(a) + len(b) - common
+    return common / union if union else 1.0
+
+
+# ---------------------------------------------------------------- counting
+
+# Each entry names the document that a passage is from.
+_DOCUMENTS: dict[str, Callable[[Passage], str]] = {
+    "docno": lambda p: re.sub(r"-\d+$", "", p.docno),
+    "title": lambda p: p.title or p.docno,
+    "passage": lambda p: p.docno,
+}
+
+
+def corpus_statistics(passages: Iterable[Passage], documents: str = "docno") -> dict[str, float]:
+    """Return the columns of BeRDS Table 2 for some passages, and their mean length.
+
+    The paper's row for web search is the mean of this over its questions, each of which has a corpus of its own.
+
+    Args:
+        passages: any number, as a stream.
+        documents: how passages of one document are told: "docno" (the same but for a final -NUMBER, as
+            :func:`passages_of` names them), "title" (as in the DPR dump; without one, each is a document), or
+            "passage" (each is a document).
+
+    Returns:
+        passages, documents (numbers), mean_words (between white space, per passage, without titles).
+
+    Raises:
+        InputError: no passages, or an unknown way to tell documents.
+
+    Source: BeRDS Table 2 (first version of the paper).
+
+    >>> corpus_statistics([Passage("a-0", "one two"), Passage("a-1", "three"), Passage("b-0", "four")])
+    {'passages': 3, 'documents': 2, 'mean_words': 1.3333333333333333}
+    """
+    document_of = _DOCUMENTS[known("way to tell documents", documents, _DOCUMENTS)]
+    n = words = 0
+    seen: set[int] = set()  # hashes take less room than names; at 10 million documents two clash once in 400,000 times
+    for passage in passages:
+        n += 1
+        words += len(passage.text.split())
+        seen.add(hash(document_of(passage)))
+    if not n:
+        raise InputError("there are no passages to count")
+    return {"passages": n, "documents": len(seen), "mean_words": words / n}

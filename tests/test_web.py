@@ -1,0 +1,778 @@
+"""Corpora from the web, against local servers: what nasty pages come to, what is kept, what is never reached."""
+
+import hashlib
+import ipaddress
+import itertools
+import json
+import logging
+import multiprocessing
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpcore
+import nasty_server as nasty
+import pandas as pd
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from nasty_server import PUBLIC, SENTENCE, SMALL, FakeSerper, NastyServer, PrivateService, World, html, running
+
+from berdslib.data import webtext
+from berdslib.data.formats import read_passages
+from berdslib.data.records import Question
+from berdslib.data.web import Web, corpus_name, search, summary, web_corpora, web_corpus
+from berdslib.data.webaddress import Budget, CheckedBackend, PageError, is_public, target_of
+from berdslib.data.webcache import Kept, cache_path, keep, recall
+from berdslib.data.webfetch import Fetcher
+from berdslib.data.websearch import SearchError, Serper
+from berdslib.data.webtext import TextReader, check_extractor, decode, page_text
+from berdslib.errors import InputError, MissingDataError
+
+KEY = "k3y-of-a-test"
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, user_cache):
+    """No proxy of the machine on the way to the local servers; a key; a cache of the test's own."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "*")
+    monkeypatch.setenv("SERPER_API_KEY", KEY)
+
+
+@pytest.fixture
+def server():
+    with running(NastyServer()) as one:
+        yield one
+
+
+@pytest.fixture
+def serper():
+    with running(FakeSerper()) as one:
+        yield one
+
+
+def limits(server, **changes):
+    return SMALL._replace(allow={server.address}, **changes)
+
+
+def web_of(server, serper, **changes):
+    return Web(provider=Serper(serper.url, retries=1), limits=limits(server), **changes)
+
+
+# ---------------------------------------------------------------- nasty pages
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("http_proxy", "http://127.0.0.1:1/")  # would break every page if it were used
+        table, reached = nasty.nasty_table()
+    return table.set_index("case"), reached
+
+
+def names():
+    plain = [case.name for case in nasty.CASES] + [name for name, *_ in nasty.ROBOTS_CASES] + list(nasty.REBINDING)
+    return [*plain, "public page", "public page leads inside", "public page leads inside by name"]
+
+
+@pytest.mark.parametrize("case", names())
+def test_each_nasty_page_has_its_outcome_in_time(outcomes, case):
+    row = outcomes[0].loc[case]
+    assert row.outcome == row.expected, row.reason
+    assert row.seconds < 2 * SMALL.total
+    assert (row.words > 0) == (row.outcome == "ok")
+    assert row.reason or row.outcome in ("ok", "no text", "binary", "parser")
+
+
+def test_no_case_is_left_out(outcomes):
+    assert sorted(outcomes[0].index) == sorted(names())
+
+
+def test_no_request_reaches_a_private_address(outcomes):
+    assert outcomes[1] == 0
+    with running(PrivateService()) as private, running(NastyServer(private.port)) as server:
+        assert nasty.naive_requests(private, server) == 2  # the same without the checks: the count can fail
+
+
+@pytest.mark.parametrize(
+    "case", [c.name for c in nasty.CASES if "utf-" in c.name or "charset" in c.name or "meta" in c.name]
+)
+def test_the_charset_is_found(outcomes, case):
+    assert outcomes[0].loc[case].text == nasty.FRENCH.strip()
+
+
+# ---------------------------------------------------------------- addresses
+
+ADDRESSES = st.one_of(
+    st.ip_addresses(),
+    st.ip_addresses(v=4).map(lambda ip: ipaddress.IPv6Address(f"::ffff:{ip}")),
+    st.ip_addresses(v=4).map(lambda ip: ipaddress.IPv6Address(int(ipaddress.IPv6Address("64:ff9b::")) + int(ip))),
+    st.ip_addresses(v=4).map(lambda ip: ipaddress.IPv6Address(int(ip))),
+    st.ip_addresses(v=4).map(lambda ip: ipaddress.IPv6Address((0x2002 << 112) + (int(ip) << 80))),
+)
+SPECIAL = [
+    "0.0.0.0",
+    "10.1.2.3",
+    "100.64.0.1",
+    "127.0.0.1",
+    "169.254.169.254",
+    "172.16.0.1",
+    "192.168.1.1",
+    "192.0.2.1",
+    "198.18.0.1",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::ffff:127.0.0.1",
+    "::ffff:8.8.8.8",
+    "::7f00:1",
+    "64:ff9b::7f00:1",
+    "64:ff9b::a00:1",
+    "2002:7f00:1::",
+    "2001:db8::1",
+    "2001:0:1::1",
+    "fc00::1",
+    "fe80::1",
+    "fe80::1%eth0",
+    "fec0::1",
+    "ff02::1",
+    "100::1",
+    "5f00::1",
+    "4000::1",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "localhost",
+]
+
+
+@given(ADDRESSES)
+@example(ipaddress.IPv4Address("100.64.0.1"))
+def test_what_is_not_global_is_never_accepted(ip):
+    assume(not ip.is_global)
+    assert not is_public(str(ip))
+
+
+@given(ADDRESSES)
+def test_what_holds_another_address_is_as_private_as_that(ip):
+    if isinstance(ip, ipaddress.IPv6Address) and is_public(str(ip)):
+        assert ip.ipv4_mapped is None
+        assert ip.sixtofour is None
+        if str(ip).startswith("64:ff9b::"):
+            assert ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF).is_global
+
+
+@pytest.mark.parametrize("address", SPECIAL)
+def test_special_addresses_are_not_public(address):
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "2606:2800:220:1::1", "64:ff9b::808:808"])
+def test_public_addresses_are(address):
+    assert is_public(address)
+
+
+class Recorder(httpcore.NetworkBackend):
+    def __init__(self):
+        self.asked = []
+
+    def connect_tcp(self, host, *args):
+        self.asked.append(host)
+        return httpcore.MockStream([])
+
+
+@given(st.lists(ADDRESSES.map(str), max_size=4), st.sampled_from([80, 443, 22, 8080]))
+def test_a_connection_goes_only_to_an_address_that_was_checked(addresses, port):
+    recorder = Recorder()
+    backend = CheckedBackend(Budget(9, 0), connect=9, read=9, resolve=lambda *_: addresses, inner=recorder)
+    usable = bool(addresses) and all(map(is_public, addresses)) and port in (80, 443)
+    try:
+        backend.connect_tcp("some.example", port)
+    except PageError:
+        assert not usable
+        assert recorder.asked == []
+    else:
+        assert usable
+        assert recorder.asked == [str(ipaddress.ip_address(addresses[0]))]
+
+
+@pytest.mark.parametrize(
+    "host", ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost", "127。0。0。1", "①②⑦.⓪.⓪.①"]
+)
+def test_other_spellings_of_this_machine_are_refused(host):
+    recorder = Recorder()
+    page = Fetcher(SMALL, network=recorder).fetch(f"http://{host}/")
+    assert page.outcome in ("refused", "network"), page  # "network" where the system does not know the spelling
+    assert recorder.asked == []
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("ftp://example.org/", "not http or https"),
+        ("file:///etc/passwd", "not http or https"),
+        ("//example.org/x", "no scheme"),
+        ("http://user@example.org/", "user name"),
+        ("http://:pw@example.org/", "user name"),
+        ("http://good.example\\@10.0.0.1/", "user name"),
+        ("http://[fe80::1%25eth0]/", "malformed"),
+        ("http://[::1/", "malformed"),
+        ("http://example.org:99999/", "malformed"),
+        ("http://exa mple.org/", "malformed"),
+        ("http:///path", "malformed"),
+        ("http://example.org/\r\nX-Evil: 1", "control"),
+        ("http://" + "a" * 70 + ".org/", "malformed"),
+        ("http://example.org/" + "a" * 9000, "too long"),
+        ("http://example.org/\ud800", "malformed"),
+    ],
+)
+def test_an_address_that_is_none_for_us(url, why):
+    with pytest.raises(PageError, match=why) as caught:
+        target_of(url)
+    assert caught.value.outcome == "refused"
+
+
+@given(st.text(max_size=60))
+def test_any_text_as_an_address_is_taken_or_refused(text):
+    for url in (text, f"http://{text}", f"http://example.org/{text}"):
+        try:
+            target = target_of(url)
+        except PageError as error:
+            assert error.outcome == "refused"
+        else:
+            assert target.url.isascii()
+            assert target_of(target.url) == target
+
+
+def test_only_the_port_that_is_allowed(server):
+    with running(PrivateService()) as private:
+        page = Fetcher(limits(server)).fetch(f"http://127.0.0.1:{private.port}/")
+        assert (page.outcome, private.reached) == ("refused", 0)
+    page = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], network=World(server, server)).fetch(
+        "http://web.example:8080/good"
+    )
+    assert (page.outcome, page.reason) == ("refused", "port 8080; only 80 and 443 are reached")
+
+
+def test_host_header_and_tls_name_stay_those_of_the_address(server):
+    Fetcher(SMALL, resolve=lambda *_: [PUBLIC], network=World(server, server)).fetch("http://web.example/good")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        hello = []
+
+        def greet():
+            peer, _ = listener.accept()
+            with peer:
+                hello.append(peer.recv(4096))
+
+        thread = threading.Thread(target=greet, daemon=True)
+        thread.start()
+        world = World(server, server)
+        world.server = _At(listener.getsockname()[1])
+        fetcher = Fetcher(SMALL._replace(retries=0), resolve=lambda *_: [PUBLIC], network=world)
+        assert fetcher.fetch("https://secure.example/").outcome == "robots"  # no certificate: not even robots.txt
+        thread.join(5)
+    assert world.asked == [PUBLIC]
+    assert b"secure.example" in hello[0]
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_the_certificate_must_be_that_of_the_name(server, tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = (
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=DNS:secure.example"
+    )
+    subprocess.run([*command.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], network=World(server, server))
+    refused = fetcher.fetch("https://secure.example/good")
+    assert (refused.outcome, server.seen) == ("robots", [])
+    assert "certificate verify failed" in refused.reason
+    fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], network=World(server, server))
+    fetcher._tls.load_verify_locations(certificate)
+    assert fetcher.fetch("https://secure.example/good").outcome == "ok"
+    assert "Hostname mismatch" in fetcher.fetch("https://other.example/good").reason
+
+
+class _At:
+    def __init__(self, port):
+        self.port = port
+
+
+def test_a_proxy_of_the_environment_is_not_used_for_pages(server, monkeypatch):
+    with running(PrivateService()) as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("no_proxy")
+        monkeypatch.delenv("NO_PROXY")
+        assert Fetcher(limits(server)).fetch(server.url("good")).outcome == "ok"
+        assert proxy.reached == 0
+
+
+def test_a_name_server_that_hangs_does_not_outlast_the_time(server):
+    fetcher = Fetcher(SMALL._replace(connect=0.3), resolve=lambda *_: time.sleep(20))
+    began = time.monotonic()
+    assert fetcher.fetch("http://slow.example/").outcome == "robots"
+    assert time.monotonic() - began < 10
+
+
+def test_the_next_address_is_tried(server):
+    class OneDown(World):
+        def connect_tcp(self, host, port, *args):
+            if host == "8.8.8.8":
+                self.asked.append(host)
+                raise httpcore.ConnectError("down")
+            return super().connect_tcp(host, port, *args)
+
+    world = OneDown(server, server)
+    page = Fetcher(SMALL, resolve=lambda *_: ["8.8.8.8", PUBLIC], network=world).fetch("http://web.example/good")
+    assert page.outcome == "ok"
+    assert world.asked == ["8.8.8.8", PUBLIC] * 2
+
+
+# ---------------------------------------------------------------- politeness
+
+
+def test_robots_is_read_once_for_a_site(server):
+    fetcher = Fetcher(limits(server))
+    for path in ("good", "plain-text", "robots-disallowed"):
+        fetcher.fetch(server.url(path))
+    assert [path for path, _ in server.seen] == ["/robots.txt", "/good", "/plain-text"]
+
+
+def test_one_request_at_a_time_with_a_pause(server):
+    server.pause = 0.05
+    fetcher = Fetcher(limits(server, pause=0.3))
+    with ThreadPoolExecutor(4) as pool:
+        pages = list(pool.map(fetcher.fetch, [server.url("good")] * 4))
+    assert [page.outcome for page in pages] == ["ok"] * 4
+    assert server.most_active == 1
+    starts = [when for _, when in server.seen]
+    assert min(b - a for a, b in itertools.pairwise(starts)) >= 0.3
+    assert max(page.seconds for page in pages) < 0.8  # waiting for one's turn does not count
+
+
+def test_a_crawl_delay_is_kept(server):
+    server.robots = "User-agent: *\nCrawl-delay: 30\n"
+    fetcher = Fetcher(limits(server, longest_wait=0.3))
+    fetcher.fetch(server.url("good"))
+    fetcher.fetch(server.url("good"))
+    starts = [when for _, when in server.seen]
+    assert 0.29 <= starts[2] - starts[1] < 15  # within the bound
+
+
+def test_retry_after_is_waited_for(server):
+    page = Fetcher(limits(server)).fetch(server.url("too-many-then-good"))
+    assert page.outcome == "ok"
+    first, second = (when for path, when in server.seen if path == "/too-many-then-good")
+    assert second - first >= 1
+
+
+@pytest.mark.parametrize(
+    ("path", "requests"), [("too-many", 1), ("server-error", 3), ("not-found", 1), ("reset", 3), ("truncated", 3)]
+)
+def test_only_what_may_pass_is_tried_again(server, path, requests):
+    Fetcher(limits(server, retries=2, back_off=0.01)).fetch(server.url(path))
+    assert server.count(path) == requests
+
+
+# ---------------------------------------------------------------- search
+
+
+def test_the_contract_of_serper(server, serper):
+    serper.links = [server.url("good"), server.url("good#part"), "https://other.example/a"]
+    results = search("Who pays?", web_of(server, serper, num=50))
+    assert serper.seen == [(KEY, {"q": "Who pays?", "num": 50})]
+    assert [(r.url, r.title, r.position) for r in results] == [
+        (server.url("good"), "Result 1", 1),
+        ("https://other.example/a", "Result 3", 3),
+    ]
+
+
+def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, caplog):
+    caplog.set_level(logging.DEBUG)
+    serper.links = [server.url("good")]
+    serper.failures = [(503, {"Retry-After": "0"}, {"message": KEY})]
+    web_corpora([Question("q1", "Who pays?")], tmp_path / "out", web_of(server, serper))
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(".lock")]
+    assert len(kept) == 4  # a search, a page, a corpus, a report
+    for path in kept:
+        content = path.read_bytes()
+        here = recall(path)._replace() if path.suffix == ".gz" else Kept({}, content)
+        assert KEY not in json.dumps(here.note)
+        assert KEY.encode() not in here.body
+    monkeypatch.setenv("SERPER_API_KEY", "another-k3y")
+    for failures in ([], [(400, {}, {"message": "bad another-k3y"})], [(302, {"Location": serper.url}, {})]):
+        serper.failures = failures
+        with pytest.raises(SearchError) as caught:
+            Serper(serper.url).ask("x", 1)
+        assert "k3y" not in f"{caught.value!r} {caught.value.__cause__!r}"
+    assert "k3y" not in caplog.text
+    assert "k3y" not in repr(vars(Serper(serper.url)))
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"), [("", "is not set"), ("bad\nkey", "characters"), ("schlüssel", "characters")]
+)
+def test_a_key_that_is_none(serper, monkeypatch, key, problem):
+    monkeypatch.setenv("SERPER_API_KEY", key)
+    with pytest.raises(SearchError, match=f"the variable SERPER_API_KEY .*{problem}") as caught:
+        Serper(serper.url).ask("x", 1)
+    assert not key or key not in str(caught.value)
+    assert serper.seen == []
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "message", "requests"),
+    [
+        (401, {}, "401; the key in the variable SERPER_API_KEY is refused", 1),
+        (403, {}, "403; the key in the variable SERPER_API_KEY is refused", 1),
+        (400, {}, "status 400: Not enough credits", 1),
+        (429, {"Retry-After": "0.01"}, "status 429", 3),
+        (429, {"Retry-After": "3600"}, "it asks to wait 3600 s", 1),
+        (302, {"Location": "http://10.0.0.7/"}, "status 302", 1),
+    ],
+)
+def test_a_search_engine_that_refuses(serper, status, headers, message, requests):
+    serper.failures = [(status, headers, {"message": "Not enough credits", "statusCode": status})] * 9
+    with pytest.raises(SearchError, match=message):
+        Serper(serper.url, retries=2).ask("x", 1)
+    assert len(serper.seen) == requests
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"<html>", b"[]", b"{}", b'{"organic": 3}', b'{"organic": [{"title": "no link"}]}', b"\xff\xfe", b"[" * 99999,
+     b'{"organic": [{"link": 3}]}', b'{"organic": [{"link": "http://x/", "position": "first"}]}'],
+)  # fmt: skip
+def test_an_answer_in_another_form_is_an_error_and_not_kept(server, serper, answer):
+    web = web_of(server, serper)
+    serper.failures = [(200, {}, answer)]
+    with pytest.raises(SearchError, match="another form than serper's"):
+        search("x", web)
+    assert search("x", web) == []
+    assert len(serper.seen) == 2
+
+
+def test_half_a_surrogate_pair_in_an_answer_can_be_written(server, serper, tmp_path):
+    link = server.url("good?").encode()
+    serper.failures = [(200, {}, rb'{"organic": [{"link": "%s\ud800", "title": "\udfff"}]}' % link)]
+    report = web_corpora([Question("q", "x")], tmp_path / "out", web_of(server, serper))
+    assert report[["url", "outcome"]].values.tolist() == [[server.url("good??"), "ok"]]
+
+
+def test_a_service_without_an_address():
+    with pytest.raises(InputError, match="http or https"):
+        Serper("ftp://example.org")
+
+
+# ---------------------------------------------------------------- corpora
+
+
+def test_a_corpus_is_the_pages_in_pieces_of_a_hundred_words(server, serper):
+    words = [f"word{i}" for i in range(250)]
+    server.pages["long"] = ({}, html(" ".join(words)))
+    server.pages["untitled"] = ({}, f"<html><body><p>{SENTENCE}</p></body></html>")
+    serper.links = [server.url("long"), server.url("not-found"), server.url("untitled")]
+    passages = web_corpus("Who pays?", web_of(server, serper))
+    assert [p.text.split() for p in passages[:3]] == [words[:100], words[100:200], words[200:]]
+    assert [p.title for p in passages] == ["A nasty page"] * 3 + ["Result 3"]
+    start = hashlib.sha256(server.url("long").encode()).hexdigest()[:16]
+    assert [p.docno for p in passages[:3]] == [f"{start}-0", f"{start}-1", f"{start}-2"]
+
+
+def test_the_splitter_can_be_another(server, serper):
+    serper.links = [server.url("good")]
+    passages = web_corpus("x", web_of(server, serper, split=lambda text: [text[:5], text[5:9]]))
+    assert [p.text for p in passages] == [SENTENCE[:5], SENTENCE[5:9]]
+
+
+def questions():
+    return [Question("q1", "Who pays?"), Question("q/2", "Who decides?")]
+
+
+def test_corpora_report_and_summary(server, serper, tmp_path):
+    serper.links = [server.url(path) for path in ("good", "not-found", "script-only", "pdf", "plain-text")]
+    report = web_corpora(questions(), tmp_path, web_of(server, serper))
+    assert report["outcome"].tolist() == ["ok", "status", "no text", "type", "ok"] * 2
+    assert report["words"].tolist() == [48, 0, 0, 0, 16] * 2
+    assert report["position"].tolist() == [1, 2, 3, 4, 5] * 2
+    assert (report["seconds"] > 0).all()
+    for question in questions():
+        passages = read_passages(tmp_path / corpus_name(question.qid))
+        assert [len(p.text.split()) for p in passages] == [48, 16]
+    written = pd.read_csv(tmp_path / "pages.csv", keep_default_na=False)
+    pd.testing.assert_frame_equal(written, report, check_dtype=False)
+    table = summary(report)
+    assert table["pages"].to_dict() == {"ok": 4, "no text": 2, "status": 2, "type": 2}
+    assert table["share"].sum() == pytest.approx(1)
+    assert table.loc["ok", "words"] == 128
+    assert server.count("good") == 1  # the second question found the same pages
+
+
+def test_file_names_are_safe_and_distinct():
+    ids = ["a", "a/b", "a_b", "../x", ".hidden", "", "ä", "x" * 300, "a b", "-", "con\n"]
+    found = [corpus_name(qid) for qid in ids]
+    assert len(set(found)) == len(ids)
+    for name in found:
+        assert name.isascii()
+        assert name[0].isalnum() or name[0] in "_-"
+        assert not set(name) & set("/\\ \n")
+        assert len(name) < 110
+
+
+def test_the_same_web_again_without_a_web(server, tmp_path, caplog):
+    with running(FakeSerper()) as serper:
+        serper.links = [server.url(path) for path in ("good", "not-found", "utf16", "slow-body")]
+        first = web_corpora(questions(), tmp_path / "first", web_of(server, serper))
+        provider = Serper(serper.url)
+    asked = len(server.seen)
+    # online again: searches and pages, failures too, come from the cache
+    again = web_corpora(questions(), tmp_path / "again", Web(provider=provider, limits=limits(server)))
+    offline = web_corpora(questions(), tmp_path / "offline", Web(provider=provider, offline=True))
+    assert len(server.seen) == asked
+    for other, folder in ((again, "again"), (offline, "offline")):
+        pd.testing.assert_frame_equal(first, other)
+        for path in (tmp_path / "first").iterdir():
+            assert (tmp_path / folder / path.name).read_bytes() == path.read_bytes()
+    cache_path(Web().folder, "page", server.url("utf16")).unlink()
+    report = web_corpora(questions(), tmp_path / "less", Web(provider=provider, offline=True))
+    assert report["outcome"].tolist() == ["ok", "status", "missing", "timeout"] * 2
+    assert f"2 of 8 pages are not in the cache: {server.url('utf16')}" in caplog.text
+
+
+def test_offline_says_which_questions_were_never_asked(server, serper, tmp_path):
+    web = web_of(server, serper)
+    web_corpora(questions()[:1], tmp_path, web)
+    offline = Web(provider=web.provider, offline=True)
+    with pytest.raises(MissingDataError, match=r"never asked 1 of 2 questions \(num=100\): q/2"):
+        web_corpora(questions(), tmp_path, offline)
+    with pytest.raises(MissingDataError, match=r"never asked for 100 x 'Who decides\?'"):
+        web_corpus("Who decides?", offline)
+    assert len(serper.seen) == 1
+
+
+def test_a_failure_is_tried_again_only_on_request(server, serper):
+    serper.links = [server.url("late"), server.url("good")]
+    server.pages["late"] = ({"status": 404}, "no")
+    web = web_of(server, serper)
+    before = web_corpus("x", web)
+    server.pages["late"] = ({}, html(SENTENCE))
+    assert web_corpus("x", web) == before
+    assert server.count("late") == 1
+    after = web_corpus("x", web_of(server, serper, retry_failed=True))
+    assert len(after) == len(before) + 1
+    assert (server.count("late"), server.count("good")) == (2, 1)
+    assert web_corpus("x", web) == after
+
+
+def test_hosts_side_by_side(server, serper):
+    # three names for the server's address: different hosts, so they do not wait for each other
+    with running(NastyServer()) as other:
+        serper.links = [f"http://{host}:{other.port}/good" for host in ("127.0.0.1", "127.1", "2130706433")]
+        other.pause = 0.3
+        web = Web(provider=Serper(serper.url), limits=limits(other))
+        found = web_corpus("x", web)
+    assert other.most_active >= 2
+    assert len(found) == 3
+
+
+def test_what_cannot_be_asked_for(server):
+    for wrong in ({"num": 0}, {"workers": 0}):
+        with pytest.raises(InputError, match="at least 1"):
+            Web(**wrong)
+    with pytest.raises(InputError, match=r"unknown extractor 'trafilature'\. Did you mean 'trafilatura'"):
+        web_corpus("x", Web(extractor="trafilature"))
+
+
+# ---------------------------------------------------------------- cache
+
+
+def test_a_damaged_file_counts_as_not_there(tmp_path, caplog):
+    path = cache_path(tmp_path, "page", "http://x.example/")
+    assert recall(path) is None
+    kept = Kept({"url": "é", "n": 3}, bytes(range(256)) * 50)
+    assert keep(path, kept) == recall(path) == kept
+    whole = path.read_bytes()
+    for damaged in (b"", b"no gzip", whole[:-9], whole[:20], whole[:100] + b"\0" + whole[101:]):
+        path.write_bytes(damaged)
+        caplog.clear()
+        assert recall(path) is None
+        assert "is damaged" in caplog.text
+    assert keep(path, kept) == recall(path) == kept
+
+
+def test_the_first_answer_stays_unless_it_is_to_be_replaced(tmp_path):
+    path = cache_path(tmp_path, "page", "a")
+    first, second = Kept({}, b"first"), Kept({}, b"second")
+    keep(path, first)
+    assert keep(path, second) == first == recall(path)
+    assert keep(path, second, replace=True) == second == recall(path)
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_cache_that_cannot_be_written(tmp_path):
+    (tmp_path / "page").write_text("a file")
+    with pytest.raises(InputError, match="cannot be written"):
+        keep(cache_path(tmp_path, "page", "a"), Kept({}, b""))
+
+
+CORPORA = """
+import sys
+from berdslib.data.records import Question
+from berdslib.data.web import Web, web_corpora
+from berdslib.data.webfetch import Limits
+from berdslib.data.websearch import Serper
+serper, allow, folder = sys.argv[1:]
+limits = Limits(pause=0, allow={allow})
+web_corpora([Question("q", "x")], folder, Web(provider=Serper(serper), limits=limits))
+"""
+
+
+def start(server, serper, folder):
+    return subprocess.Popen([sys.executable, "-c", CORPORA, serper.url, server.address, str(folder)])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_killed_run_goes_on_where_it_was(server, serper, tmp_path):
+    server.pause = 0.05
+    serper.links = [server.url(f"good?{i}") for i in range(40)]
+    process = start(server, serper, tmp_path / "out")
+    deadline = time.monotonic() + 60
+    while len(server.seen) < 20:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    asked = len(server.seen)
+    assert asked < 41
+    assert not (tmp_path / "out").exists()
+    report = web_corpora([Question("q", "x")], tmp_path / "out", web_of(server, serper))
+    assert report["outcome"].tolist() == ["ok"] * 40
+    assert len(server.seen) <= asked + 40 - (asked - 1) + 3  # robots.txt, and what was under way when it was killed
+    assert len(serper.seen) == 1
+
+
+def test_two_processes_end_with_the_same_web(server, serper, tmp_path):
+    server.pause = 0.02
+    serper.links = [server.url(f"good?{i}") for i in range(15)]
+    processes = [start(server, serper, tmp_path / name) for name in "ab"]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    for name in ("q.jsonl", "pages.csv"):  # the same seconds and times: both read what the first one kept
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def _keep_many(folder, mark):
+    for i in range(150):
+        keep(cache_path(folder, "page", i % 10), Kept({"mark": mark}, bytes([mark]) * 5000), replace=True)
+        kept = recall(cache_path(folder, "page", i % 10))
+        assert kept is not None
+        assert kept.body == bytes([kept.note["mark"]]) * 5000
+
+
+def test_two_processes_never_see_half_a_file(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_keep_many, args=(tmp_path, mark)) for mark in (1, 2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+
+
+# ---------------------------------------------------------------- text
+
+
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [("cp1251", "Кто должен платить за университет? "), ("koi8-r", "Кто должен платить за университет? "),
+     ("shift_jis", "大学の費用は誰が払うべきですか。"), ("utf-8", "Wer soll die Universität bezahlen? "),
+     ("gbk", "谁应该支付大学教育的费用？"), ("euc-kr", "누가 대학 교육비를 내야 합니까? ")],
+)  # fmt: skip
+def test_charsets_by_header_by_meta_and_by_detection(charset, text):
+    page = html(text * 8)
+    assert decode(page.encode(charset), f'text/html; charset="{charset}"') == page
+    by_meta = html(text * 8, f'<meta http-equiv="Content-Type" content="text/html; charset={charset}">')
+    assert decode(by_meta.encode(charset), "text/html") == by_meta
+    assert decode(page.encode(charset)) == page
+
+
+def test_one_bad_byte_does_not_overrule_the_header():
+    good = "Die Universität kostet Geld für alle, über Jahre. " * 5
+    assert decode(good.encode() + b"\xe4", "text/html; charset=utf-8") == good + "\ufffd"
+
+
+@pytest.mark.parametrize(
+    "name", ["punycode", "idna", "unicode_escape", "utf-7", "zip", "rot13", "hex", "", "x" * 40, "a\0b"]
+)
+def test_a_codec_that_is_no_charset_is_not_used(name):
+    text = "plain \\u0041 +AGE- text"
+    assert decode(text.encode(), f"text/html; charset={name}") == text
+
+
+@given(st.binary(max_size=300), st.text(max_size=40))
+def test_any_bytes_are_read(body, content_type):
+    text = page_text(body, content_type)
+    assert text.outcome in ("ok", "binary", "no text", "parser")
+    (text.title + text.text).encode()
+    assert "\0" not in text.text
+    assert (text.outcome == "ok") == bool(text.text)
+
+
+def test_a_page_that_breaks_the_reader_costs_only_itself():
+    attributes = b"<p " + b" ".join(b"a%d=1" % i for i in range(80_000)) + b">text</p>"
+    with TextReader(seconds=1.0) as reader:
+        before = reader.read(html(SENTENCE).encode(), "text/html")
+        process = reader._process
+        began = time.monotonic()
+        assert reader.read(attributes, "text/html").outcome == "parser"
+        assert time.monotonic() - began < 8
+        assert process.poll() is not None
+        assert reader.read(html(SENTENCE).encode(), "text/html") == before
+        assert before.text == SENTENCE.strip()
+        last = reader._process
+    assert last.poll() is not None
+
+
+def test_nothing_of_a_page_is_loaded_or_run(server, tmp_path):
+    mark = tmp_path / "mark"
+    page = (
+        '<?xml version="1.0"?><!DOCTYPE html [<!ENTITY x SYSTEM "file:///etc/hostname">'
+        f'<!ENTITY y SYSTEM "{server.url("good")}">]>'
+        f'<html><head><link rel="stylesheet" href="{server.url("good")}"></head><body><p>{SENTENCE} &x; &y;</p>'
+        f'<img src="{server.url("good")}"><script>require("fs").writeFileSync("{mark}", "")</script></body></html>'
+    )
+    text = page_text(page.encode(), "application/xhtml+xml")
+    assert SENTENCE.strip() in text.text
+    assert socket.gethostname() not in text.text
+    assert server.seen == []
+    assert not mark.exists()
+
+
+def test_the_papers_extractor_says_what_it_needs(monkeypatch):
+    monkeypatch.setattr(webtext, "find_spec", lambda name: None)
+    with pytest.raises(MissingDataError, match=r"needs readability; install with: pip install 'berdslib\[web-paper\]'"):
+        check_extractor("readability+html2text")
+
+
+def test_the_papers_extractor(server, serper):
+    pytest.importorskip("html2text")
+    pytest.importorskip("readability")
+    body = html(SENTENCE * 10 + '<a href="http://x.example/">a link</a>')
+    text = page_text(body.encode(), "text/html", "readability+html2text")
+    assert text.outcome == "ok"
+    assert text.title == "A nasty page"
+    assert " ".join(text.text.split()) == (SENTENCE * 10 + "a link").strip()
+    serper.links = [server.url("good")]
+    assert len(web_corpus("x", web_of(server, serper, extractor="readability+html2text"))) == 1
