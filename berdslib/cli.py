@@ -109,7 +109,7 @@ def _load_questions(names: str, split: str | None, limit: int, *, need_perspecti
     return list(naming(names, lambda q: check_questions(q, need_perspectives=need_perspectives), found))
 
 
-def _load_passages(corpus: str | None, questions: str) -> list[Any]:
+def _load_passages(corpus: str | None, questions: str) -> Sequence[Any]:
     from berdslib.data.registry import load_passages
 
     asked = _names(questions)
@@ -414,7 +414,7 @@ def experiment(
 @click.option(
     "--data", "path", required=True, help="Labelled pairs: a table of question, document, perspective, label."
 )
-@click.option("-j", "--judges", default="random,overlap,similarity", show_default=True, help="Comma-separated.")
+@click.option("-j", "--judges", default="random,overlap,similarity,laptop", show_default=True, help="Comma-separated.")
 @_STORE
 @_JSON
 def judge_eval(path: str, judges: str, store: Path | None, as_json: bool) -> None:

@@ -594,3 +594,21 @@ def test_what_the_cards_say_about_files_without_a_loader(real_data):
         "allsides",
         "exfever",
     }
+
+
+def test_documents_are_cut_on_request(tmp_path, user_cache):
+    path = tmp_path / "pages.jsonl"
+    path.write_text(json.dumps({"_id": "d", "title": "T", "text": " ".join(f"w{i}" for i in range(250))}) + "\n")
+    cut = load_passages(f"{path}:words")
+    assert [(p.docno, len(p.text.split()), p.title) for p in cut] == [
+        ("d-0", 100, "T"),
+        ("d-1", 100, "T"),
+        ("d-2", 50, "T"),
+    ]
+    assert list(load_passages(f"{path}:words", 2)) == list(cut)[:2]
+    assert len(load_passages(path)) == 1
+
+
+@pytest.mark.real_data
+def test_the_small_wikipedia_has_as_many_passages_as_its_card_says(real_data):
+    assert len(load_passages("wikipedia-articles:words")) == 32_828

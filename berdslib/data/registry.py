@@ -19,6 +19,7 @@ import pandas as pd
 from berdslib import paths
 from berdslib.data import formats
 from berdslib.data.cards import DATASETS, DEV_STARTS_AT, EXPANSIONS, Dataset, RemoteFile, dataset
+from berdslib.data.corpus import open_corpus
 from berdslib.data.download import download
 from berdslib.data.fetching import (
     cache_of,
@@ -31,6 +32,7 @@ from berdslib.data.fetching import (
     places_of,
     under_data,
 )
+from berdslib.data.passages import CUTS
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_passages, check_questions, make_verdicts
 from berdslib.data.textio import naming, read_jsonl, text_field
 from berdslib.data.trec import read_verdicts
@@ -110,19 +112,25 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
     return list(check_questions(questions, need_perspectives=True))[: limit or None]
 
 
-def load_passages(name_or_path: str | Path, limit: int = 0) -> list[Passage]:
+def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]:
     """Return the passages of a data set, a file or a BEIR folder; nothing is downloaded here, see :func:`fetch`.
 
     Args:
-        name_or_path: a data set with passages, or a path that :func:`berdslib.data.formats.iter_passages` reads.
+        name_or_path: a data set with passages, or a path that :func:`berdslib.data.formats.iter_passages` reads. With
+            ":words" or ":sentences" behind it the rows are documents, to be cut into passages of 100 words; what comes
+            of that is kept on disk and memory-mapped, see :func:`berdslib.data.corpus.open_corpus`.
         limit: only the first so many; 0 = all, which for the large ones does not fit into memory: stream those with
-            ``iter_passages(passage_file(name))``.
+            ``iter_passages(passage_file(name))``, or open them with ``open_corpus``.
 
     Raises:
         MissingDataError: the data set is not on this machine.
         InputError: an unknown name, or a file that cannot be read.
     """
     _check_limit(limit)
+    name, _, cut = str(name_or_path).rpartition(":")
+    if cut in CUTS:
+        corpus = open_corpus(passage_file(name), cut=cut)
+        return corpus[:limit] if limit else corpus
     path = passage_file(name_or_path)
     if not limit:
         return formats.read_passages(path)

@@ -257,7 +257,7 @@ def build(names: Iterable[str], seed: int = 0) -> list[Example]:
         InputError: an unknown source.
         MissingDataError: a data set that is not on this machine.
     """
-    examples = []
+    examples: list[Example] = []
     for name in names:
         draw = random.Random(f"{seed} {name}")
         found = SOURCES[known("source of training pairs", name, SOURCES)](draw)
