@@ -78,7 +78,7 @@ def agreement_report(
     return pd.DataFrame({"measure": Agreement._fields[1:], "value": values, "low": low, "high": high})
 
 
-def choose_threshold(labels: np.ndarray, p_yes: np.ndarray) -> float:
+def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: float | None = None) -> float:
     """Return the threshold (two decimals, 0.01 to 1.00) with the best F1; of equals the middle one.
 
     To be called on development data only.
@@ -86,9 +86,14 @@ def choose_threshold(labels: np.ndarray, p_yes: np.ndarray) -> float:
     Args:
         labels: (n,) bool.
         p_yes: (n,) probabilities.
+        positive_share: weigh the pairs as if so many of them were positive; None for as many as there are.
     """
+    labels = np.asarray(labels, dtype=bool)
+    share = labels.mean() if positive_share is None else positive_share
     steps = np.round(np.arange(0.01, 1.005, 0.01), 2)
-    f1 = np.array([agreement(labels, p_yes >= t).f1 for t in steps])
+    recall, false_yes = (np.array([(p_yes[of] >= t).mean() for t in steps]) for of in (labels, ~labels))
+    # F1 = 2 TP / (said yes + is yes), as shares of all pairs.
+    f1 = 2 * share * recall / (share * recall + (1 - share) * false_yes + share)
     best = steps[f1 == f1.max()]
     return float(best[(len(best) - 1) // 2])
 

@@ -94,7 +94,7 @@ class Trained(NamedTuple):
 
     Fields: ``model``, the trained model, adapter included, ready to be asked; ``folder``, what it can be loaded from
     (with LoRA: the adapter, for ``load_causal(…, adapter=folder)``); ``steps``, how often the weights moved;
-    ``losses``, (step, mean loss since the entry before).
+    ``losses``, (step, loss of that step).
     """
 
     model: Any
@@ -340,7 +340,7 @@ def _arguments(recipe: Recipe, folder: Path) -> Any:
         activation_checkpointing=recipe.checkpoint_gradients,
         save_steps=recipe.save_every,
         save_total_limit=2,
-        logging_steps=min(10, recipe.save_every),
+        logging_steps=1,
         seed=recipe.seed,
         report_to="none",
         disable_tqdm=True,

@@ -163,7 +163,7 @@ class Similarity:
 
 
 # Built-in judges; "gold" needs a verdict table, see make_judge.
-JUDGES = ("gold", "random", "overlap", "similarity")
+JUDGES = ("gold", "random", "overlap", "similarity", "laptop")
 
 # Causal judges with their adapter and the wording they were trained on.
 CAUSAL_PRESETS = {
@@ -178,9 +178,9 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         name: one of ``JUDGES`` or ``CAUSAL_PRESETS``, or "causal:MODEL" for any causal language model,
             zero-shot on our prompt, "vllm:MODEL" for the same on vLLM (MODEL may be one of ``CAUSAL_PRESETS``),
             "nli:MODEL" for any natural-language-inference classifier, "nli-t5" for the T5-11B of BeRDS Table 4 (22 GB
-            of GPU memory), "nli-t5:MODEL" for another model that writes "1" for entailed, or "chat:MODEL" for a model
-            behind an OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY); "overlap+similarity" is the
-            committee of the two.
+            of GPU memory), "nli-t5:MODEL" for another model that writes "1" for entailed, "cross:MODEL" for a
+            fine-tuned cross-encoder, or "chat:MODEL" for a model behind an OpenAI-compatible endpoint
+            (BERDS_CHAT_URL, OPENAI_API_KEY); "overlap+similarity" is the committee of the two.
         gold: the verdict table, needed for "gold".
         title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
             "after" for causal judges, whose prompts come from there, and "before" for the others (DIVERGENCES B6).
@@ -203,6 +203,10 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         from berdslib.judging.encoder import load_nli
 
         return load_nli(name.removeprefix("nli:"), **options)
+    if name.startswith("cross:"):
+        from berdslib.judging.crossencoder import load_cross_encoder
+
+        return load_cross_encoder(name.removeprefix("cross:"), **options)
     if name == "nli-t5" or name.startswith("nli-t5:"):
         from berdslib.judging.encoder import NLI_T5, load_nli_t5
 
@@ -221,6 +225,10 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
     if name in ("overlap", "similarity"):
         where = title_position or "before"
         return Overlap(title_position=where) if name == "overlap" else Similarity(get_encoder(), title_position=where)
+    if name == "laptop":
+        from berdslib.judging.laptop import load_laptop
+
+        return load_laptop(**options)
     if title_position is not None:
         raise InputError(f"the judge {name!r} reads no titles")
     if name == "random":

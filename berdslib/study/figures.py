@@ -249,3 +249,37 @@ def judge_error_figure(table: pd.DataFrame, measure: str) -> Figure:
     axis.set_xlabel(f"{measure}, %")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return figure
+
+
+def judges_figure(table: pd.DataFrame) -> Figure:
+    """Draw each judge's F1 against labels with its interval, and its share of yes beside the labels' own.
+
+    Args:
+        table: columns judge, f1, f1_low, f1_high, positive_share, recall, precision and n, one row a judge.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(9.0, 1.6 + 0.5 * len(table)), sharey=True, layout="constrained", width_ratios=[3, 2]
+    )
+    y = np.arange(len(table))[::-1]
+    f1 = table["f1"].to_numpy() * 100
+    error = np.vstack([f1 - table["f1_low"].to_numpy() * 100, table["f1_high"].to_numpy() * 100 - f1])
+    left.errorbar(f1, y, xerr=error, fmt="o", color=PALETTE[0], capsize=4, lw=1.6, ms=7)
+    left.set_yticks(y, table["judge"])
+    left.set_xlim(0, 100)
+    left.set_xlabel(f"F1 against labels, %, n = {int(table['n'].iloc[0])} pairs")
+    right.barh(y, table["positive_share"] * 100, color=PALETTE[5], height=0.5)
+    # precision * said yes = recall * is yes, so the labels' share of yes is in the table already.
+    true = table[table["recall"] > 0]
+    if len(true):
+        share = float((true["precision"] * true["positive_share"] / true["recall"]).iloc[0]) * 100
+        right.axvline(share, color="black", ls="--", lw=1.2)
+        right.set_title(f"dashed: the labels themselves, {share:.0f} %", fontsize=10)
+    right.set_xlim(0, 100)
+    right.set_xlabel("says yes, % of pairs")
+    for axis in (left, right):
+        axis.set_ylim(-0.6, len(table) - 0.4)
+        axis.grid(axis="x", color=NOTHING)
+        axis.set_axisbelow(True)
+    return figure
