@@ -279,7 +279,8 @@ def test_lora_learns_and_what_is_saved_is_what_was_trained(base, tmp_path, monke
     with monkeypatch.context() as offline:
         offline.setattr(socket.socket, "connect", lambda *_: pytest.fail("nothing may be downloaded"))
         trained = fine_tune_causal(judge, training, QUICK, tmp_path)
-    assert capfd.readouterr() == ("", "")
+    out, err = capfd.readouterr()
+    assert out == "" and all(not part.strip() or part.startswith("fine-tuning:") for part in err.split("\r"))
     tuned = Causal(trained.model, judge.tokenizer, "tuned", prompt=PROMPT)
     assert f1(tuned, held_out) > 0.95 > before + 0.2
     weights = {n.replace(".base_layer", "").removeprefix("base_model.model."): p
@@ -607,5 +608,5 @@ def test_two_processes_move_the_weights_as_one_with_batches_twice_as_large(base,
     assert_same(together, adapter(alone), rtol=2e-3, atol=2e-4)
     log = json.loads((last_checkpoint(tmp_path / "two") / "trainer_state.json").read_text())["log_history"]
     losses = [(row["step"], row["loss"]) for row in log if "loss" in row]
-    assert len(losses) == 3
+    assert len(losses) == 12
     np.testing.assert_allclose(losses, alone.losses, rtol=1e-3)
