@@ -14,7 +14,7 @@ import torch
 
 from berdslib.data.registry import load_passages, load_questions
 from berdslib.judging.judges import document_text, pairs_of
-from berdslib.judging.laptop import load_laptop
+from berdslib.judging.laptop import Laptop, load_laptop
 from berdslib.judging.stance import DOCUMENT_TOKENS, STATEMENT_TOKENS
 from berdslib.retrieval.registry import make_retriever
 
@@ -46,8 +46,9 @@ def main():
     for name, load in (("as an evaluation asks", asked), ("every passage once", each_once)):
         start = time.perf_counter()
         plain = plainly(judge, load)
+        fresh = Laptop(judge.model, judge.calibration, "fresh")  # remembers nothing
         middle = time.perf_counter()
-        ours = judge.p_yes(load)
+        ours = fresh.p_yes(load)
         seconds, plain_seconds = time.perf_counter() - middle, middle - start
         print(f"{name:22} {len(load):5} pairs: plain {len(load) / plain_seconds:6.1f}/s, "
               f"ours {len(load) / seconds:6.1f}/s, {plain_seconds / seconds:.1f} times; probabilities differ by "

@@ -71,10 +71,26 @@ def test_probabilities_equal_the_definition_pair_by_pair(judge, pairs):
 def test_order_repetition_and_batch_size_change_nothing_that_counts(judge, pairs):
     base = judge.p_yes(pairs)
     order = np.random.default_rng(0).permutation(len(pairs))
-    assert np.abs(judge.p_yes([pairs[i] for i in order]) - base[order]).max() < 0.01
+    fresh = Laptop(judge.model, judge.calibration, "same")  # has read nothing yet
+    assert np.abs(fresh.p_yes([pairs[i] for i in order]) - base[order]).max() < 0.01
     small = Laptop(judge.model, judge.calibration, "same", batch_size=3)
     assert np.abs(small.p_yes([*pairs, pairs[0]])[:-1] - base).max() < 0.01
     assert judge.p_yes([]).shape == (0,)
+
+
+def test_a_text_is_read_once_over_all_calls(judge, pairs, monkeypatch):
+    fresh, read = Laptop(judge.model, judge.calibration, "same"), []
+    original = type(judge.model).vectors
+    monkeypatch.setattr(
+        type(judge.model), "vectors", lambda self, texts, most: read.extend(texts) or original(self, texts, most)
+    )
+    first = fresh.p_yes(pairs)
+    assert len(read) == len(set(read)) > 0
+    assert np.array_equal(fresh.p_yes(list(reversed(pairs)))[::-1], first)
+    assert len(read) == len(set(read))
+    monkeypatch.setattr("berdslib.judging.laptop._MOST_REMEMBERED", 1)
+    assert np.abs(fresh.p_yes(pairs) - first).max() < 0.01  # forgotten, and read again
+    assert len(read) == 2 * len(set(read))
 
 
 def test_shipped_weights_are_small_documented_and_named_in_the_id(judge):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 WEIGHTS = Path(__file__).parent / "weights" / "laptop"
 # The held-out examples whose documents look like what a search engine lists; calibration rests on these.
 _LIKE_THE_WEB = ("debate", "claim:window", "neutral", "sample")
+_MOST_REMEMBERED = 50_000  # texts whose vectors a judge keeps, about 100 MB
 _TENSORS, _SETTINGS = "model.safetensors", "settings.json"
 
 
@@ -76,8 +77,8 @@ def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> 
 class Laptop:
     """Judges with a stance model: P(the passage supports the perspective), calibrated.
 
-    Each passage and each perspective is read once however many pairs they are in; batches are sorted by length, and
-    computed in bfloat16 where the CPU has it.
+    Each passage and each perspective is read once however many pairs and calls they are in; batches are sorted by
+    length, and computed in bfloat16 where the CPU has it.
 
     Args:
         model: from :func:`berdslib.judging.stance.new_model`, trained.
@@ -98,6 +99,8 @@ class Laptop:
     ) -> None:
         self.model, self.calibration, self.threshold = model.eval(), calibration, calibration.threshold
         self.batch_size, self.title_position = batch_size, title_position
+        # What was read: many questions of a corpus list the same passages, in one call after another.
+        self._read: dict[tuple[int, str], torch.Tensor] = {}
         settings = ",".join(f"{value:.6g}" for value in calibration)
         self.id = f"laptop({name},calibration={settings},title={title_position})"
 
@@ -126,19 +129,18 @@ class Laptop:
             return np.asarray(self.model.compare(u, v).double().cpu().numpy())
 
     def _vectors(self, texts: Sequence[str], max_tokens: int) -> torch.Tensor:
-        """Return one vector a text, float32 (n, d); equal texts are read once, the longest first."""
+        """Return one vector a text, float32 (n, d); equal texts are read once, also over calls, the longest first."""
         import torch
 
-        unique, rows = np.unique(np.asarray(texts, dtype=object), return_inverse=True)
-        order = sorted(range(len(unique)), key=lambda i: len(unique[i]), reverse=True)
-        found: Any = None
+        if len(self._read) > _MOST_REMEMBERED:
+            self._read.clear()
+        new = {text for text in texts if (max_tokens, text) not in self._read}
+        order = sorted(new, key=lambda text: (-len(text), text))
         for start in range(0, len(order), self.batch_size):
             part = order[start : start + self.batch_size]
-            vectors = self.model.vectors([unique[i] for i in part], max_tokens).float()
-            if found is None:
-                found = torch.empty(len(unique), vectors.shape[1], device=vectors.device)
-            found[part] = vectors
-        return found[torch.as_tensor(rows)]
+            vectors = self.model.vectors(part, max_tokens).float()
+            self._read.update(zip([(max_tokens, text) for text in part], vectors, strict=True))
+        return torch.stack([self._read[max_tokens, text] for text in texts])
 
 
 class TrainedLaptop(NamedTuple):
