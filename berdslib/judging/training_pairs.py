@@ -20,6 +20,7 @@ import numpy as np
 
 from berdslib.data.cards import dataset
 from berdslib.data.fetching import first_of, places_of
+from berdslib.data.negation import negate
 from berdslib.data.registry import load_gold, load_passages, load_questions
 from berdslib.data.textio import read_jsonl, read_table, text_field
 from berdslib.errors import InputError, known
@@ -28,15 +29,6 @@ from berdslib.errors import InputError, known
 WINDOW_WORDS = 100
 # Topics this near to a held-out one (cosine of the encoder) are left out of training.
 NEAR_TOPIC = 0.7
-_AUXILIARY = r"(?:should|must|will|would|can|could|is|are|was|were|does|do|did|has|have|had|may|might|shall|ought)"
-# Behind "have" or "do" as the main verb ("have the right", "do more harm") a "not" would be no English.
-_NO_AUXILIARY_BEFORE = r"\s+(?:the|an?|to|no|any|some|more|less|much|many|little|their|its|his|her|our|rights?|harm)\b"
-# A verb behind these belongs to a part of the sentence only ("people who are rich should pay").
-_UNSAFE = re.compile(
-    r"\b(?:who|whose|whom|which|that|if|when|because|where|while|of the (?:will|can|may|might))\b|\bMay\b"
-)
-# What is negative already would become a double negative.
-_NEGATIVE = re.compile(r"\b(?:never|neither|nor|nobody|no one|nothing|none|no|not|hardly)\b", re.IGNORECASE)
 
 
 class Example(NamedTuple):
@@ -47,39 +39,6 @@ class Example(NamedTuple):
     supports: bool
     topic: str
     kind: str
-
-
-def negate(statement: str) -> str:
-    """Return the statement with its first verb negated, or with its negation taken away.
-
-    A rule of a few words: where it finds no auxiliary verb, or none that it is safe to touch, it says "It is not true
-    that …". Meant for training, where a few odd sentences in a hundred do no harm.
-
-    >>> negate("Schools should ban phones.")
-    'Schools should not ban phones.'
-    >>> negate("Schools should not ban phones.")
-    'Schools should ban phones.'
-    >>> negate("Phones distract pupils.")
-    'It is not true that phones distract pupils.'
-    """
-    text = statement.strip()
-    for pattern, kept in (
-        (rf"\b({_AUXILIARY}) not\b", r"\1"),
-        (r"\b([Cc]a)nnot\b", r"\1n"),
-        (r"\b([Cc]a)n['’]t\b", r"\1n"),
-        (r"\b([Ww])on['’]t\b", r"\1ill"),
-        (rf"\b({_AUXILIARY})n['’]t\b", r"\1"),
-        (r"^It is not true that ", ""),
-    ):
-        if re.search(pattern, text):
-            bare = re.sub(pattern, kept, text, count=1)
-            return bare[:1].upper() + bare[1:]
-    found = re.search(rf"\b{_AUXILIARY}\b(?!{_NO_AUXILIARY_BEFORE})", text)
-    if found and not _UNSAFE.search(text[: found.end()]) and not _NEGATIVE.search(text):
-        return f"{text[: found.end()]} not{text[found.end() :]}"
-    # An acronym, or "I", keeps its capital.
-    small = text[:1].lower() if text[1:2].islower() else text[:1]
-    return f"It is not true that {small}{text[1:]}"
 
 
 def window(text: str, draw: random.Random, words: int = WINDOW_WORDS) -> str:

@@ -186,6 +186,33 @@ def compare_systems(table: pd.DataFrame, measures: Sequence[str], *, dataset: st
     return figure
 
 
+def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = None) -> Figure:
+    """Draw the share of questions whose perspectives all stand among the first passages, against how many these are.
+
+    Args:
+        needed: one column a system, one row a question: passages needed, NaN where k do not suffice; see
+            :func:`berdslib.evaluation.coverage.size_needed`.
+        k: the longest list.
+        union: share of questions that all lists together cover, drawn as a line.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
+    lengths = np.arange(k + 1)
+    for i, system in enumerate(needed.columns):
+        share = (needed[system].to_numpy()[:, None] <= lengths).mean(axis=0) * 100
+        look = {"color": PALETTE[i % len(PALETTE)], "ls": ("-", "--", "-.", ":")[i // len(PALETTE) % 4]}
+        axis.step(lengths, share, where="post", label=str(system), **look)
+    if union is not None:
+        axis.axhline(union * 100, color="black", ls="--", lw=1.2, label=f"all together ({union * 100:.0f} %)")
+    axis.set_xlim(0, k)
+    axis.set_ylim(0, 103)
+    axis.set_xlabel("passages read")
+    axis.set_ylabel(f"all perspectives shown, % of {len(needed)} questions")
+    axis.legend(frameon=False, loc="lower right")
+    return figure
+
+
 def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw how often judges are right when they say how sure they are, and below it how many pairs that rests on.
 

@@ -1,0 +1,146 @@
+"""How long a list must be: documents needed to show every perspective, and what all retrievers show together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Question, check_questions, check_run
+from berdslib.errors import InputError
+from berdslib.evaluation.measures import question_tables
+from berdslib.evaluation.significance import bootstrap_interval, macro_mean
+
+MACRO = "macro"
+
+
+def size_needed(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], k: int = 100) -> pd.Series:
+    """Return how many of a question's first passages it takes to show all of its perspectives.
+
+    Source: BeRDS, appendix B.2.
+
+    Args:
+        run: frame qid, docno, rank, score.
+        verdicts: frame qid, pid, docno, p_yes, supports, judge.
+        questions: all asked questions, each with its perspectives.
+        k: how far to look.
+
+    Returns:
+        Series indexed by qid, in the order of `questions`; NaN where the first k do not show them all.
+
+    Raises:
+        InputError: k < 1, no questions, or a question without perspectives.
+    """
+    _check(questions, k)
+    tables = question_tables(check_run(run), verdicts, questions)
+    sizes = [_first_complete(table.listed[:k]) for table in tables]
+    return pd.Series(sizes, index=pd.Index([q.qid for q in questions], name="qid"), name="size", dtype=np.float64)
+
+
+def _first_complete(listed: np.ndarray) -> float:
+    """Return the rank at which every column of a (passages, perspectives) table has had a True, or NaN."""
+    shown = listed.any(axis=0)
+    return float(listed.argmax(axis=0).max() + 1) if len(listed) and shown.all() else np.nan
+
+
+def size_table(
+    runs: Mapping[str, pd.DataFrame],
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    *,
+    k: int = 100,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return documents needed and the share of questions covered within k, as BeRDS Table 17.
+
+    Args:
+        runs: system → run, each k passages deep.
+        verdicts: frame qid, pid, docno, p_yes, supports, judge; must know everything that the runs list.
+        questions: the asked questions; their `source` groups them into data sets.
+        k: how far to look.
+        seed: of the bootstrap.
+
+    Returns:
+        Frame system, dataset, n, set_size (documents, mean over the questions that are covered), within, low, high
+        (share of all questions, with its 95 % interval); the data set "macro" is the mean of the data sets' means.
+
+    Raises:
+        InputError: as :func:`size_needed`; no runs.
+    """
+    if not runs:
+        raise InputError("there are no runs")
+    rows = []
+    for system, run in runs.items():
+        sizes = size_needed(run, verdicts, questions, k).to_numpy()
+        for dataset, inside, sources in _data_sets(questions):
+            covered = ~np.isnan(sizes[inside])
+            # Only covered questions have a size, so that the macro mean is over data sets with at least one.
+            size = macro_mean(sizes[inside][covered], sources[covered].tolist()) if covered.any() else np.nan
+            rows.append((system, dataset, int(inside.sum()), size, *_share(covered, sources, seed)))
+    return pd.DataFrame(rows, columns=["system", "dataset", "n", "set_size", "within", "low", "high"])
+
+
+def union_table(
+    runs: Mapping[str, pd.DataFrame],
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    *,
+    k: int = 100,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return how often the first k passages of all systems together show every perspective, as BeRDS Table 6.
+
+    The share that is missing is the corpus's fault, or of all retrievers at once; no choice among what they found
+    would show the perspective.
+
+    Args:
+        runs: system → run, each k passages deep.
+        verdicts: frame qid, pid, docno, p_yes, supports, judge; must know everything that the runs list.
+        questions: the asked questions; their `source` groups them into data sets.
+        k: passages taken of each run.
+        seed: of the bootstrap.
+
+    Returns:
+        Frame dataset, n, documents (mean size of the union), covered, low, high (share of questions).
+
+    Raises:
+        InputError: as :func:`size_needed`; no runs.
+    """
+    if not runs:
+        raise InputError("there are no runs")
+    _check(questions, k)
+    tops = [checked[checked["rank"] <= k] for checked in map(check_run, runs.values())]
+    together = pd.concat(tops).drop_duplicates(["qid", "docno"])
+    tables = list(question_tables(together, verdicts, questions))
+    covered = np.array([bool(len(t.listed) and t.listed.any(axis=0).all()) for t in tables])
+    documents = np.array([len(t.listed) for t in tables], dtype=np.float64)
+    rows = [
+        (
+            dataset,
+            int(inside.sum()),
+            macro_mean(documents[inside], sources.tolist()),
+            *_share(covered[inside], sources, seed),
+        )
+        for dataset, inside, sources in _data_sets(questions)
+    ]
+    return pd.DataFrame(rows, columns=["dataset", "n", "documents", "covered", "low", "high"])
+
+
+def _check(questions: Sequence[Question], k: int) -> None:
+    check_questions(questions, need_perspectives=True)
+    if k < 1:
+        raise InputError(f"k must be at least 1, not {k}", field="k")
+
+
+def _data_sets(questions: Sequence[Question]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield each data set's name, its mask over the questions and the sources inside; all of them at the end."""
+    sources = np.array([q.source or "questions" for q in questions])
+    for name in dict.fromkeys(sources.tolist()):
+        yield name, sources == name, sources[sources == name]
+    yield MACRO, np.ones(len(sources), dtype=bool), sources
+
+
+def _share(covered: np.ndarray, sources: np.ndarray, seed: int) -> tuple[float, float, float]:
+    values, groups = covered.astype(np.float64), sources.tolist()
+    return (macro_mean(values, groups), *bootstrap_interval(values, groups, seed=seed))

@@ -1,0 +1,311 @@
+"""Query expansion: a question is searched under several perspectives, and the lists found are made one.
+
+Expansions are plain data, question id → [(name, statement), …], in the order in which they were generated: recorded
+ones (:func:`berdslib.data.registry.load_expansions`), made by rule, or asked of a chat model. BeRDS, section 6.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
+from typing import Any
+
+import pandas as pd
+
+from berdslib.data.negation import yes_and_no
+from berdslib.data.records import Question, check_questions, ranked_run
+from berdslib.errors import InputError, known
+from berdslib.llm.answers import NESTED, parse_perspectives, without_thoughts
+from berdslib.llm.chat import ChatModel
+from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.retrieval.base import Retriever, check_search
+from berdslib.retrieval.fusion import reciprocal_rank_fusion, round_robin
+
+logger = logging.getLogger(__name__)
+
+Expansions = Mapping[str, Sequence[tuple[str, str]]]
+
+MERGE: dict[str, Callable[[str, str], str]] = {
+    "question first": lambda question, statement: f"{question} {statement}",
+    "statement only": lambda question, statement: statement,  # noqa: ARG005 - one signature for all
+}
+FUSE: dict[str, Callable[[Sequence[pd.DataFrame]], pd.DataFrame]] = {
+    "round robin": round_robin,
+    "rrf": reciprocal_rank_fusion,
+}
+DUPLICATES = ("skip", "keep")
+
+
+# ---------------------------------------------------------------- searching
+
+
+class Expanded:
+    """A retriever that searches every question under its expansions; a system like any other in an experiment.
+
+    Multi-query retrieval, the question beside its rewordings, is ``original=True, fuse="rrf"``.
+
+    Args:
+        retriever: searches the expanded queries.
+        expansions: qid → [(name, statement), …].
+        name: what it is called in tables; None for the retriever's name and "+expansion".
+        options: as :func:`expanded_search` takes them.
+
+    Raises:
+        InputError: an option that is not known.
+    """
+
+    def __init__(
+        self, retriever: Retriever, expansions: Expansions, *, name: str | None = None, **options: Any
+    ) -> None:
+        _check_options(**options)
+        self.name = name or f"{retriever.name}+expansion"
+        self._retriever, self._expansions, self._options = retriever, expansions, options
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question; see :func:`expanded_search`."""
+        return expanded_search(self._retriever, questions, self._expansions, k, **self._options)
+
+
+def expanded_search(
+    retriever: Retriever,
+    questions: Sequence[Question],
+    expansions: Expansions,
+    k: int,
+    *,
+    merge: str = "question first",
+    duplicates: str = "skip",
+    number: int = 0,
+    fuse: str = "round robin",
+    original: bool = False,
+    depth: int = 100,
+) -> pd.DataFrame:
+    """Search every question under each of its expansions, all in one call, and fuse what is found.
+
+    A question without expansions is searched as it is; how many there were is logged as a warning.
+
+    Args:
+        retriever: searches the expanded queries, each under an id of its own.
+        questions: the asked questions.
+        expansions: qid → [(name, statement), …]; those of other questions are not looked at.
+        k: passages a question.
+        merge: "question first": the query is the question and behind it the statement, as in the recorded queries of
+            the authors; "statement only": the statement alone, as the words of section 6 can also be read.
+        duplicates: what round robin does when a list's turn brings a passage that is listed already. "skip": it gives
+            its next one, as the paper says. "keep": the turn is spent, as in the official code, whose list of k then
+            names passages twice. A run cannot, so here it is shorter than k. What is covered, and so MRecall@k, is the
+            same; Precision@k counts a repeat as a miss, whereas the official list scores it like its first mention.
+        number: use only the first so many expansions of a question; 0 = all.
+        fuse: "round robin", one list after the other in the order of generation; or "rrf", reciprocal rank fusion.
+        original: the question itself is one more query, the first.
+        depth: passages of each list that reciprocal rank fusion looks at, at least k. Round robin needs k, no more.
+
+    Returns:
+        A run of at most k passages a question; round robin scores them with the negated rank.
+
+    Raises:
+        InputError: an unknown option, k < 1, unusable questions, or no expansions for any of the questions.
+    """
+    _check_options(merge=merge, duplicates=duplicates, number=number, fuse=fuse, depth=depth, original=original)
+    check_search(questions, k)
+    _check_covered(questions, expansions)
+    queries: list[Question] = []
+    owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
+    for question in questions:
+        statements = [text for _, text in expansions.get(question.qid, ())][: number or None]
+        texts = [MERGE[merge](question.text, s) for s in statements]
+        for i, text in enumerate([question.text, *texts] if original or not texts else texts):
+            qid = f"{len(queries)}:{question.qid}"
+            queries.append(question._replace(qid=qid, text=text))
+            owners[qid] = question.qid, i
+    found = retriever.search(queries, max(k, depth) if fuse == "rrf" else k)
+    lists: dict[int, dict[str, list[str]]] = {}
+    for query, part in found.sort_values(["qid", "rank"]).groupby("qid", sort=False):
+        owner, i = owners[str(query)]
+        lists.setdefault(i, {})[owner] = part["docno"].tolist()
+    in_order = [lists[i] for i in sorted(lists)]
+    if duplicates == "keep":
+        return _with_spent_turns(in_order, k)
+    run = FUSE[fuse]([ranked_run(one) for one in in_order] or [ranked_run({})])
+    return run[run["rank"] <= k].reset_index(drop=True)
+
+
+def _with_spent_turns(lists: Sequence[Mapping[str, Sequence[str]]], k: int) -> pd.DataFrame:
+    """Take turns without looking at what is listed, k times, and then list each passage once (DIVERGENCES B13)."""
+    fused = {}
+    for qid in dict.fromkeys(qid for one in lists for qid in one):
+        rounds = zip_longest(*(one.get(qid, ()) for one in lists))
+        turns = [docno for one in rounds for docno in one if docno is not None]
+        fused[qid] = list(dict.fromkeys(turns[:k]))
+    return ranked_run(fused)
+
+
+def _check_options(
+    *,
+    merge: str = "question first",
+    duplicates: str = "skip",
+    number: int = 0,
+    fuse: str = "round robin",
+    original: bool = False,  # noqa: ARG001 - accepted, and good either way
+    depth: int = 100,
+) -> None:
+    known("way to merge", merge, MERGE)
+    known("treatment of duplicates", duplicates, DUPLICATES)
+    known("fusion", fuse, FUSE)
+    if duplicates == "keep" and fuse != "round robin":
+        raise InputError("only round robin can keep duplicates: reciprocal rank fusion adds them up", field="fuse")
+    if number < 0:
+        raise InputError(f"{number} is no number of expansions; 0 = all", field="number")
+    if depth < 1:
+        raise InputError(f"depth must be at least 1, not {depth}", field="depth")
+
+
+def _check_covered(questions: Sequence[Question], expansions: Expansions) -> None:
+    without = [q.qid for q in questions if not expansions.get(q.qid)]
+    if len(without) == len(questions):
+        there = ", ".join(map(repr, list(expansions)[:3])) or "no question at all"
+        raise InputError(f"no question has expansions: {without[0]!r} is asked, and there are some for {there}")
+    if without:
+        logger.warning(
+            "%d of %d questions have no expansions and are searched as they are: %s",
+            len(without), len(questions), ", ".join(without[:5]) + (" …" if len(without) > 5 else ""),
+        )  # fmt: skip
+
+
+# ---------------------------------------------------------------- made by rule
+
+
+def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[str, str]]]:
+    """Return expansions that need no model: what says yes, what says no, and the search for arguments on either side.
+
+    A yes/no question becomes a statement and its negation by rule (:func:`~berdslib.data.negation.yes_and_no`); where
+    the rule is not sure, and for other questions, there is a search for opinions in their place. Gold perspectives are
+    not looked at.
+
+    Raises:
+        InputError: no questions, or a repeated qid.
+
+    >>> template_expansions([Question("q", "Should zoos close?")])["q"][1]
+    ('No', 'Zoos should not close.')
+    """
+    check_questions(questions)
+    return {q.qid: _templates(q.text) for q in questions}
+
+
+def _templates(text: str) -> list[tuple[str, str]]:
+    answers = yes_and_no(text)
+    bare = re.sub(r"^the perspective on\s+", "", " ".join(text.split()), flags=re.IGNORECASE)
+    topic = (answers[0] if answers else bare).rstrip("?.! ")
+    return [
+        *zip(("Yes", "No"), answers or (), strict=False),
+        ("Arguments for", f"Arguments for: {topic}. Benefits, advantages and reasons in favour."),
+        ("Arguments against", f"Arguments against: {topic}. Harms, drawbacks and reasons to oppose it."),
+        *([] if answers else [("Opinions", f"Opinions and answers that differ: {topic}.")]),
+    ]
+
+
+# ---------------------------------------------------------------- asked of a chat model
+
+
+class UnreadableAnswerError(InputError):
+    """Answers from which no perspective can be read; ``read`` holds the expansions of all other questions."""
+
+    def __init__(self, problem: str, read: dict[str, list[tuple[str, str]]]) -> None:
+        super().__init__(problem)
+        self.read = read
+
+
+def chat_expansions(
+    questions: Sequence[Question], chat: ChatModel, wording: str = "ours", *, nested: str = "all", workers: int = 4
+) -> dict[str, list[tuple[str, str]]]:
+    """Ask a chat model for the perspectives on each question.
+
+    The model needs room: ``Endpoint(…, max_tokens=1500, logprobs=False)``. Wrapped in
+    :class:`~berdslib.llm.chat.Recording`, every answer is on disk as soon as it is there.
+
+    Args:
+        questions: their texts are sent, and nothing else: no gold perspectives.
+        chat: who answers.
+        wording: "ours", or "published" for the papers' own prompt, which the user has to import first.
+        nested: see :func:`berdslib.llm.answers.parse_perspectives`.
+        workers: requests in flight at a time.
+
+    Returns:
+        qid → [(name, statement), …], in the order of the answer.
+
+    Raises:
+        UnreadableAnswerError: names the question and shows how the answer begins; all others are asked and read first.
+        MissingDataError: the published wording has not been imported, or a recorded answer is not there.
+        ChatError: the endpoint fails for good.
+    """
+    prompt = load_prompt("perspective_generation", wording, needs=("question",))
+    known("reading of nested answers", nested, NESTED)
+    return _ask(questions, chat, prompt, workers, lambda text: parse_perspectives(text, nested))
+
+
+def hyde_expansions(
+    questions: Sequence[Question], chat: ChatModel, *, workers: int = 4
+) -> dict[str, list[tuple[str, str]]]:
+    """Ask a chat model for a passage that could answer each question, to search by: one expansion a question.
+
+    Search it with ``merge="statement only"``, and ``original=True`` where the question should have its say too. Source:
+    Gao et al. (2023), "Precise zero-shot dense retrieval without relevance labels" (HyDE), who average the vectors of
+    several sampled passages; here it is one passage, so that any retriever can search by it.
+
+    Args:
+        questions: their texts are sent, and nothing else.
+        chat: who answers; see :func:`chat_expansions`.
+        workers: requests in flight at a time.
+
+    Raises:
+        UnreadableAnswerError: an empty answer; all other questions are asked first.
+        ChatError: the endpoint fails for good.
+    """
+    return _ask(questions, chat, load_prompt("hypothetical_passage", needs=("question",)), workers, _passage)
+
+
+def _passage(answer: str) -> list[tuple[str, str]]:
+    text = " ".join(without_thoughts(answer).split())
+    if not text:
+        raise InputError("it is empty")
+    return [("hypothetical passage", text)]
+
+
+def _ask(
+    questions: Sequence[Question],
+    chat: ChatModel,
+    prompt: Prompt,
+    workers: int,
+    read: Callable[[str], list[tuple[str, str]]],
+) -> dict[str, list[tuple[str, str]]]:
+    from tqdm.auto import tqdm
+
+    check_questions(questions)
+    found: dict[str, list[tuple[str, str]]] = {}
+    problems: list[str] = []
+    with ThreadPoolExecutor(workers) as pool:
+        replies = [pool.submit(chat.complete, _messages(prompt, q.text)) for q in questions]
+        try:
+            bar = tqdm(zip(questions, replies, strict=True), total=len(replies), desc="expanding", delay=2, leave=False)
+            for question, reply in bar:
+                text = reply.result().text
+                try:
+                    found[question.qid] = read(text)
+                except InputError as error:
+                    problems.append(f"{chat.id} on question {question.qid!r}: {error.problem}. It begins {text[:80]!r}")
+        except BaseException:  # an endpoint that is gone would be asked all that is left in vain
+            pool.shutdown(cancel_futures=True)
+            raise
+    if problems:
+        more = f" ({len(problems) - 1} more like this)" if len(problems) > 1 else ""
+        raise UnreadableAnswerError(f"the answer of {problems[0]}{more}", found)
+    return found
+
+
+def _messages(prompt: Prompt, question: str) -> list[dict[str, str]]:
+    # A question is a text from elsewhere: it must not close the tags it stands between.
+    user = prompt.fill(question=re.sub(r"<(?=\s*/?\s*question)", "< ", question, flags=re.IGNORECASE))
+    return [*([{"role": "system", "content": prompt.system}] if prompt.system else []),
+            {"role": "user", "content": user}]  # fmt: skip
