@@ -115,6 +115,7 @@ def test_whitespace_analyser_keeps_case_as_the_pir_code_does():
     # DIVERGENCES P9 (the analyser is a parameter).
     passages = [Passage("a", "Cat, dog"), Passage("b", "cat dog")]
     assert BM25(passages, analyser="whitespace").search([question("cat")], 5)["docno"].tolist() == ["b"]
+    assert analyser("whitespace")("A  cat") == ["A", "", "cat"]  # theirs is split(" ")
     assert set(BM25(passages).search([question("cat")], 5)["docno"]) == {"a", "b"}
 
 

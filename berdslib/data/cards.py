@@ -204,7 +204,7 @@ def _pir(task: str, title: str, size: str, note: str = "") -> Dataset:
         size=size,
         hf_repo=f"trumancai/perspective-information-retrieval-{task}",
         local=(f"pir/{task}",),
-        note=note,
+        note=f"Read by berdslib.data.pir.load_pir. {note}".strip(),
     )
 
 
@@ -235,6 +235,7 @@ _PIR = (
         size="4 tasks (perspectrum, ambigqa, allsides, exfever) of 100 queries and 500 candidates",
         local=("pir/demo_pir_dataset.json",),
         how="Take demo_pir_dataset.json from its repository.",
+        note="Read by berdslib.data.pir.load_pir, a task at a time.",
     ),
 )
 

@@ -44,7 +44,8 @@ ANALYSERS: dict[str, Callable[[], Callable[[str], list[str]]]] = {
     "english": lambda: _english,
     "english-stem": _english_stem,
     "words": lambda: lambda text: _WORD.findall(text.lower()),
-    "whitespace": lambda: str.split,
+    # At single blanks: where two follow each other there is an empty word between them, as in the code of PIR.
+    "whitespace": lambda: lambda text: text.split(" "),
 }
 
 
@@ -53,7 +54,7 @@ def analyser(name: str) -> Callable[[str], list[str]]:
 
     Args:
         name: "english" (lower case, Lucene's 33 stop words removed, no stemming), "english-stem" (also the Snowball
-            stemmer), "words" (lower case only), or "whitespace" (split on blanks, case kept: the PIR authors' own).
+            stemmer), "words" (lower case only), or "whitespace" (split at every blank, case kept: the PIR authors' own).
 
     Raises:
         InputError: an unknown name.
