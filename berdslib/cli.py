@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import click
 
 from berdslib import __version__
 from berdslib.errors import BerdsError, InputError
+from berdslib.llm.prompting import TASKS
 
 
 class _Group(click.Group):
@@ -454,29 +455,27 @@ def prompts() -> None:
 
 
 @prompts.command("import")
-@click.argument("task", type=click.Choice(["perspective_detection"]))
+@click.argument("task", type=click.Choice(list(TASKS)))
 @click.argument("source", type=click.Path(path_type=Path))
 def prompts_import(task: str, source: Path) -> None:
-    """Keep a published wording from a text file; [Document] and [Statement] mark where the texts go."""
-    from berdslib.judging.causal import NEEDS
+    """Keep a published wording from a text file; [Document] or {document}, and so on, mark where the texts go."""
     from berdslib.llm.prompting import import_prompt
 
-    click.echo(str(import_prompt(task, source, NEEDS)))
+    click.echo(str(import_prompt(task, source, TASKS[task])))
 
 
 @prompts.command("fetch")
-@click.argument("task", type=click.Choice(["perspective_detection"]))
+@click.argument("task", type=click.Choice(list(TASKS)))
 @click.option("--url", help="Where the authors' file is. [a place in their repository that was never tried]")
 def prompts_fetch(task: str, url: str | None) -> None:
     """Download a published wording from its authors and keep it, as `import` does with a local file."""
     from berdslib.data.registry import fetch_prompt
-    from berdslib.judging.causal import NEEDS
 
-    click.echo(str(fetch_prompt(task, NEEDS, url)))
+    click.echo(str(fetch_prompt(task, TASKS[task], url)))
 
 
 @prompts.command("show")
-@click.argument("task", type=click.Choice(["perspective_detection"]))
+@click.argument("task", type=click.Choice(list(TASKS)))
 @click.option("--wording", default="ours", show_default=True, type=click.Choice(["ours", "published"]))
 def prompts_show(task: str, wording: str) -> None:
     """Print a prompt and its hash."""
@@ -543,6 +542,162 @@ def data_stats(questions: str, split: str | None, limit: int, as_json: bool) -> 
 
     rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in _names(questions)]
     _print_frame(pd.DataFrame(rows), as_json)
+
+
+# ---------------------------------------------------------------- corpora
+
+
+@main.group()
+def corpus() -> None:
+    """Corpora: count what is in one, write one to disk, make one from the web for each question."""
+
+
+def _stream(name: str) -> Iterator[Any]:
+    """Yield the passages of a data set, a file, or a folder that `corpus write` made, without holding them."""
+    from berdslib.data.corpus import Corpus, is_corpus
+    from berdslib.data.formats import iter_passages
+    from berdslib.data.registry import passage_file
+
+    return iter(Corpus(name)) if is_corpus(name) else iter_passages(passage_file(name))
+
+
+def _cut(passages: Iterator[Any], cut: str, words: int) -> Iterator[Any]:
+    from berdslib.data.passages import CUTS, passages_of
+
+    return passages if cut == "none" else passages_of(passages, lambda text: CUTS[cut](text, words))
+
+
+@corpus.command("stats")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option(
+    "--documents",
+    type=click.Choice(["docno", "title", "passage"]),
+    default="docno",
+    show_default=True,
+    help="What passages of one document share: the docno but for its -NUMBER, or the title (the DPR dump); or "
+    "every passage is a document.",
+)
+@_JSON
+def corpus_stats(names: Sequence[str], documents: str, as_json: bool) -> None:
+    """Print the columns of BeRDS Table 2 for corpora, and the words of a passage.
+
+    NAME is a data set, a file, a BEIR folder, or a folder from `berds corpus write`; NAME:words and NAME:sentences
+    cut its rows into passages of 100 words first. Of a folder from `berds corpus web` the means over its questions
+    are printed, as in the paper.
+    """
+    import pandas as pd
+
+    from berdslib.data.passages import CUTS, WORDS, corpus_statistics
+    from berdslib.data.textio import naming
+    from berdslib.data.web import web_statistics
+
+    rows = []
+    for name in names:
+        source, _, cut = name.rpartition(":")
+        if (Path(name) / "pages.csv").is_file():
+            rows.append({"corpus": name, **web_statistics(name)})
+            continue
+        passages = _cut(_stream(source), cut, WORDS) if cut in CUTS else _stream(name)
+        rows.append({"corpus": name, **naming(name, lambda p: corpus_statistics(p, documents), passages)})
+    _print_frame(pd.DataFrame(rows), as_json)
+
+
+@corpus.command("write")
+@click.argument("source")
+@click.argument("folder", type=_FOLDER)
+@click.option(
+    "--cut",
+    type=click.Choice(["none", "words", "sentences"]),
+    default="none",
+    show_default=True,
+    help="Rows are passages; or documents, to be cut anywhere, or between sentences.",
+)
+@click.option("--words", type=_POSITIVE, default=100, show_default=True, help="Of a passage, with --cut.")
+@click.option(
+    "--duplicates",
+    type=click.Choice(["keep", "exact", "near"]),
+    default="keep",
+    show_default=True,
+    help="Repeats to drop; near drops the exact ones too.",
+)
+@click.option("--near", type=click.FloatRange(0.5, 1), default=0.8, show_default=True, help="Similarity of near ones.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="Only the first N rows; 0 for all.")
+@_JSON
+def corpus_write(
+    source: str, folder: Path, cut: str, words: int, duplicates: str, near: float, limit: int, as_json: bool
+) -> None:
+    """Write passages as a corpus on disk, which opens memory-mapped: `berds retrieve -c FOLDER`.
+
+    SOURCE is a data set, a file (JSONL, CSV, TSV, also with .gz) or a BEIR folder. A corpus in FOLDER is replaced.
+    """
+    from collections import Counter
+    from itertools import islice
+
+    from berdslib.data.corpus import write_corpus
+    from berdslib.data.passages import without_duplicates
+    from berdslib.data.textio import naming
+
+    removed: Counter[str] = Counter()
+    passages = _cut(islice(_stream(source), limit or None), cut, words)
+    if duplicates != "keep":
+        passages = without_duplicates(passages, near if duplicates == "near" else None, removed)
+    written = naming(source, lambda p: write_corpus(p, folder), passages)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    summary = {"output": folder, "passages": len(written), "exact": removed["exact"], "near": removed["near"]}
+    dropped = "" if duplicates == "keep" else f" ({removed['exact']} exact and {removed['near']} near repeats dropped)"
+    sentence = f"{len(written)} passages{dropped}, {size:,} bytes → {folder}"
+    _done({**summary, "bytes": size}, sentence, as_json)
+
+
+@corpus.command("web")
+@_QUESTIONS
+@click.option("-o", "--output", required=True, type=_FOLDER, help="Folder for QID.jsonl and pages.csv.")
+@click.option("--top", default=100, show_default=True, type=_POSITIVE, help="Search results for each question.")
+@click.option(
+    "--extractor", default="trafilatura", show_default=True, help="What takes a page's text: or readability+html2text."
+)
+@click.option("--workers", default=16, show_default=True, type=_POSITIVE, help="Hosts that are asked at a time.")
+@click.option("--offline", is_flag=True, help="Read from the cache only; ask nobody.")
+@click.option("--retry-failed", is_flag=True, help="Fetch pages again that failed the last time.")
+@_JSON
+def corpus_web(
+    questions: str,
+    split: str | None,
+    limit: int,
+    output: Path,
+    top: int,
+    extractor: str,
+    workers: int,
+    offline: bool,
+    retry_failed: bool,
+    as_json: bool,
+) -> None:
+    """Search the web for each question and make a corpus of the pages found; BeRDS section 4.2.
+
+    The search goes through serper.dev with the key in the environment variable SERPER_API_KEY. What was answered is
+    kept in the user cache: the same command later gives the same corpora and asks nobody.
+    """
+    from berdslib.data.web import Web, failures, web_corpora
+    from berdslib.data.webtext import check_extractor
+
+    if offline and retry_failed:
+        raise click.UsageError("--offline fetches nothing, so it cannot --retry-failed")
+    asked = _load_questions(questions, split, limit)
+    web = Web(
+        num=top, extractor=check_extractor(extractor), workers=workers, offline=offline, retry_failed=retry_failed
+    )
+    report = web_corpora(asked, output, web)
+    answered = report.loc[report["passages"] > 0, "qid"].nunique()
+    summary = {
+        "output": output,
+        "questions": len(asked),
+        "with_passages": answered,
+        "pages": len(report),
+        "passages": int(report["passages"].sum()),
+        "outcomes": report["outcome"].value_counts().to_dict(),
+    }
+    sentence = f"{failures(report)}\n{summary['passages']} passages for {answered} of {len(asked)} questions → {output}"
+    _done(summary, sentence, as_json)
 
 
 # ---------------------------------------------------------------- notebooks

@@ -24,10 +24,11 @@ from berdslib.data.records import Passage
 from berdslib.data.textio import StrPath, read_table
 from berdslib.errors import InputError, known
 
-__all__ = ["Corpus", "open_corpus", "write_corpus"]
+__all__ = ["Corpus", "is_corpus", "open_corpus", "write_corpus"]
 
 _FORMAT = "1"  # raised whenever what is written changes
 _ROWS = 4096  # of a record batch, all of them but the last: so a position says where a passage lies
+_PASSAGES = "passages.arrow"
 _DUPLICATES = ("keep", "exact", "near")
 
 
@@ -57,7 +58,7 @@ class Corpus(Sequence[Passage]):
 
         self.path = Path(path)
         try:
-            self._reader = pa.ipc.open_file(pa.memory_map(str(self.path / "passages.arrow")))
+            self._reader = pa.ipc.open_file(pa.memory_map(str(self.path / _PASSAGES)))
             self._hashes = np.load(self.path / "hashes.npy", mmap_mode="r")
             self._positions = np.load(self.path / "positions.npy", mmap_mode="r")
         except (OSError, ValueError, EOFError) as error:  # what pyarrow raises is a ValueError too
@@ -161,6 +162,11 @@ def _hash(docno: str) -> np.uint64:
 # ---------------------------------------------------------------- writing
 
 
+def is_corpus(path: StrPath) -> bool:
+    """Say whether this is a folder that :func:`write_corpus` made."""
+    return (Path(path) / _PASSAGES).is_file()
+
+
 def write_corpus(passages: Iterable[Passage], path: StrPath) -> Corpus:
     """Write passages as a corpus on disk, which appears under its name only when complete, and open it.
 
@@ -174,7 +180,7 @@ def write_corpus(passages: Iterable[Passage], path: StrPath) -> Corpus:
         InputError: no passages, a repeated docno, half of a surrogate pair, or nothing can be written there.
     """
     path = Path(path)
-    if path.exists() and not (path / "passages.arrow").is_file():
+    if path.exists() and not is_corpus(path):
         raise InputError("is there and is no corpus; it is not replaced", path=path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -182,7 +188,7 @@ def write_corpus(passages: Iterable[Passage], path: StrPath) -> Corpus:
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", path=path) from None
     try:
-        hashes = _write_passages(passages, folder / "passages.arrow")
+        hashes = _write_passages(passages, folder / _PASSAGES)
         if not len(hashes):
             raise InputError("there are no passages to write")
         order = np.argsort(hashes, kind="stable")

@@ -19,7 +19,7 @@ import pandas as pd
 from berdslib import paths
 from berdslib.data import formats
 from berdslib.data.cards import DATASETS, DEV_STARTS_AT, EXPANSIONS, Dataset, RemoteFile, dataset
-from berdslib.data.corpus import open_corpus
+from berdslib.data.corpus import Corpus, is_corpus, open_corpus
 from berdslib.data.download import download
 from berdslib.data.fetching import (
     cache_of,
@@ -116,9 +116,10 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
     """Return the passages of a data set, a file or a BEIR folder; nothing is downloaded here, see :func:`fetch`.
 
     Args:
-        name_or_path: a data set with passages, or a path that :func:`berdslib.data.formats.iter_passages` reads. With
-            ":words" or ":sentences" behind it the rows are documents, to be cut into passages of 100 words; what comes
-            of that is kept on disk and memory-mapped, see :func:`berdslib.data.corpus.open_corpus`.
+        name_or_path: a data set with passages, a path that :func:`berdslib.data.formats.iter_passages` reads, or a
+            folder that :func:`berdslib.data.corpus.write_corpus` made. With ":words" or ":sentences" behind it the
+            rows are documents, to be cut into passages of 100 words; what comes of that is kept on disk and
+            memory-mapped, see :func:`berdslib.data.corpus.open_corpus`.
         limit: only the first so many; 0 = all, which for the large ones does not fit into memory: stream those with
             ``iter_passages(passage_file(name))``, or open them with ``open_corpus``.
 
@@ -132,6 +133,8 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
         corpus = open_corpus(passage_file(name), cut=cut)
         return corpus[:limit] if limit else corpus
     path = passage_file(name_or_path)
+    if is_corpus(path):
+        return Corpus(path)[:limit] if limit else Corpus(path)
     if not limit:
         return formats.read_passages(path)
     passages = list(islice(formats.iter_passages(path), limit))

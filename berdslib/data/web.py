@@ -19,8 +19,8 @@ from urllib.parse import urldefrag, urlsplit
 
 import pandas as pd
 
-from berdslib.data.formats import write_passages
-from berdslib.data.passages import split_words
+from berdslib.data.formats import iter_passages, write_passages
+from berdslib.data.passages import corpus_statistics, split_words
 from berdslib.data.records import Passage, Question, check_questions
 from berdslib.data.textio import StrPath, write_text
 from berdslib.data.webcache import Kept, cache_path, keep, recall, web_cache
@@ -164,6 +164,50 @@ def summary(report: pd.DataFrame) -> pd.DataFrame:
     )
     table.insert(1, "share", table["pages"] / max(len(report), 1))
     return table.sort_values("pages", ascending=False, kind="stable")
+
+
+def failures(report: pd.DataFrame) -> str:
+    """Say how many pages gave no text, and why: for each outcome, how many, and the reason that most of them have.
+
+    Args:
+        report: from :func:`web_corpora`.
+
+    >>> row = {"outcome": "status", "reason": "status 404"}
+    >>> failures(pd.DataFrame([row, row, {"outcome": "ok", "reason": ""}]))
+    '2 of 3 pages gave no text: 2 status (status 404)'
+    """
+    failed = report[report["outcome"] != "ok"]
+    parts = []
+    for outcome, n in failed["outcome"].value_counts().items():
+        reasons = failed.loc[failed["outcome"] == outcome, "reason"].value_counts()
+        usual = str(reasons.index[0]) if reasons.index[0] else "fetched, but nothing could be taken out"
+        rarer = f", and {len(reasons) - 1} other reasons" if len(reasons) > 1 else ""
+        parts.append(f"{n} {outcome} ({usual}{rarer})")
+    return f"{len(failed)} of {len(report)} pages gave no text" + (f": {'; '.join(parts)}" if parts else "")
+
+
+def web_statistics(folder: StrPath) -> dict[str, float]:
+    """Return the columns of BeRDS Table 2 for a folder that :func:`web_corpora` wrote: the means over its questions.
+
+    A question without any passage counts in the first two means, and has no length to count in the third.
+
+    Returns:
+        corpora (number), passages, documents, mean_words (per passage); NaN where no question has a passage.
+
+    Raises:
+        InputError: no corpora in the folder, or a row that cannot be read.
+
+    Source: BeRDS Table 2, last row.
+    """
+    files = sorted(Path(folder).glob("*.jsonl"))
+    if not files:
+        raise InputError("holds no corpora (QID.jsonl)", path=folder)
+    rows = [corpus_statistics(iter_passages(path)) if path.stat().st_size else _NOTHING for path in files]
+    means = pd.DataFrame(rows).mean()
+    return {"corpora": len(files), **{column: float(means[column]) for column in _NOTHING}}
+
+
+_NOTHING = {"passages": 0, "documents": 0, "mean_words": float("nan")}
 
 
 # ---------------------------------------------------------------- one question

@@ -17,6 +17,15 @@ from typing import NamedTuple
 from berdslib.errors import InputError, MissingDataError
 from berdslib.paths import cache_dir
 
+# Every task with a prompt, and the placeholders that its wording must have.
+TASKS: dict[str, tuple[str, ...]] = {
+    "perspective_detection": ("document", "statement"),
+    "perspective_generation": ("question",),
+    "hypothetical_passage": ("question",),
+    "perspective_extraction": ("query",),
+    "question_answering": ("k", "q"),
+    "essay_writing": ("k", "q", "s"),
+}
 _DIVIDER = "=== user ==="
 # The papers write their placeholders as [Document]; ours read {document}.
 _BRACKETED = re.compile(r"\[([A-Z][A-Za-z]*)\]")

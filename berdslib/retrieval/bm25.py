@@ -54,7 +54,7 @@ def analyser(name: str) -> Callable[[str], list[str]]:
 
     Args:
         name: "english" (lower case, Lucene's 33 stop words removed, no stemming), "english-stem" (also the Snowball
-            stemmer), "words" (lower case only), or "whitespace" (split at every blank, case kept: the PIR authors' own).
+            stemmer), "words" (lower case only), or "whitespace" (split at every blank, case kept: as in PIR's code).
 
     Raises:
         InputError: an unknown name.

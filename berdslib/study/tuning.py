@@ -1,0 +1,145 @@
+"""Choosing honestly: a setting is chosen on development questions, and scored once on others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Question, check_questions
+from berdslib.errors import InputError, known
+from berdslib.evaluation.significance import bootstrap_interval, macro_mean
+
+# BeRDS A.6, and finer.
+PAPER_WEIGHTS = (0.5, 0.75, 0.9, 0.95, 0.99)
+FINE_WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.99)
+
+
+def for_choosing(questions: Sequence[Question], seed: int = 0) -> tuple[list[Question], list[Question]]:
+    """Split questions in two: those to choose settings by, and those that are scored once.
+
+    Questions that are marked "dev" and "test" are split so; each source that has no such marks, or one kind only, is
+    drawn in half.
+
+    Args:
+        questions: at least two of each source.
+        seed: of the draw.
+
+    Raises:
+        InputError: no questions, or a source with one.
+    """
+    check_questions(questions)
+    rng, chosen = np.random.default_rng(seed), set()
+    for source in dict.fromkeys(q.source for q in questions):
+        mine = [q for q in questions if q.source == source]
+        if len(mine) < 2:
+            raise InputError(f"source {source!r} has one question, and that cannot be halved")
+        if {q.split for q in mine} == {"dev", "test"}:
+            chosen |= {q.qid for q in mine if q.split == "dev"}
+        else:
+            chosen |= {mine[i].qid for i in rng.permutation(len(mine))[: len(mine) // 2]}
+    return [q for q in questions if q.qid in chosen], [q for q in questions if q.qid not in chosen]
+
+
+def trade_offs(
+    scores: Mapping[str, pd.DataFrame],
+    questions: Sequence[Question],
+    baseline: str,
+    *,
+    gain: str = "MRecall@5",
+    cost: str = "Precision@5",
+) -> pd.DataFrame:
+    """Set what each system wins against what it loses; macro means.
+
+    Args:
+        scores: system → frame (qid x measure) of an Experiment.
+        questions: the asked questions, in the frames' order.
+        baseline: the system that the others are compared with.
+        gain: the measure that should rise.
+        cost: the measure that should not fall.
+
+    Returns:
+        Frame with one row a system: system, the two measures, gain (difference from the baseline), loss (share of the
+        baseline's cost measure that is lost; negative if it rose), frontier (no system is better in one and as good in
+        the other).
+
+    Raises:
+        InputError: an unknown baseline or measure.
+    """
+    known("baseline", baseline, scores)
+    columns = list(scores[baseline].columns)
+    groups = [q.source for q in questions]
+    both = {
+        name: [macro_mean(frame[known("measure", m, columns)].to_numpy(), groups) for m in (gain, cost)]
+        for name, frame in scores.items()
+    }
+    base_gain, base_cost = both[baseline]
+    rows = [
+        (name, g, c, g - base_gain, 1 - c / base_cost if base_cost else 0.0, not _beaten((g, c), both.values()))
+        for name, (g, c) in both.items()
+    ]
+    return pd.DataFrame(rows, columns=["system", gain, cost, "gain", "loss", "frontier"])
+
+
+def _beaten(one: tuple[float, float], others: Iterable[Sequence[float]]) -> bool:
+    gain, cost = one
+    return any(g >= gain and c >= cost and (g > gain or c > cost) for g, c in others)
+
+
+def choose(table: pd.DataFrame, most_loss: float = 0.01) -> str:
+    """Return the system with the largest gain among those that lose no more; the smaller loss, then the first, wins.
+
+    Args:
+        table: of :func:`trade_offs`, on development questions.
+        most_loss: share of the baseline's cost measure that may be lost.
+
+    Raises:
+        InputError: none loses so little.
+    """
+    allowed = table[table["loss"] <= most_loss + 1e-12]
+    if allowed.empty:
+        raise InputError(f"no system loses {most_loss:.1%} or less; the least is {table['loss'].min():.1%}")
+    best = allowed.sort_values(["gain", "loss"], ascending=[False, True], kind="stable").iloc[0]
+    return str(best["system"])
+
+
+def way_to_oracle(
+    scores: Mapping[str, pd.DataFrame],
+    questions: Sequence[Question],
+    baseline: str,
+    system: str,
+    oracle: str,
+    *,
+    measure: str = "MRecall@5",
+    seed: int = 0,
+) -> dict[str, float]:
+    """Return how much of the way from the baseline to the best possible list a system goes.
+
+    Args:
+        scores: system → frame (qid x measure), the oracle's among them.
+        questions: the asked questions, in the frames' order.
+        baseline: where the way begins.
+        system: how far did it get?
+        oracle: where the way ends.
+        measure: what is compared.
+        seed: of the bootstrap over questions.
+
+    Returns:
+        baseline, system, oracle (macro means), share (1 is all of the way), gain, gain_low, gain_high (95 % interval of
+        the paired difference from the baseline).
+    """
+    groups = [q.source for q in questions]
+    base, mine, best = (scores[name][measure].to_numpy() for name in (baseline, system, oracle))
+    means = [macro_mean(values, groups) for values in (base, mine, best)]
+    way = means[2] - means[0]
+    low, high = bootstrap_interval(mine - base, groups, seed=seed)
+    return {
+        "baseline": means[0],
+        "system": means[1],
+        "oracle": means[2],
+        "share": (means[1] - means[0]) / way if way else float("nan"),
+        "gain": means[1] - means[0],
+        "gain_low": low,
+        "gain_high": high,
+    }
