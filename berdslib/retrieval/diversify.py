@@ -1,0 +1,358 @@
+"""Diversifiers: a run reordered so that each passage brings something that those above it do not.
+
+All share one dial, ``relevance_weight``: 1 is pure relevance and leaves the order as it is, 0 is pure diversity. They
+work on all questions at once, in padded arrays question x candidate: each step picks one passage for every question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import check_run
+from berdslib.errors import InputError, known
+from berdslib.retrieval.candidates import (
+    Block,
+    Features,
+    Vectors,
+    aspects_of,
+    blocks,
+    no_features,
+    reordered,
+    vectors_of,
+)
+
+PM2_SHARE = 0.5  # of the aspect whose turn it is; Dang and Croft's lambda
+
+# From a block, the relevance weight and k to orders int (q, k), positions in 0 .. n-1, and values float (q, k).
+Choose = Callable[[Block, float, int], tuple[np.ndarray, np.ndarray]]
+
+
+def diversify(
+    run: pd.DataFrame,
+    method: str = "mmr",
+    *,
+    relevance_weight: float = 0.75,
+    vectors: Vectors | None = None,
+    aspects: pd.DataFrame | None = None,
+    k: int = 0,
+    normalise: str = "max_per_dataset",
+) -> pd.DataFrame:
+    """Reorder each question's list, trading relevance for diversity. Equal values keep the run's order.
+
+    Args:
+        run: frame qid, docno and score (or rank): all of it are candidates (the paper takes the first 100).
+        method: a key of ``DIVERSIFIERS``. By vectors: "mmr", equation 1 of the paper; "msd", "dpp", "cover" and "ssd"
+            of pyversity. By aspects: "xquad", "pm2", "coverage".
+        relevance_weight: from 0 to 1; 1 keeps the order. Scores weigh as `normalise` leaves them, except in "dpp",
+            which standardises them itself (and at 0.99 is still far from the order that 1 keeps).
+        vectors: for documents: docno -> vector, or a function from docnos to (n, d) vectors; compared by cosine.
+        aspects: frame qid, pid, docno, p: the probability that the passage argues *generated* perspective pid.
+            A pair that is not listed has p = 0. The perspectives that the run is scored by have no place here.
+        k: how many passages to keep of each list; 0 for all.
+        normalise: a key of ``NORMALISATIONS``.
+
+    Returns:
+        A run; its scores are negated ranks, and column `value` holds what the method gave each passage when it picked
+        it (DIVERGENCES B5).
+
+    Raises:
+        InputError: an unknown name, a weight outside 0..1, a negative k, a frame without its columns; vectors or
+            aspects that the method needs and that are missing, altogether or for one passage or question.
+
+    Source: BeRDS section 6 and A.6 (MMR); Santos et al. (2010) (xQuAD); Dang and Croft (2012) (PM-2).
+
+    >>> from berdslib.data.records import ranked_run
+    >>> run = ranked_run({"q": ["a", "copy of a", "b"]})
+    >>> vectors = {"a": [1, 0], "copy of a": [1, 0], "b": [0, 1]}
+    >>> diversify(run, vectors=vectors, relevance_weight=0.5, normalise="rank")["docno"].tolist()
+    ['a', 'b', 'copy of a']
+    """
+    choose = DIVERSIFIERS[known("diversifier", method, DIVERSIFIERS)].choose
+    _check_dial(relevance_weight, k)
+    clean = check_run(run)
+    if relevance_weight == 1:  # no method has anything to add, and some would break ties their own way
+        choose, features = _as_listed, no_features(clean)
+    else:
+        features = _features_for(method, clean, vectors, aspects)
+    found = [
+        (questions, *choose(block, relevance_weight, _depth(block, k)))
+        for questions, block in blocks(clean, normalise, features)
+    ]
+    return reordered(clean, found, k)
+
+
+def mmr_sweep(
+    run: pd.DataFrame,
+    relevance_weights: Sequence[float],
+    *,
+    vectors: Vectors,
+    k: int = 0,
+    normalise: str = "max_per_dataset",
+) -> dict[float, pd.DataFrame]:
+    """Return for each weight what ``diversify(run, "mmr", …)`` returns; similarities are computed once.
+
+    Args:
+        run: as the next three in :func:`diversify`.
+        relevance_weights: at least one, each from 0 to 1; the paper tries 0.5, 0.75, 0.9, 0.95 and 0.99 (A.6).
+        vectors: for documents.
+        k: how many passages to keep of each list; 0 for all.
+        normalise: a key of ``NORMALISATIONS``.
+
+    Raises:
+        InputError: as :func:`diversify`; no weights.
+    """
+    weights = [float(w) for w in relevance_weights]
+    if not weights:
+        raise InputError("there are no weights to try", field="relevance_weights")
+    for weight in weights:
+        _check_dial(weight, k)
+    clean = check_run(run)
+    found = []
+    for questions, block in blocks(clean, normalise, vectors_of(clean, vectors)):
+        similarity = similarities(block.features, block.at)
+        found.append((questions, *mmr_orders(block.relevance, similarity, block.present, weights, _depth(block, k))))
+    return {w: reordered(clean, [(qs, o[i], v[i]) for qs, o, v in found], k) for i, w in enumerate(weights)}
+
+
+# ---------------------------------------------------------------- MMR
+
+
+def mmr_orders(
+    relevance: np.ndarray,
+    similarity: np.ndarray,
+    present: np.ndarray,
+    relevance_weight: float | Sequence[float],
+    k: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pick by maximal marginal relevance, all questions in step; equal values go to the earlier position.
+
+    The first pick is by relevance alone: nothing is chosen yet that it could resemble (DIVERGENCES B4).
+
+    Args:
+        relevance: (q, n) float, at most 1e15 in size.
+        similarity: (q, n, n) float, of every two candidates; its precision is that of the values.
+        present: (q, n) bool, false where there is no candidate.
+        relevance_weight: from 0 to 1; or several, which then share the work on similarities.
+        k: how many to pick; 0 for all n.
+
+    Returns:
+        Orders int64 (q, k) of positions in 0 .. n-1, and the value of each when it was picked, (q, k): only the first
+        ``present.sum(axis=1)`` of each row mean anything, later values are -inf. With several weights (w, q, k) each.
+
+    Source: BeRDS equation 1, after Carbonell and Goldstein (1998).
+    """
+    q, n = relevance.shape
+    weights = np.atleast_1d(np.asarray(relevance_weight, dtype=np.float64))[:, None]
+    copies, steps, dtype = len(weights), min(k, n) if k else n, similarity.dtype
+    # Every question once for each weight, and all arrays flat: then a step is a few calls of NumPy, whatever q.
+    there = np.tile(present.reshape(1, q * n), (copies, 1))
+    weighted = weights.astype(dtype) * np.where(present, relevance, 0).astype(dtype).reshape(1, q * n)
+    penalty = (1 - weights).astype(dtype)
+    value, similar = np.where(there, weighted, dtype.type(-np.inf)), np.empty_like(weighted)
+    rows, first_row = similarity.reshape(q * n, n), np.tile(np.arange(q) * n, copies)
+    first = np.arange(copies * q) * n
+    orders, values = np.empty((steps, copies * q), dtype=np.int64), np.empty((steps, copies * q), dtype=dtype)
+    for step in range(steps):
+        best = np.argmax(value.reshape(-1, n), axis=1, out=orders[step])
+        np.take(value.reshape(-1), best + first, out=values[step], mode="clip")
+        # The least of weighted - penalty * similarity over the picks is weighted - penalty * (the largest similarity):
+        # so the values themselves are kept up to date, and what is -inf (picked, or never there) stays so.
+        np.take(rows, best + first_row, axis=0, out=similar.reshape(-1, n), mode="clip")
+        np.multiply(similar, penalty, out=similar)
+        np.subtract(weighted, similar, out=similar)
+        if step == 0:
+            np.copyto(value, similar, where=there)
+        else:
+            np.minimum(value, similar, out=value)
+        value.reshape(-1)[best + first] = -np.inf
+    shape = (q, steps) if np.ndim(relevance_weight) == 0 else (copies, q, steps)
+    return orders.T.reshape(shape), values.T.reshape(shape)
+
+
+def similarities(vectors: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Return the cosines of every two candidates of each question; a vector of zeros resembles nothing.
+
+    Args:
+        vectors: (d, f) float32, of any lengths from 1e-15 to 1e15, or 0.
+        at: (q, n) int, the row in `vectors` of each candidate.
+
+    Returns:
+        (q, n, n) float32.
+    """
+    q, n = at.shape
+    cosines = np.empty((q, n, n), dtype=np.float32)
+    for start in range(0, q, 8):  # so few that their vectors are still in the processor's cache when multiplied
+        own, some = vectors[at[start : start + 8]], cosines[start : start + 8]
+        np.matmul(own, own.transpose(0, 2, 1), out=some)
+        # Scaling products is less work than scaling vectors; the lengths stand, squared, on the diagonal.
+        squared = some.diagonal(axis1=1, axis2=2)
+        scale = np.where(squared > 0, 1 / np.sqrt(np.where(squared > 0, squared, 1)), 0)
+        some *= scale[:, :, None]
+        some *= scale[:, None, :]
+    return cosines
+
+
+def _mmr(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
+    return mmr_orders(block.relevance, similarities(block.features, block.at), block.present, relevance_weight, k)
+
+
+# ---------------------------------------------------------------- by aspects
+
+
+def _xquad(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Explicit query aspect diversification, every aspect equally likely. Santos et al. (2010), equation 1."""
+    return _by_novelty(block, relevance_weight, k, 1 / block.aspects)
+
+
+def _coverage(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Greedy gain in the expected number of aspects covered, the sum of 1 - prod(1 - p).
+
+    As xQuAD, but aspects are counted where xQuAD takes their mean: the dial stands elsewhere for each number of them.
+    """
+    return _by_novelty(block, relevance_weight, k, np.ones(len(block.aspects)))
+
+
+def _by_novelty(block: Block, relevance_weight: float, k: int, worth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    p, uncovered = _probabilities(block)
+
+    def novelty() -> np.ndarray:
+        return worth[:, None] * _summed(p, uncovered)
+
+    def take(lists: np.ndarray, best: np.ndarray) -> None:
+        np.multiply(uncovered, 1 - p[:, lists, best], out=uncovered)
+
+    return _greedy(block, relevance_weight, k, novelty, take)
+
+
+def _pm2(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Proportionality: each place is a seat that aspects win by Sainte-Laguë's quotients. Dang and Croft (2012), PM-2.
+
+    Its own lambda, ``PM2_SHARE``, weighs the aspect whose turn it is against the others; relevance comes in beside it.
+    """
+    p, real = _probabilities(block)
+    votes, seats, lists = real / block.aspects, np.zeros_like(real), np.arange(len(block.aspects))
+
+    def gain() -> np.ndarray:
+        quotient = votes / (2 * seats + 1)
+        turn = quotient.argmax(axis=0)
+        share = (1 - PM2_SHARE) * quotient
+        share[turn, lists] = PM2_SHARE * quotient[turn, lists]
+        return _summed(p, share)
+
+    def take(lists: np.ndarray, best: np.ndarray) -> None:
+        won = p[:, lists, best]
+        total = won.sum(axis=0)
+        np.add(seats, won / np.where(total > 0, total, 1), out=seats)
+
+    return _greedy(block, relevance_weight, k, gain, take)
+
+
+def _probabilities(block: Block) -> tuple[np.ndarray, np.ndarray]:
+    """Return p, (m, q, n), and what is 1 where a question has an aspect and 0 where it has fewer, (m, q)."""
+    p = np.ascontiguousarray(np.moveaxis(block.features[block.at], 2, 0))
+    return p, (np.arange(len(p))[:, None] < block.aspects).astype(np.float64)
+
+
+def _summed(p: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Sum p (m, q, n) times weights (m, q) over aspects, one after the other: equal passages get equal sums."""
+    total = np.zeros(p.shape[1:])
+    for of_aspect, weight in zip(p, weights, strict=True):
+        total += of_aspect * weight[:, None]
+    return total
+
+
+def _greedy(
+    block: Block,
+    relevance_weight: float,
+    k: int,
+    diversity: Callable[[], np.ndarray],
+    take: Callable[[np.ndarray, np.ndarray], None],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pick k times what is best by weight * relevance + (1 - weight) * diversity, which `take` brings up to date."""
+    lists = np.arange(len(block.relevance))
+    left = block.present.copy()
+    orders, values = np.empty((len(lists), k), dtype=np.int64), np.empty((len(lists), k))
+    for step in range(k):
+        value = relevance_weight * block.relevance + (1 - relevance_weight) * diversity()
+        value[~left] = -np.inf
+        best = value.argmax(axis=1)
+        orders[:, step], values[:, step] = best, value[lists, best]
+        left[lists, best] = False
+        take(lists, best)
+    return orders, values
+
+
+# ---------------------------------------------------------------- by pyversity
+
+
+def _by_pyversity(strategy: str, **options: Any) -> Choose:
+    """Wrap a strategy of pyversity, whose dial turns the other way; it takes one question at a time."""
+
+    def choose(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
+        import pyversity
+
+        pick = getattr(pyversity, strategy)
+        orders = np.zeros((len(block.at), k), dtype=np.int64)
+        values = np.full((len(block.at), k), -np.inf)
+        for i, n in enumerate(block.present.sum(axis=1)):
+            vectors, scores = block.features[block.at[i, :n]], block.relevance[i, :n]
+            result = pick(vectors, scores, k, diversity=1 - relevance_weight, **options)
+            orders[i, : min(k, n)], values[i, : min(k, n)] = result.indices, result.selection_scores
+        return orders, values
+
+    return choose
+
+
+# ---------------------------------------------------------------- the registry
+
+
+class Diversifier(NamedTuple):
+    """A method: ``needs`` says what it compares passages by, "vectors" or "aspects"; ``choose`` does the picking."""
+
+    needs: str
+    choose: Choose
+
+
+DIVERSIFIERS: dict[str, Diversifier] = {
+    "mmr": Diversifier("vectors", _mmr),
+    "msd": Diversifier("vectors", _by_pyversity("msd")),
+    "dpp": Diversifier("vectors", _by_pyversity("dpp")),
+    "cover": Diversifier("vectors", _by_pyversity("cover")),
+    # Else it would standardise scores itself, whatever `normalise` says.
+    "ssd": Diversifier("vectors", _by_pyversity("ssd", normalize_scores=False)),
+    "xquad": Diversifier("aspects", _xquad),
+    "pm2": Diversifier("aspects", _pm2),
+    "coverage": Diversifier("aspects", _coverage),
+}
+
+
+def _as_listed(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.broadcast_to(np.arange(k), (len(block.relevance), k)), relevance_weight * block.relevance[:, :k]
+
+
+def _check_dial(relevance_weight: float, k: int) -> None:
+    if not 0 <= relevance_weight <= 1:
+        raise InputError(
+            f"must be from 0 (diversity) to 1 (relevance), not {relevance_weight}", field="relevance_weight"
+        )
+    if k < 0:
+        raise InputError(f"k must be at least 1, or 0 for all, not {k}", field="k")
+
+
+def _features_for(method: str, clean: pd.DataFrame, vectors: Vectors | None, aspects: pd.DataFrame | None) -> Features:
+    if DIVERSIFIERS[method].needs == "vectors":
+        if vectors is None:
+            raise InputError(f"{method!r} needs vectors: docno -> vector, or a function of docnos", field="vectors")
+        return vectors_of(clean, vectors)
+    if aspects is None:
+        raise InputError(f"{method!r} needs a table qid, pid, docno, p of generated perspectives", field="aspects")
+    return aspects_of(clean, aspects)
+
+
+def _depth(block: Block, k: int) -> int:
+    n = block.present.shape[1]
+    return min(k, n) if k else n
