@@ -1,0 +1,137 @@
+"""Root and perspective out of a raw query: by a rule that needs no model, or by a chat model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from berdslib.errors import InputError
+from berdslib.llm.chat import ChatModel
+from berdslib.llm.prompting import Prompt, load_prompt
+
+# "Find", "show me", "please look for", "I am searching for": what asks and says nothing of what is asked for.
+_ASKS = re.compile(
+    r"^\s*(?:please\s+)?(?:(?:can|could|would)\s+you\s+)?(?:please\s+)?(?:(?:i\s+(?:need|want)|i\s*(?:am|'m|’m)\s+"
+    r"(?:looking|searching)\s+for)|(?:find|show|give|get|retrieve|list|fetch|return|search(?:\s+for)?|look\s+for)"
+    r"(?:\s+me)?)\s+",
+    re.IGNORECASE,
+)
+# "From left-wing media, find a news article …": the perspective may come before the verb.
+_ASKS_WITHIN = re.compile(r",\s*(?:please\s+)?(?:find|show|give|get|retrieve|list)(?:\s+me)?\s+", re.IGNORECASE)
+_ABOUT = r"\s+(?:about|regarding|concerning|on\s+the\s+(?:topic|subject|issue)(?:\s+of)?)"
+_ABOUT_AT_THE_END = re.compile(_ABOUT + r"\s*$", re.IGNORECASE)
+_ABOUT_WITHIN = re.compile(_ABOUT + r"\s+", re.IGNORECASE)
+_COLON = re.compile(r"\s*:\s+")  # not that of a time or an address
+_WORD = re.compile(r"\w+")
+_LINE = re.compile(r"^[ \t]*(angle|topic)[ \t]*:(.*)$", re.IGNORECASE | re.MULTILINE)
+
+
+class Extracted(NamedTuple):
+    """A query taken apart: ``root``, what it is about; ``perspective``, which kind of answer is wanted."""
+
+    root: str
+    perspective: str
+
+
+def extract(query: str) -> Extracted:
+    """Return root and perspective of a query by its wording.
+
+    A request ("Find …", "… media, show me …") says the perspective up to its colon, or up to "about", and then the
+    root. Anything else, such as a question, is both: its perspective cannot be cut out by a rule.
+
+    Args:
+        query: the raw text.
+
+    Raises:
+        InputError: a blank query.
+
+    >>> extract("Find a claim that opposes the argument: Gambling must be banned")
+    Extracted(root='Gambling must be banned', perspective='a claim that opposes the argument')
+    """
+    text = query.strip()
+    if not text:
+        raise InputError("a blank query has neither root nor perspective")
+    asks = bool(_ASKS.match(text) or _ASKS_WITHIN.search(text))
+    if asks and (colon := _COLON.search(text)):
+        return Extracted(text[colon.end() :], _ABOUT_AT_THE_END.sub("", _without_asking(text[: colon.start()])))
+    if asks and (about := _ABOUT_WITHIN.search(text)):
+        return Extracted(text[about.end() :], _without_asking(text[: about.start()]))
+    return Extracted(text, text)
+
+
+def _without_asking(frame: str) -> str:
+    return _ASKS_WITHIN.sub(", ", _ASKS.sub("", frame)).strip() or frame
+
+
+def extract_with(
+    model: ChatModel, queries: Sequence[str], *, prompt: Prompt | None = None, workers: int = 4
+) -> list[Extracted]:
+    """Return root and perspective of each query as a chat model cuts them out.
+
+    Args:
+        model: an endpoint (with room for an answer as long as the query), recorded answers, or any other chat model.
+        queries: raw texts.
+        prompt: another wording with the placeholder {query} that asks for the same two lines.
+        workers: requests in flight at a time.
+
+    Raises:
+        InputError: a blank query, or an answer that is not the two lines asked for.
+        ChatError: the endpoint fails for good.
+    """
+    wording = prompt or load_prompt("perspective_extraction", needs=("query",))
+    if blank := [i for i, query in enumerate(queries) if not query.strip()]:
+        raise InputError(f"query {blank[0]} is blank; it has neither root nor perspective")
+
+    def one(query: str) -> Extracted:
+        system = [{"role": "system", "content": wording.system}] if wording.system else []
+        # A query that closes the tag around it could go on as if it were the instruction.
+        text = re.sub(r"<(/?request)", r"‹\1", query, flags=re.IGNORECASE)
+        reply = model.complete([*system, {"role": "user", "content": wording.fill(query=text)}])
+        return read_extraction(reply.text)
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(one, queries))
+
+
+def read_extraction(answer: str) -> Extracted:
+    r"""Read the two lines "angle: …" and "topic: …", in any order; quotes around a value are dropped.
+
+    Raises:
+        InputError: a line is missing, empty, or there twice.
+
+    >>> read_extraction('angle: "in Brazil"\ntopic: floods')
+    Extracted(root='floods', perspective='in Brazil')
+    """
+    found = [(name.lower(), value.strip().strip("\"'“”‘’`").strip()) for name, value in _LINE.findall(answer)]
+    values = dict(found)
+    if len(found) != 2 or not values.get("angle") or not values.get("topic"):
+        raise InputError(f"the answer has to be the lines 'angle: …' and 'topic: …', not {answer[:80]!r}")
+    return Extracted(values["topic"], values["angle"])
+
+
+def qa_f1(answer: str, gold: Sequence[str]) -> float:
+    """Return the paper's QA-F1: shared words over all words, |A ∩ G| / |A ∪ G|, the best over the gold texts.
+
+    Words are compared as sets, in lower case and without punctuation; two texts without words agree. Despite its name
+    it is the Jaccard index, which is at most the usual F1. Source: appendix A.8.
+
+    Args:
+        answer: what was extracted.
+        gold: what people wrote; at least one.
+
+    Raises:
+        InputError: no gold text.
+
+    >>> qa_f1("a claim that opposes", ["a claim that opposes the argument"])
+    0.6666666666666666
+    """
+    if not gold:
+        raise InputError("there is no gold text to compare with")
+    mine = _words(answer)
+    return max(len(mine & theirs) / len(mine | theirs) if mine | theirs else 1.0 for theirs in map(_words, gold))
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))

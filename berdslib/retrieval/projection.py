@@ -1,0 +1,404 @@
+"""Perspective-aware projection (PAP) and its rivals: scores from the vectors of query, root, perspective and passages.
+
+Every method of Zhao et al. (2024), Tables 4 and 8, compares a vector made of query, root and perspective with the
+passage, or with the passage as the perspective changes it. All have one form that takes two matrix products (see
+:class:`Form`); a changed copy of the corpus, one for each perspective, is never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.corpus import Corpus
+from berdslib.data.records import Passage, Question
+from berdslib.errors import InputError, known
+from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run, top_k
+from berdslib.retrieval.encoders import Encoder
+from berdslib.retrieval.encoding import encode_corpus, full_text
+from berdslib.retrieval.index import Hits, make_index
+
+# Table 4. (a, b) is the one vector after the other. For "concat" the passage has to grow to that length: by zeros here,
+# since (c, c) would rank exactly as "add" does, and the paper's figures for the two are far apart (Table 8).
+METHODS = {
+    "baseline": "cos(q, c)",
+    "add": "cos(r + p, c)",
+    "add+": "cos(r + p, c + p)",
+    "concat": "cos((r, p), (c, 0))",
+    "concat+": "cos((r, p), (c, p))",
+    "cast": "cos(q − p, c)",
+    "cast+": "cos(q − p, c − p)",
+    "dual-sum": "cos(r, c) + cos(p, c)",
+    "tri-sum": "cos(r, c) + cos(p, c) + cos(q, c)",
+    "pap": "cos(q without p, c)",
+    "pap+": "cos(q without p, c without p)",
+}
+PROJECTIONS = ("pap", "pap+")
+# The `_rev` modes of the published code add the component instead of taking it out (DIVERGENCES P4).
+OFFICIAL = {"pap-rev": "pap", "pap+-rev": "pap+"}
+SOURCES = ("text", "difference")
+_TINY = 1e-6  # of a vector's length: what is shorter is rounding, not direction; float32 encoders are exact to 1e-7
+_QUERIES, _ROWS = 64, 16_384  # of one block of an exact search: about 130 MiB of memory in all
+
+
+class Form(NamedTuple):
+    """How n queries score a passage c: (query · c + constant) / (length · |c'|), c' being the changed passage.
+
+    |c'|² = |c|² + 2 linear (axis · c) + added − square (axis · c)². Without a change of the passages, the last three
+    are 0 and c' is c.
+
+    Fields: ``query`` float64 (n, d), also the vector to ask an index for candidates with; ``constant``, ``length``,
+    ``linear``, ``added``, ``square`` (n,); ``axis`` (n, d).
+    """
+
+    query: np.ndarray
+    constant: np.ndarray
+    length: np.ndarray
+    axis: np.ndarray
+    linear: np.ndarray
+    added: np.ndarray
+    square: np.ndarray
+
+
+def scores(
+    method: str,
+    query: np.ndarray,
+    root: np.ndarray,
+    perspective: np.ndarray,
+    passages: np.ndarray,
+    *,
+    strength: float = 1.0,
+    source: str = "text",
+) -> np.ndarray:
+    """Return the score of each passage for each query, float64 (n, m), between -1 and 1 (sums: between -3 and 3).
+
+    Args:
+        method: a key of ``METHODS``, or of ``OFFICIAL`` for what the published code does instead of subtracting.
+        query: (n, d) vectors of the full queries.
+        root: (n, d) vectors of the queries without their perspectives.
+        perspective: (n, d) vectors of the perspectives.
+        passages: (m, d).
+        strength: how much is projected out, for the projections only: 0 is the baseline, 1 is PAP, less than 0 makes
+            the query's component along the perspective larger.
+        source: see :func:`perspective_vectors`.
+
+    Raises:
+        InputError: an unknown method or source, vectors that do not fit together or are not finite, or a strength other
+            than 1 for a method that has none.
+
+    Source: section 3.1, equation 2 and Table 4. A vector that vanishes scores 0 with everything.
+
+    >>> q, r, p = np.array([[3.0, 4.0]]), np.array([[0.0, 1.0]]), np.array([[2.0, 0.0]])
+    >>> scores("pap", q, r, p, np.array([[1.0, 0.0], [0.0, 5.0]])).tolist()
+    [[0.0, 1.0]]
+    """
+    return apply_form(make_form(method, query, root, perspective, strength=strength, source=source), passages)
+
+
+def perspective_vectors(
+    query: np.ndarray, root: np.ndarray, perspective: np.ndarray, source: str = "text"
+) -> np.ndarray:
+    """Return the vectors that stand for the perspectives, (n, d).
+
+    Args:
+        query: (n, d).
+        root: (n, d).
+        perspective: (n, d) vectors of the perspectives' texts.
+        source: "text" for those; "difference" for query − root, which AmbigQA needs because there the text of the
+            perspective is the query (DIVERGENCES P5).
+
+    Returns:
+        The vectors; one shorter than a millionth of the query is rounding, and becomes exactly zero.
+
+    Raises:
+        InputError: an unknown source.
+    """
+    chosen = query - root if known("source of perspectives", source, SOURCES) == "difference" else perspective
+    return np.where(_norm(chosen) > _TINY * _norm(query), chosen, 0.0)
+
+
+def project(vectors: np.ndarray, perspective: np.ndarray, strength: float = 1.0) -> np.ndarray:
+    """Return each vector without its component along its perspective: x − strength (x · p̂) p̂.
+
+    Args:
+        vectors: (n, d).
+        perspective: (n, d), of any length; a zero vector changes nothing.
+        strength: 1 takes the component out (equation 2), 0 leaves it, −1 doubles it.
+    """
+    axis = unit_vectors(perspective)
+    return vectors - strength * _dots(vectors, axis) * axis
+
+
+def make_form(
+    method: str,
+    query: np.ndarray,
+    root: np.ndarray,
+    perspective: np.ndarray,
+    *,
+    strength: float = 1.0,
+    source: str = "text",
+) -> Form:
+    """Return what :func:`scores` computes with; arguments and errors as there."""
+    known("method", method, [*METHODS, *OFFICIAL])
+    if method in OFFICIAL:
+        method, strength = OFFICIAL[method], -strength
+    if strength != 1 and method not in PROJECTIONS:
+        raise InputError(f"{method!r} projects nothing, so it has no strength; known: {', '.join(PROJECTIONS)}")
+    if not np.isfinite(strength):
+        raise InputError("the strength of a projection must be a finite number", field="strength")
+    q, r, p = (_vectors(v, name) for v, name in ((query, "query"), (root, "root"), (perspective, "perspective")))
+    if not q.shape == r.shape == p.shape:
+        raise InputError(f"query, root and perspective must have one shape; they have {q.shape}, {r.shape}, {p.shape}")
+    return _form(method, q, r, perspective_vectors(q, r, p, source), strength)
+
+
+def apply_form(form: Form, passages: np.ndarray) -> np.ndarray:
+    """Return the scores of passages (m, d), float64 (n, m), rounded to 12 places; memory: four such arrays."""
+    c = _vectors(passages, "passages")
+    if c.shape[1] != form.query.shape[1]:
+        raise InputError(f"passages have {c.shape[1]} numbers each, queries {form.query.shape[1]}", field="passages")
+    along = form.axis @ c.T
+    whole = np.square(c).sum(axis=1) + form.added[:, None]
+    squared = whole + 2 * form.linear[:, None] * along - form.square[:, None] * np.square(along)
+    # A passage along the perspective vanishes. The difference of squares is good to 1e-16 of them, so that of anything
+    # longer than this the score is good to 1e-6.
+    lengths = np.sqrt(np.where(squared > 1e-9 * whole, squared, 0.0)) * form.length[:, None]
+    top = form.query @ c.T + form.constant[:, None]
+    # A matrix product may differ in its last digit from row to row: without rounding, equal passages would not tie.
+    return np.divide(top, lengths, out=np.zeros_like(top), where=lengths > 0).round(12)
+
+
+# ---------------------------------------------------------------- the methods of Table 4
+
+
+def _form(method: str, q: np.ndarray, r: np.ndarray, p: np.ndarray, strength: float) -> Form:
+    match method:
+        case "baseline":
+            return _plain(q)
+        case "add":
+            return _plain(r + p)
+        case "add+":
+            return _shifted(_plain(r + p), p, 1.0)
+        case "concat":  # the passage's second half is zero
+            return _plain(r)._replace(length=np.hypot(_length(r), _length(p)))
+        case "concat+":
+            size = np.square(p).sum(axis=1)
+            return _plain(r)._replace(length=np.hypot(_length(r), _length(p)), constant=size, added=size)
+        case "cast":
+            return _remainder(q - p, q)
+        case "cast+":
+            return _shifted(_remainder(q - p, q), p, -1.0)
+        case "dual-sum":
+            return _plain(unit_vectors(r) + unit_vectors(p))._replace(length=np.ones(len(q)))
+        case "tri-sum":
+            return _plain(unit_vectors(r) + unit_vectors(p) + unit_vectors(q))._replace(length=np.ones(len(q)))
+        case "pap":
+            return _remainder(project(q, p, strength), q)
+        case "pap+":
+            # Both sides projected by s: q' · c' = q · c − t (q · p̂)(p̂ · c) and |c'|² = |c|² − t (p̂ · c)², t = 2s − s².
+            both = 2 * strength - strength**2
+            form = _remainder(project(q, p, strength), q)
+            return form._replace(query=project(q, p, both), axis=unit_vectors(p), square=np.full(len(p), both))
+    raise AssertionError(f"{method} is in METHODS and has no form")
+
+
+def _plain(vector: np.ndarray) -> Form:
+    """Passages as they are: cos(vector, c)."""
+    zero = np.zeros(len(vector))
+    return Form(vector, zero, _length(vector), np.zeros_like(vector), zero, zero, zero)
+
+
+def _remainder(vector: np.ndarray, query: np.ndarray) -> Form:
+    """Cosine with what is left of a query; of one along its perspective only rounding is left, which scores 0."""
+    length = _length(vector)
+    return _plain(vector)._replace(length=np.where(length > _TINY * _length(query), length, 0.0))
+
+
+def _shifted(form: Form, p: np.ndarray, sign: float) -> Form:
+    """Passages moved by the perspective: cos(vector, c ± p)."""
+    constant, size = sign * _dots(form.query, p)[:, 0], np.square(p).sum(axis=1)
+    return form._replace(constant=constant, axis=p, linear=np.full(len(p), sign), added=size)
+
+
+# ---------------------------------------------------------------- large corpora
+
+
+def rescore(
+    form: Form, vectors: np.ndarray, candidates: Sequence[np.ndarray], k: int, tie_order: np.ndarray | None = None
+) -> Hits:
+    """Return the k best candidates of each query by their exact scores.
+
+    Candidates found with ``form.query`` miss little: their order differs from the exact one only by the lengths |c'|.
+
+    Args:
+        form: n queries, see :func:`make_form`.
+        vectors: (m, d) of the whole corpus, memory-mapped or not; only the candidates' rows are read.
+        candidates: n arrays of row numbers, such as the first halves of an index's hits; an empty one finds nothing.
+        k: how many to return, at least 1.
+        tie_order: (m,) int, smaller wins among equal scores; None for the order of the rows.
+
+    Raises:
+        InputError: k < 1, or another number of candidate lists than queries.
+    """
+    if k < 1:
+        raise InputError(f"k must be at least 1, not {k}", field="k")
+    if len(candidates) != len(form.query):
+        raise InputError(f"{len(form.query)} queries need as many lists of candidates, not {len(candidates)}")
+    found: Hits = []
+    for i, rows in enumerate(candidates):
+        rows = np.sort(np.asarray(rows, dtype=np.int64))  # a file is read forwards
+        if not len(rows):
+            found.append((rows, np.empty(0)))
+            continue
+        values = apply_form(_rows(form, slice(i, i + 1)), vectors[rows])[0]
+        order = top_k(values, k, rows if tie_order is None else tie_order[rows])
+        found.append((rows[order], values[order]))
+    return found
+
+
+def search_exact(form: Form, vectors: np.ndarray, k: int, tie_order: np.ndarray | None = None) -> Hits:
+    """Return the k best of all passages for each query, in blocks: memory does not grow with the corpus.
+
+    Arguments and errors as in :func:`rescore`.
+    """
+    if k < 1:
+        raise InputError(f"k must be at least 1, not {k}", field="k")
+    ties = np.arange(len(vectors)) if tie_order is None else tie_order
+    best: Hits = [(np.empty(0, dtype=np.int64), np.empty(0)) for _ in form.query]
+    for start in range(0, len(vectors), _ROWS):
+        block = np.asarray(vectors[start : start + _ROWS], dtype=np.float64)
+        for first in range(0, len(form.query), _QUERIES):
+            for i, row in enumerate(apply_form(_rows(form, slice(first, first + _QUERIES)), block), start=first):
+                # Of a later block hardly any score is as good as the k-th best so far.
+                new = np.flatnonzero(row >= best[i][1][-1]) if len(best[i][0]) == k else np.arange(len(row))
+                rows, values = np.concatenate([best[i][0], new + start]), np.concatenate([best[i][1], row[new]])
+                order = top_k(values, k, ties[rows])
+                best[i] = rows[order], values[order]
+    return best
+
+
+class Projected:
+    """A dense retriever that scores by a method of ``METHODS``, over any corpus whose questions have a perspective.
+
+    The index finds `depth` candidates, and they are scored exactly. A blank question finds nothing.
+
+    Args:
+        passages: the corpus; docnos must be unique.
+        encoder: see :func:`berdslib.retrieval.encoders.get_encoder`; root and perspective are encoded as queries.
+        perspectives: for each qid (root query, perspective), both as text.
+        method: a name, or a function of the vectors (query, root, perspective, passages) that returns a form, such as
+            :func:`berdslib.retrieval.adaptive.adaptive_form`.
+        strength: see :func:`scores`.
+        source: see :func:`perspective_vectors`.
+        depth: how many candidates, at least k; as many as there are passages makes the search exact.
+        index: see :func:`berdslib.retrieval.index.make_index`.
+        name: what the retriever is called in tables; "" for the method's name.
+        folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.retrieval.encoding.encode_corpus`.
+        text_of: what is encoded of a passage, such as ``card.passage_text``.
+
+    Raises:
+        InputError: an empty corpus, a repeated docno, an unknown method or index.
+    """
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        encoder: Encoder,
+        perspectives: Mapping[str, tuple[str, str]],
+        *,
+        method: str | Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Form] = "pap+",
+        strength: float = 1.0,
+        source: str = "text",
+        depth: int = 1000,
+        index: str = "numpy",
+        name: str = "",
+        folder: Path | None = None,
+        text_of: Callable[[Passage], str] = full_text,
+    ) -> None:
+        if isinstance(method, str):
+            known("method", method, [*METHODS, *OFFICIAL])
+        self.name = name or (method if isinstance(method, str) else method.__name__)
+        self._encoder, self._perspectives, self.depth = encoder, perspectives, depth
+        self._method, self._strength, self._source = method, strength, known("source of perspectives", source, SOURCES)
+        if isinstance(passages, Corpus):  # checked when it was written
+            self._docnos = list(passages.docnos())
+            self._vectors = encode_corpus(passages, encoder, folder, text_of=text_of)
+        else:
+            check_corpus(passages)
+            self._docnos = [p.docno for p in passages]
+            self._vectors = encoder.encode_passages([text_of(p) for p in passages])
+        self._ties = docno_order(self._docnos)
+        self._index = make_index(index, self._ties)
+        self._index.add(self._vectors)
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question.
+
+        Raises:
+            InputError: k < 1 or above the depth, no questions, a repeated qid, or a question without root and
+                perspective.
+        """
+        check_search(questions, k)
+        if k > self.depth:
+            raise InputError(f"{self.depth} candidates are scored, so k cannot be {k}; ask for a larger depth")
+        asked = [q for q in questions if q.text.strip()]
+        if missing := [q.qid for q in asked if q.qid not in self._perspectives]:
+            raise InputError(f"question {missing[0]!r} has no root and perspective", field="perspectives")
+        found: Hits = []
+        if asked:
+            form = self._form_of(asked)
+            hits = self._index.search(form.query.astype(np.float32), self.depth)
+            found = rescore(form, self._vectors, [rows for rows, _ in hits], k, self._ties)
+        nothing = (np.empty(0, dtype=np.int64), np.empty(0))
+        by_qid = {q.qid: hit for q, hit in zip(asked, found, strict=True)}
+        return gather_run(questions, self._docnos, [by_qid.get(q.qid, nothing) for q in questions])
+
+    def _form_of(self, asked: Sequence[Question]) -> Form:
+        roots, perspectives = zip(*(self._perspectives[q.qid] for q in asked), strict=True)
+        q, r, p = (self._encoder.encode_queries(list(t)) for t in ([q.text for q in asked], roots, perspectives))
+        if isinstance(self._method, str):
+            return make_form(self._method, q, r, p, strength=self._strength, source=self._source)
+        return self._method(q, r, p, self._vectors)
+
+
+# ---------------------------------------------------------------- small parts
+
+
+def _rows(form: Form, part: slice) -> Form:
+    return Form(*(field[part] for field in form))
+
+
+def _vectors(values: np.ndarray, name: str) -> np.ndarray:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2:
+        raise InputError(f"vectors must be a table (n, d), not of shape {array.shape}", field=name)
+    if not np.isfinite(array).all():
+        raise InputError("a vector is not finite", field=name)
+    return array
+
+
+def _dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.einsum("ij,ij->i", a, b)[:, None]
+
+
+def _norm(vectors: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _length(vectors: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(vectors, axis=1)
+
+
+def _unless_rounding(lengths: np.ndarray, query: np.ndarray) -> np.ndarray:
+    """Return the lengths of what is left of queries, 0 for what is only rounding: a query along its perspective."""
+    return np.where(lengths > _TINY * _length(query), lengths, 0.0)
+
+
+def unit_vectors(vectors: np.ndarray) -> np.ndarray:
+    """Return the vectors at length 1, float64 (n, d); a zero vector stays zero."""
+    length = _norm(vectors)
+    return np.divide(vectors, length, out=np.zeros_like(vectors, dtype=np.float64), where=length > 0)
