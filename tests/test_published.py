@@ -155,14 +155,114 @@ def test_a_table_can_be_changed_without_changing_the_next():
 def test_errors_say_what_there_is():
     with pytest.raises(InputError, match=r"table of BeRDS v2 '42'.*Known: 1, 16, 17"):
         published_table("42")
-    with pytest.raises(InputError, match="Known: v1, v2"):
+    with pytest.raises(InputError, match="Known: pir, v1, v2"):
         published_table("3", "v3")
+    with pytest.raises(InputError, match=r"table of PIR '7'.*Known: 1, 10, 2"):
+        published_table("7", "pir")
     with pytest.raises(InputError, match=r"^45 numbers of Table 3 \(v2\) match corpus='sphere'; exactly one must"):
         published_value("3", corpus="sphere")
     with pytest.raises(InputError, match=r"^0 numbers .* corpus='sphere', k=7"):
         published_value("3", corpus="sphere", k=7)
     with pytest.raises(InputError, match=r"unknown column 'corpsu'\. Did you mean 'corpus'"):
         published_value("3", corpsu="sphere")
+
+
+# ---------------------------------------------------------------- PIR
+
+PIR_TASKS = ["agnews", "storyanalogy", "perspectrum", "ambigqa", "allsides", "ex-fever"]
+PAPER = Path(__file__).resolve().parents[2] / "shared" / "papers" / "pir_pap_paper.txt"
+
+
+def pir(table, **where):
+    return published_value(table, version="pir", **where)
+
+
+@pytest.mark.parametrize(
+    ("table", "where", "value"),
+    [
+        ("1", "dataset=allsides measure=words_per_document", 1089.2),
+        ("1", "dataset=perspectrum measure=documents", 2773),
+        ("2", "retriever=bm25 dataset=ex-fever", 53.7),
+        ("2", "retriever=tart dataset=macro", 7.8),
+        ("3", "retriever=simcse-sup measure=share_support", 58.8),
+        ("3", "retriever=tart measure=share_center", 0.0),
+        ("4", "system=cast+", 46.0),
+        ("5", "system=baseline measure=correlation", -2.4),
+        ("5", "system=pap+ measure=accuracy", 76.7),
+        ("6", "dataset=storyanalogy", 65.9),
+        ("8", "system=tri-sum dataset=allsides", 14.0),
+        ("8", "system=add+ dataset=macro", 37.5),
+        ("9", "retriever=simcse-large-sup system=pap+ measure=p-Recall_gain", 2.4),
+        ("10", "retriever=instructor-base measure=share_right", 38.5),
+    ],
+)
+def test_values_of_pir_typed_by_hand(table, where, value):
+    assert pir(table, **dict(pair.split("=") for pair in where.split())) == value
+
+
+@pytest.mark.parametrize(
+    ("table", "where", "printed"),
+    [
+        ("2", {"dataset": "ambigqa"}, "AmbigQA {}"),
+        ("3", {"retriever": "contriever"}, "Contriever {}"),
+        ("5", {"system": "pap"}, "PAP {}"),
+        ("8", {"system": "concat+"}, "concat.+ {}"),
+        ("8", {"system": "dual-sum"}, "dual-sum {}"),
+        ("10", {"retriever": "instructor-large"}, "INSTRUCTOR-large {}"),
+    ],
+)
+def test_rows_of_pir_stand_in_the_paper_as_they_are(table, where, printed):
+    if not PAPER.is_file():
+        pytest.skip("needs the text of the paper")
+    with open(paths.shipped("published") / "pir.csv", encoding="utf-8") as file:
+        rows = [r for r in csv.DictReader(file) if r["table"] == table and where.items() <= r.items()]
+    line = printed.format(" ".join(r["value"] for r in rows))
+    assert line in PAPER.read_text(encoding="utf-8").splitlines()
+
+
+def test_pir_settings_occur_once_and_numbers_are_finite():
+    rows = pd.read_csv(paths.shipped("published") / "pir.csv", dtype=str, keep_default_na=False)
+    assert len(rows) == 224 and set(rows["table"]) == set("12345689") | {"10"}
+    assert not rows.duplicated(["table", *SETTING]).any()
+    assert rows["value"].astype(float).map(math.isfinite).all()
+    assert set(rows["dataset"]) == {"macro", *PIR_TASKS}
+
+
+@pytest.mark.parametrize(("table", "by"), [("2", "retriever"), ("8", "system")])
+def test_pir_averages_are_means_of_the_six_tasks(table, by):
+    wide = published_table(table, "pir").pivot(index=by, columns="dataset", values="value")
+    assert len(wide) in (6, 11)
+    # Seven numbers were rounded to one digit, so that two may differ by one unit in the last place.
+    assert ((wide[PIR_TASKS].mean(axis=1) - wide["macro"]).abs() <= 0.1 + 1e-9).all()
+
+
+def test_pir_tables_agree_with_each_other_and_with_the_text():
+    sums = published_table("1", "pir").groupby("measure")["value"].sum()
+    assert (sums["queries"], sums["documents"]) == (7494, 10286)
+    for row in published_table("4", "pir").itertuples():
+        assert row.value == pir("8", system=row.system, dataset="macro")
+    for retriever in ("simcse-sup", "simcse-unsup"):
+        for system in ("pap", "pap+"):
+            found = {"retriever": retriever, "system": system}
+            plain = pir("9", measure="p-Recall", **found) - pir("9", measure="p-Recall_gain", **found)
+            assert round(plain, 1) == pir("2", retriever=retriever, dataset="macro")
+    accuracy = published_table("5", "pir").query("measure == 'accuracy'")["value"]
+    assert [round(100 * round(a * 1.2) / 120, 1) for a in accuracy] == accuracy.tolist()
+    assert pir("5", system="pap+", measure="accuracy") - pir("5", system="baseline", measure="accuracy") == (
+        pytest.approx(4.2)
+    )
+
+
+def test_the_suspicious_numbers_of_pir_are_as_the_notes_say():
+    for table in ("3", "10"):
+        sums = published_table(table, "pir").groupby(["retriever", "dataset"])["value"].sum()
+        assert set(sums[(sums - 100).abs() > 0.15].index) <= {("tart", "perspectrum")}
+    noted = published_table("3", "pir").query("note != ''")
+    assert set(noted["retriever"]) == {"tart"} and noted["value"].sum() == 107.5
+    values = published_table("5", "pir").query("measure == 'correlation'").set_index("system")["value"]
+    differences = {round(a - b, 1) for a in values for b in values}
+    relative = {round(100 * (a / b - 1), 1) for a in values for b in values if b > 0}
+    assert 29.9 not in differences | relative and 29.8 in relative and 23.3 in differences
 
 
 LABEL = "Table 3 · Wikipedia · BM25 · MRecall@5"

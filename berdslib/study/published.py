@@ -1,4 +1,4 @@
-"""The numbers that the BeRDS paper prints, and an honest comparison of ours with them.
+"""The numbers that the BeRDS and PIR papers print, and an honest comparison of ours with them.
 
 The numbers lie in data/published, one a row; its README.md says where they come from and which are suspicious.
 """
@@ -14,7 +14,8 @@ import pandas as pd
 from berdslib.errors import InputError, known
 from berdslib.paths import shipped
 
-VERSIONS = ("v1", "v2")
+# What a version is called in a message, and the file that holds its numbers.
+VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir": ("PIR", "pir")}
 
 
 class Comparison(NamedTuple):
@@ -50,7 +51,7 @@ def published_table(table: str, version: str = "v2") -> pd.DataFrame:
 
     Args:
         table: its number in that version of the paper, "3" or "Table 3".
-        version: "v1" or "v2"; the two number their tables differently.
+        version: "v1" or "v2" of BeRDS, which number their tables differently, or "pir" for the PIR paper.
 
     Returns:
         One row a number, in the printed order, with the columns of the file: text, "" where a column does not apply,
@@ -62,7 +63,7 @@ def published_table(table: str, version: str = "v2") -> pd.DataFrame:
     """
     numbers = _numbers(known("version", version, VERSIONS))
     wanted = str(table).strip().removeprefix("Table").strip()
-    name = known(f"table of BeRDS {version}", wanted, numbers["table"].unique())
+    name = known(f"table of {VERSIONS[version][0]}", wanted, numbers["table"].unique())
     return numbers[numbers["table"] == name].reset_index(drop=True)
 
 
@@ -71,7 +72,7 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
 
     Args:
         table: the table's number.
-        version: "v1" or "v2".
+        version: "v1", "v2" or "pir".
         where: column = value, such as ``corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall"``.
 
     Raises:
@@ -133,5 +134,5 @@ def comparisons(rows: Iterable[Comparison]) -> pd.DataFrame:
 
 @cache
 def _numbers(version: str) -> pd.DataFrame:
-    text = pd.read_csv(shipped("published") / f"berds_{version}.csv", dtype=str, keep_default_na=False)
+    text = pd.read_csv(shipped("published") / f"{VERSIONS[version][1]}.csv", dtype=str, keep_default_na=False)
     return text.assign(k=pd.to_numeric(text["k"], errors="coerce").astype("Int64"), value=text["value"].astype(float))

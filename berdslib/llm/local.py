@@ -1,0 +1,230 @@
+"""Chat models by name, and those that run on this machine: a checkpoint on disk, and answers that were kept before."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+from berdslib.errors import InputError, MissingDataError
+from berdslib.llm.chat import ChatModel, Endpoint, Messages, Recorded, Recording, Reply, exchange_key
+
+# How templates write the start and end of a turn, where the tokenizer does not list it among its special tokens.
+_TURN_MARK = re.compile(r"<\|[^|>\s]+\|>|\[/?[A-Z_]+\]|<</?[A-Z]+>>")
+_ALTERNATIVES = 20  # of the first token, as many as endpoints offer
+
+
+class LocalChat:
+    """A causal language model of this machine as chat model; may be used by several threads, one answer at a time.
+
+    Sampling is repeatable: the draw depends on the seed and the messages, never on what was asked before.
+
+    Args:
+        model: a loaded causal LM (see :func:`load_local_chat` for loading by name).
+        tokenizer: its tokenizer.
+        name: what the id calls the model.
+        max_tokens: longest answer.
+        temperature: 0 for the most probable token each time; above 0 tokens are sampled from the whole vocabulary.
+        seed: another seed, another sample.
+
+    Raises:
+        InputError: an unusable setting.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        name: str,
+        *,
+        max_tokens: int = 200,
+        temperature: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        if max_tokens < 1 or not temperature >= 0:
+            raise InputError(f"max_tokens must be from 1 and temperature from 0, not {max_tokens} and {temperature}")
+        self.model, self.tokenizer = model, tokenizer
+        self.max_tokens, self.temperature, self.seed = max_tokens, temperature, seed
+        template = tokenizer.chat_template or ""
+        digest = hashlib.sha256(template.encode()).hexdigest()[:8] if template else "none"
+        self.id = f"local({name},max_tokens={max_tokens},temperature={temperature:g},seed={seed},chat={digest})"
+        marks = {*tokenizer.all_special_tokens, *_TURN_MARK.findall(template)}
+        self._marks = sorted((m for m in marks if len(m) > 1), key=len, reverse=True)
+        self._lock = threading.Lock()
+
+    def complete(self, messages: Messages) -> Reply:
+        """Return the answer, with the most probable alternatives of its first token.
+
+        Raises:
+            InputError: the messages and the answer do not fit into the model's context.
+        """
+        import torch
+
+        ids = torch.tensor([self.token_ids(messages)], device=self.model.device)
+        room = getattr(self.model.config, "max_position_embeddings", None)
+        if room is not None and ids.shape[1] + self.max_tokens > room:
+            raise InputError(
+                f"{ids.shape[1]} tokens of messages and {self.max_tokens} of answer do not fit into the {room} tokens "
+                f"that {self.id} can read; give it fewer or shorter passages"
+            )
+        with self._lock, torch.inference_mode(), torch.random.fork_rng(_devices(self.model)):
+            torch.manual_seed(int(exchange_key(self.id, messages)[:15], 16))
+            out = self.model.generate(
+                input_ids=ids, attention_mask=torch.ones_like(ids), generation_config=self._generation()
+            )
+        answer = self.tokenizer.decode(out.sequences[0, ids.shape[1] :], skip_special_tokens=True)
+        best = torch.log_softmax(out.logits[0][0].double(), dim=-1).topk(min(_ALTERNATIVES, out.logits[0].shape[1]))
+        first = tuple((self.tokenizer.decode([int(i)]), float(p)) for p, i in zip(*best, strict=True))
+        return Reply(answer.strip(), first)
+
+    def token_ids(self, messages: Messages) -> list[int]:
+        """Return what the model reads; marks of the model's own in the messages are made plain text."""
+        plain = [{**m, "content": self._harmless(m["content"])} for m in messages]
+        if not self.tokenizer.chat_template:
+            ids: list[int] = self.tokenizer("\n\n".join(m["content"] for m in plain))["input_ids"]
+            return ids
+        try:
+            text = self._template(plain)
+        except Exception as error:
+            # Some templates (Mistral's, Gemma's) refuse a system turn: its text then opens the first user turn.
+            refused = any(word in str(error).lower() for word in ("system", "alternate"))
+            if not refused or len(plain) < 2 or plain[0]["role"] != "system":
+                raise
+            opening = {**plain[1], "content": f"{plain[0]['content']}\n\n{plain[1]['content']}"}
+            text = self._template([opening, *plain[2:]])
+        # The template has written the opening token already.
+        templated: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return templated
+
+    def _template(self, messages: list[dict[str, str]]) -> str:
+        text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return text
+
+    def _harmless(self, text: str) -> str:
+        if not self._marks:
+            return text
+        return re.sub("|".join(map(re.escape, self._marks)), lambda m: f"{m[0][0]} {m[0][1:]}", text)
+
+    def _generation(self) -> Any:
+        """Return all settings that bear on the answer, so that none comes from the checkpoint's own defaults."""
+        from transformers import GenerationConfig
+
+        end = self.model.generation_config.eos_token_id
+        end = self.tokenizer.eos_token_id if end is None else end
+        sampling = {"temperature": self.temperature, "top_k": 0, "top_p": 1.0} if self.temperature else {}
+        return GenerationConfig(
+            max_new_tokens=self.max_tokens,
+            do_sample=bool(self.temperature),
+            num_beams=1,
+            repetition_penalty=1.0,
+            eos_token_id=end,
+            pad_token_id=end[0] if isinstance(end, list) else end,
+            return_dict_in_generate=True,
+            output_logits=True,
+            **sampling,
+        )
+
+
+def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
+    """Load a chat model from a folder or the Hugging Face cache; nothing is downloaded.
+
+    Args:
+        checkpoint: a folder, or the id of a model in the cache.
+        options: passed to :class:`LocalChat`.
+
+    Raises:
+        MissingDataError: the model is not on this machine.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    dtype = torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(checkpoint, local_files_only=True)
+        model: Any = AutoModelForCausalLM.from_pretrained(checkpoint, local_files_only=True, dtype=dtype)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise MissingDataError(
+            f"model {checkpoint!r} is not on this machine: no such folder, nor in the Hugging Face cache ({reason}). "
+            f"With a network, fetch it once with:  hf download {checkpoint}"
+        ) from error
+    return LocalChat(model.to(device).eval(), tokenizer, checkpoint, **options)
+
+
+class Kept:
+    """A model whose every answer is kept in a file, and which is asked only what the file does not answer.
+
+    So an experiment that broke off goes on where it was, and one that is repeated costs nothing.
+
+    Args:
+        model: who answers what is not in the file.
+        path: JSONL file, as :class:`~berdslib.llm.chat.Recording` writes it; it need not exist yet.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+
+    def __init__(self, model: ChatModel, path: Path) -> None:
+        self.id = model.id
+        self._new = Recording(model, path)  # first: it removes a line that was cut off
+        self._old = Recorded(path, model.id) if path.exists() else None
+
+    def complete(self, messages: Messages) -> Reply:
+        """Return the kept answer, or else the model's, after writing it down."""
+        if self._old is not None:
+            with contextlib.suppress(MissingDataError):  # never asked before
+                return self._old.complete(messages)
+        return self._new.complete(messages)
+
+
+def make_chat(name: str, *, max_tokens: int = 200, **options: Any) -> ChatModel:
+    """Return a chat model by name.
+
+    Args:
+        name: "local:FOLDER" for a checkpoint on this machine (or its id, where it is in the Hugging Face cache);
+            "recorded:FILE" for the answers in a file, nothing else; any other name is a model behind an
+            OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY).
+        max_tokens: longest answer; recorded answers are as long as they are.
+        options: passed to :class:`LocalChat` or :class:`~berdslib.llm.chat.Endpoint`.
+
+    Raises:
+        InputError: no name, or a file that cannot be read or holds the answers of several models.
+        MissingDataError: a local model that is not there.
+    """
+    kind, _, rest = name.partition(":")
+    if kind == "local" and rest:
+        return load_local_chat(rest, max_tokens=max_tokens, **options)
+    if kind == "recorded" and rest:
+        return Recorded(Path(rest), _recorded_model(Path(rest)))
+    if not name.strip() or kind in ("local", "recorded"):
+        raise InputError(f"{name!r} names no chat model; local:FOLDER, recorded:FILE or a model's name at an endpoint")
+    return Endpoint(name, max_tokens=max_tokens, **{"logprobs": False, **options})
+
+
+def _recorded_model(path: Path) -> str:
+    """Return the id of the one model whose answers a file holds."""
+    models = set()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read ({type(error).__name__})", path=path) from None
+    for number, line in enumerate(lines, start=1):
+        try:
+            models.add(str(json.loads(line)["model"]))
+        except (ValueError, KeyError, TypeError):
+            if number < len(lines):  # the last line of a recording that was killed may be cut off
+                raise InputError("not a recorded answer", path=path, line=number) from None
+    if len(models) != 1:
+        named = f" ({', '.join(sorted(models))})" if models else ""
+        raise InputError(f"holds answers of {len(models)} models{named}; one was expected", path=path)
+    return models.pop()
+
+
+def _devices(model: Any) -> list[Any]:
+    """Return the GPUs whose random state sampling would move on."""
+    return [model.device] if model.device.type == "cuda" else []

@@ -1,0 +1,418 @@
+"""What retrieval does downstream: short answers and essays written from retrieved passages (PIR, section 3.3).
+
+A question is answered from the first passage and scored by exact match (AmbigQA). An essay on a topic is written for a
+stance from the first five; what counts is how its sentiment goes with the stance that was asked for (Perspectrum).
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.pir import PirQuery, PirTask, check_pir
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question
+from berdslib.errors import InputError
+from berdslib.judging.untrusted import defuse
+from berdslib.llm.chat import ChatModel, Messages, Reply
+from berdslib.llm.local import Kept, make_chat
+from berdslib.llm.prompting import Prompt, load_prompt
+
+_TAGS = ("<passage>", "</passage>")
+_TITLE = "Title: "
+# Words of a perspective that name a side, as PIR's Perspectrum and Ex-FEVER and our questions have them.
+_FOR, _AGAINST = re.compile(r"\bsupport", re.I), re.compile(r"\b(oppos|undermin|refut|against\b)", re.I)
+ESSAY_WORDS = 100
+_NAME_OR_NUMBER = re.compile(r"(?:[A-Z]\w*|\d[\d.,:]*\b)(?: (?:[A-Z]\w*|\d[\d.,:]*\b))*")
+# What an essay's polarity is correlated with; see `alignment`.
+TARGETS = {
+    "designated stance": "stance",
+    "topic-stance text": "pair_polarity",
+    "retrieved passages": "passages_polarity",
+}
+
+
+class Correlation(NamedTuple):
+    """Pearson's ``r`` with a bootstrap interval from ``low`` to ``high``; all NaN where one side never varies.
+
+    ``p_value`` is the usual two-sided one, as in PIR Table 5: it takes the ``n`` essays for independent of each other.
+    """
+
+    r: float
+    low: float
+    high: float
+    p_value: float
+    n: int
+
+
+# ---------------------------------------------------------------- short answers
+
+
+def answer_questions(
+    queries: Sequence[PirQuery],
+    run: pd.DataFrame | None,
+    passages: Mapping[str, Passage],
+    chat: ChatModel,
+    golds: Mapping[str, Sequence[str]],
+    *,
+    depth: int = 1,
+    wording: str = "ours",
+    workers: int = 4,
+) -> pd.DataFrame:
+    """Have every question answered from its first passages and compare the answers with the accepted ones.
+
+    Args:
+        queries: the questions; each is asked by its whole ``text``.
+        run: what was retrieved; None to ask without any passage. A question of which nothing was found is asked too.
+        passages: docno → passage.
+        chat: who answers.
+        golds: qid → accepted answers.
+        depth: how many passages to show.
+        wording: of the prompt, "ours" or "published".
+        workers: requests in flight at a time.
+
+    Returns:
+        One row a question: qid, docnos (shown passages, with blanks between), answer, exact_match (1.0 or 0.0).
+
+    Raises:
+        InputError: a question without accepted answers, or a listed passage that the corpus does not hold.
+
+    Source: PIR, section 3.3 and appendix A.8.
+    """
+    if without := [q.qid for q in queries if not golds.get(q.qid)]:
+        raise InputError(f"{len(without)} questions have no accepted answer, the first is {without[0]!r}")
+    prompt = load_prompt("question_answering", wording, needs=("k", "q"))
+    shown = _shown(queries, run, passages, depth)
+    asked = [_messages(prompt, k=_block(found), q=q.text) for q, found in zip(queries, shown, strict=True)]
+    answers = _complete(chat, asked, workers)
+    rows = [
+        (q.qid, _docnos(found), answer, float(exact_match(answer, golds[q.qid])))
+        for q, found, answer in zip(queries, shown, answers, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["qid", "docnos", "answer", "exact_match"])
+
+
+def exact_match(answer: str, golds: Iterable[str]) -> bool:
+    """Return whether an answer equals one of the accepted ones after :func:`normalise_answer`.
+
+    >>> exact_match("The Beatles.", ["Beatles", "Fab Four"])
+    True
+    """
+    return normalise_answer(answer) in {normalise_answer(g) for g in golds}
+
+
+def normalise_answer(text: str) -> str:
+    """Return a text in lower case without punctuation, articles and surplus blanks, as SQuAD's scorer does it.
+
+    >>> normalise_answer(" An  apple-tree, the tallest! ")
+    'appletree tallest'
+    """
+    bare = "".join(c for c in text.lower() if c not in string.punctuation)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", bare).split())
+
+
+# ---------------------------------------------------------------- essays
+
+
+def write_essays(
+    queries: Sequence[PirQuery],
+    run: pd.DataFrame | None,
+    passages: Mapping[str, Passage],
+    chat: ChatModel,
+    *,
+    depth: int = 5,
+    wording: str = "ours",
+    workers: int = 4,
+) -> pd.DataFrame:
+    """Have an essay written on every query's topic, for the stance of its perspective, from its first passages.
+
+    Args:
+        queries: their ``root`` is the topic, their ``perspective`` says which side (see :func:`stance_of`).
+        run: what was retrieved; None to write without any passage.
+        passages: docno → passage.
+        chat: who writes.
+        depth: how many passages to show.
+        wording: of the prompt, "ours" or "published".
+        workers: requests in flight at a time.
+
+    Returns:
+        One row a query: qid, root, stance (1 or -1), docnos, essay, words, and three polarities by TextBlob, -1 to 1:
+        polarity (of the essay), pair_polarity (of the words "Topic: …; Stance: …"), passages_polarity (mean over the
+        shown passages; NaN without any).
+
+    Raises:
+        InputError: a perspective without a side, or a listed passage that the corpus does not hold.
+
+    Source: PIR, section 3.3 and appendix A.8.
+    """
+    prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"))
+    stances = [stance_of(q.perspective) for q in queries]
+    names = ["Support" if stance > 0 else "Oppose" for stance in stances]
+    shown = _shown(queries, run, passages, depth)
+    asked = [_messages(prompt, k=_block(f), q=q.root, s=s) for q, f, s in zip(queries, shown, names, strict=True)]
+    essays = _complete(chat, asked, workers)
+    return pd.DataFrame(
+        {
+            "qid": [q.qid for q in queries],
+            "root": [q.root for q in queries],
+            "stance": stances,
+            "docnos": [_docnos(found) for found in shown],
+            "essay": essays,
+            "words": [len(essay.split()) for essay in essays],
+            "polarity": [polarity(essay) for essay in essays],
+            "pair_polarity": [polarity(f"Topic: {q.root}; Stance: {s}") for q, s in zip(queries, names, strict=True)],
+            "passages_polarity": [
+                np.mean([polarity(p.full_text) for p in found]) if found else np.nan for found in shown
+            ],
+        }
+    )
+
+
+def polarity(text: str) -> float:
+    """Return the sentiment of a text by TextBlob's word list, from -1 (negative) to 1 (positive).
+
+    It is 0 where the list has none of the words; "support", "oppose", "for" and "against" are not in it.
+
+    >>> polarity("A wonderful plan."), polarity("I oppose it.")
+    (1.0, 0.0)
+    """
+    from textblob import TextBlob
+
+    return float(TextBlob(text).sentiment.polarity)
+
+
+def stance_of(perspective: str) -> int:
+    """Return 1 for a perspective that supports its topic, -1 for one that opposes it.
+
+    Raises:
+        InputError: the words name no side, or both.
+
+    >>> stance_of("a claim that opposes the argument")
+    -1
+    """
+    sides = bool(_FOR.search(perspective)), bool(_AGAINST.search(perspective))
+    if sides[0] == sides[1]:
+        raise InputError(
+            f"perspective {perspective!r} names {'both sides' if sides[0] else 'no side'}; one of "
+            "supports / opposes, undermines, refutes, against was expected"
+        )
+    return 1 if sides[0] else -1
+
+
+def alignment(essays: pd.DataFrame, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Return how the essays' polarity goes with each of ``TARGETS``, topics being drawn for the interval.
+
+    "topic-stance text" is what the paper's words define: the polarity of the topic-stance pair. As TextBlob knows
+    neither "Support" nor "Oppose", it is the same for both stances of a topic and cannot tell a right essay from a
+    wrong one. "designated stance" (1 or -1) can, and is what the paper's conclusion is about. "retrieved passages"
+    shows how far an essay's tone is that of what was retrieved.
+
+    Args:
+        essays: what :func:`write_essays` returned.
+        level: coverage of the intervals.
+        resamples: how many bootstrap samples.
+        seed: of the random draws.
+
+    Returns:
+        One row a target: target, r, low, high, p_value, n.
+
+    Source: PIR, section 3.3 and Table 5.
+    """
+    rows = []
+    for target, column in TARGETS.items():
+        known_rows = essays.dropna(subset=[column])
+        x, y = known_rows[column].to_numpy(np.float64), known_rows["polarity"].to_numpy(np.float64)
+        found = correlation(x, y, known_rows["root"].tolist(), level=level, resamples=resamples, seed=seed)
+        rows.append((target, *found))
+    return pd.DataFrame(rows, columns=["target", *Correlation._fields])
+
+
+def correlation(
+    x: np.ndarray,
+    y: np.ndarray,
+    groups: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Correlation:
+    """Return Pearson's correlation with a percentile bootstrap interval, whole groups being drawn.
+
+    Args:
+        x: (n,) numbers.
+        y: (n,) numbers.
+        groups: (n,) what belongs together, such as the essays on one topic; None where nothing does.
+        level: coverage, between 0 and 1.
+        resamples: how many bootstrap samples; those in which x or y is constant have no correlation and are left out.
+        seed: of the random draws.
+
+    Raises:
+        InputError: different lengths.
+    """
+    from scipy.stats import pearsonr
+
+    if len(x) != len(y) or (groups is not None and len(groups) != len(x)):
+        raise InputError(f"x, y and groups must be of one length; got {len(x)} and {len(y)}")
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return Correlation(np.nan, np.nan, np.nan, np.nan, len(x))
+    _, group = np.unique(np.arange(len(x)) if groups is None else np.asarray(groups), return_inverse=True)
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(0, group.max() + 1, (resamples, group.max() + 1))
+    # How often each observation is in each sample: a weighted correlation needs no copies.
+    weights = np.apply_along_axis(np.bincount, 1, drawn, minlength=group.max() + 1)[:, group]
+    r = _weighted_r(x, y, weights.astype(np.float64))
+    low, high = np.nanquantile(r, [(1 - level) / 2, (1 + level) / 2])
+    found = pearsonr(x, y)
+    return Correlation(float(found.statistic), float(low), float(high), float(found.pvalue), len(x))
+
+
+def _weighted_r(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return (m,) correlations of x and y, (n,), under the rows of weights, (m, n); NaN where one is constant."""
+    total = weights.sum(axis=1, keepdims=True)
+    dx = x - weights @ x[:, None] / total
+    dy = y - weights @ y[:, None] / total
+    covariance, vx, vy = (((weights * a * b).sum(axis=1)) for a, b in ((dx, dy), (dx, dx), (dy, dy)))
+    # Rounding leaves a constant sample a variance of about 1e-33 instead of 0.
+    flat = (vx < 1e-18) | (vy < 1e-18)
+    return np.where(flat, np.nan, covariance / np.sqrt(np.where(flat, 1.0, vx * vy)))
+
+
+# ---------------------------------------------------------------- who answers
+
+
+class Extractive:
+    """Stands in for a language model where there is none: copies from the passages, understands nothing.
+
+    An answer is the first new name or number in the sentence that shares most words with the question. An essay is made
+    of the passages' first sentences, then their second ones, and so on, up to 100 words. It does not read the stance,
+    so that only retrieval can move an essay's polarity. It reads our wordings only, and says nothing about what a
+    language model would write.
+    """
+
+    id = "extractive"
+
+    def complete(self, messages: Messages) -> Reply:
+        """Return an answer or, where the message names a topic, an essay; both empty without passages.
+
+        Raises:
+            InputError: the message follows another wording than ours.
+        """
+        *found, rest = re.split(r"<passage>\n(.*?)\n</passage>", messages[-1]["content"], flags=re.S)
+        texts = found[1::2]
+        if "\nTopic: " in rest:
+            return Reply(_copied_essay(texts))
+        question = re.search(r"\nQuestion: (.*)\nAnswer:\s*$", rest, flags=re.S)
+        if question is None:
+            raise InputError("the extractive answerer reads our wordings only")
+        return Reply(_copied_answer(question[1], texts))
+
+
+def open_chat(name: str, recordings: Path | None = None, *, max_tokens: int = 200) -> ChatModel:
+    """Return who answers, by name.
+
+    Args:
+        name: "extractive", or whatever :func:`berdslib.llm.local.make_chat` knows.
+        recordings: a file of recorded answers: what is in it is not asked again, and what is new is added at once.
+        max_tokens: longest answer. An essay of 100 words has about 140 tokens; PIR (A.4) allowed 80.
+    """
+    model = Extractive() if name == "extractive" else make_chat(name, max_tokens=max_tokens)
+    return Kept(model, recordings) if recordings else model
+
+
+def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Sequence[Passage]) -> PirTask:
+    """Return questions with two sides as a task in PIR's form: for each question a query for either side.
+
+    The root is the supporting perspective, a full statement. Questions with other stances than these two are left out,
+    and so are those with a side that no passage argues.
+
+    Args:
+        questions: such as those of the sample.
+        gold: verdict frame.
+        passages: the corpus.
+
+    Raises:
+        InputError: no question is left.
+    """
+    yes = gold[gold["supports"]].groupby(["qid", "pid"])["docno"].agg(tuple).to_dict()
+    queries: list[PirQuery] = []
+    for q in questions:
+        sides = {stance: pid for pid, stance in enumerate(q.stances)}
+        if set(sides) != {SUPPORT, OPPOSE} or any((q.qid, pid) not in yes for pid in sides.values()):
+            continue
+        root = q.perspectives[sides[SUPPORT]]
+        for stance in (SUPPORT, OPPOSE):
+            perspective = f"a claim that {stance}s the argument"
+            docnos = yes[q.qid, sides[stance]]
+            queries.append(
+                PirQuery(f"{q.qid}-{stance}", f"Find {perspective}: {root}", root, perspective, docnos, stance)
+            )
+    return check_pir(PirTask("stances", tuple(queries), tuple(passages)))
+
+
+def _shown(
+    queries: Sequence[PirQuery], run: pd.DataFrame | None, passages: Mapping[str, Passage], depth: int
+) -> list[list[Passage]]:
+    """Return the first passages of each query, none where nothing was retrieved."""
+    if depth < 1:
+        raise InputError(f"depth must be at least 1, not {depth}", field="depth")
+    if run is None:
+        return [[] for _ in queries]
+    top = run[run["rank"] <= depth].sort_values(["qid", "rank"])
+    listed = top.groupby("qid", sort=False)["docno"].agg(list).to_dict()
+    unknown = [d for q in queries for d in listed.get(q.qid, ()) if d not in passages]
+    if unknown:
+        raise InputError(f"the run lists passage {unknown[0]!r}, which the corpus does not hold")
+    return [[passages[d] for d in listed.get(q.qid, ())] for q in queries]
+
+
+def _block(shown: Sequence[Passage]) -> str:
+    """Return passages between tags that nothing in them can close."""
+    texts = (f"{_TITLE}{p.title}\n{p.text}" if p.title else p.text for p in shown)
+    return "\n".join(f"{_TAGS[0]}\n{defuse(text, _TAGS)}\n{_TAGS[1]}" for text in texts)
+
+
+def _messages(prompt: Prompt, **values: str) -> Messages:
+    system = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    return [*system, {"role": "user", "content": prompt.fill(**values)}]
+
+
+def _complete(chat: ChatModel, asked: Sequence[Messages], workers: int) -> list[str]:
+    with ThreadPoolExecutor(workers) as pool:
+        return [reply.text.strip() for reply in pool.map(chat.complete, asked)]
+
+
+def _docnos(shown: Sequence[Passage]) -> str:
+    return " ".join(p.docno for p in shown)
+
+
+def _sentences(text: str) -> list[str]:
+    """Return the sentences of a passage as it is shown, without its title."""
+    if text.startswith(_TITLE):
+        text = text.partition("\n")[2]
+    return [s.strip() for s in re.split(r"(?<=[.!?])\s+|\n", text) if s.strip()]
+
+
+def _copied_essay(texts: Sequence[str]) -> str:
+    in_turn = zip_longest(*map(_sentences, texts), fillvalue="")
+    words = " ".join(sentence for row in in_turn for sentence in row if sentence).split()
+    return " ".join(words[:ESSAY_WORDS])
+
+
+def _copied_answer(question: str, texts: Sequence[str]) -> str:
+    """Return the first name or number, in the sentence with most of the question's words, that the question lacks."""
+    asked = set(re.findall(r"\w+", question.lower()))
+    sentences = [s for text in texts for s in _sentences(text)]
+    if not sentences:
+        return ""
+    best = max(sentences, key=lambda s: len(asked & set(re.findall(r"\w+", s.lower()))))  # the first among equals
+    for name in _NAME_OR_NUMBER.findall(best):
+        if not set(re.findall(r"\w+", name.lower())) <= asked:
+            return str(name)
+    return best
