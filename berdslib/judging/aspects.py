@@ -40,16 +40,25 @@ def judged_aspects(
         raise InputError("recorded verdicts are about the perspectives that lists are scored by; choose another judge")
     by_docno = passages.by_docno if isinstance(passages, Corpus) else {p.docno: p for p in passages}
 
+    table = pd.DataFrame(columns=["qid", "pid", "docno", "p"])
+
     def aspects(run: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
+        nonlocal table
         generated = [
             q._replace(perspectives=tuple(text for _, text in expansions[q.qid]), stances=())
             for q in questions
             if expansions.get(q.qid)
         ]
-        known_qids = {q.qid for q in generated}
-        judged = judge_run(
-            run[run["qid"].isin(known_qids)], generated, by_docno, judge, k=int(run["rank"].max()), store=store
-        )
-        return judged.rename(columns={"p_yes": "p"})[["qid", "pid", "docno", "p"]]
+        asked = run[run["qid"].isin({q.qid for q in generated})]
+        new = asked[~_pairs(asked).isin(_pairs(table))]
+        if len(new):  # settings of one diversifier ask about the same passages again and again
+            judged = judge_run(new, generated, by_docno, judge, k=int(new["rank"].max()), store=store)
+            judged = judged.rename(columns={"p_yes": "p"})[list(table.columns)]
+            table = pd.concat([table, judged], ignore_index=True) if len(table) else judged
+        return table[_pairs(table).isin(_pairs(asked))].reset_index(drop=True)
 
     return aspects
+
+
+def _pairs(frame: pd.DataFrame) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(frame[["qid", "docno"]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -201,7 +201,7 @@ def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = No
     lengths = np.arange(k + 1)
     for i, system in enumerate(needed.columns):
         share = (needed[system].to_numpy()[:, None] <= lengths).mean(axis=0) * 100
-        look = {"color": PALETTE[i % len(PALETTE)], "ls": ("-", "--", "-.", ":")[i // len(PALETTE) % 4]}
+        look: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": ("-", "--", "-.", ":")[i // len(PALETTE) % 4]}
         axis.step(lengths, share, where="post", label=str(system), **look)
     if union is not None:
         axis.axhline(union * 100, color="black", ls="--", lw=1.2, label=f"all together ({union * 100:.0f} %)")
@@ -210,6 +210,75 @@ def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = No
     axis.set_xlabel("passages read")
     axis.set_ylabel(f"all perspectives shown, % of {len(needed)} questions")
     axis.legend(frameon=False, loc="lower right")
+    return figure
+
+
+def weight_sweep(table: pd.DataFrame, baseline: Mapping[str, float]) -> Figure:
+    """Draw measures against the relevance weight, the undiversified list as a dashed line.
+
+    Args:
+        table: column weight, and one column a measure (0 to 1).
+        baseline: measure → its value without diversification.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
+    for i, measure in enumerate(baseline):
+        axis.plot(table["weight"], table[measure] * 100, marker=MARKERS[i], color=PALETTE[i], label=measure)
+        axis.axhline(baseline[measure] * 100, color=PALETTE[i], ls="--", lw=1.2)
+    axis.set_xlabel("relevance weight λ (1: the retriever's own order)")
+    axis.set_ylabel("macro mean, %; dashed: the retriever")
+    axis.set_ylim(0, 103)
+    axis.legend(frameon=False, loc="lower right")
+    return figure
+
+
+def trade_off(table: pd.DataFrame, gain: str, cost: str, baseline: str, family: Mapping[str, str]) -> Figure:
+    """Draw what systems win against what they lose, one mark a system, and the frontier that nothing beats.
+
+    Args:
+        table: of :func:`berdslib.study.tuning.trade_offs`.
+        gain: the measure on the vertical axis.
+        cost: the measure on the horizontal axis.
+        baseline: the system that gets a name beside it.
+        family: system → its method, which has one colour and shape.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(7.6, 5.0), layout="constrained")
+    methods = list(dict.fromkeys(family[s] for s in table["system"]))
+    for i, method in enumerate(methods):
+        part = table[[family[s] == method for s in table["system"]]]
+        mark = MARKERS[(i + i // len(PALETTE)) % len(MARKERS)]  # a colour that comes twice has another shape
+        look: dict[str, Any] = {"marker": mark, "color": PALETTE[i % len(PALETTE)], "s": 46, "alpha": 0.85}
+        axis.scatter(part[cost] * 100, part[gain] * 100, label=method, **look)
+    frontier = table[table["frontier"]].sort_values(cost)
+    axis.plot(frontier[cost] * 100, frontier[gain] * 100, color="black", lw=1.0, ls=":", zorder=0, label="not beaten")
+    start = table[table["system"] == baseline].iloc[0]
+    axis.axvline(start[cost] * 100, color=NOTHING, zorder=0)
+    axis.axhline(start[gain] * 100, color=NOTHING, zorder=0)
+    axis.set_xlabel(f"{cost}, %")
+    axis.set_ylabel(f"{gain}, %")
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
+    return figure
+
+
+def similarity_by_side(table: pd.DataFrame) -> Figure:
+    """Draw how similar pairs of passages are that argue the same perspective, and two different ones.
+
+    Args:
+        table: columns similarity and same (bool), one row a pair of passages of one question.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(7.2, 3.6), layout="constrained")
+    edges = np.linspace(table["similarity"].min(), table["similarity"].max(), 31).tolist()
+    for same, colour, label in ((True, PALETTE[0], "same perspective"), (False, PALETTE[1], "different perspectives")):
+        part = table.loc[table["same"] == same, "similarity"]
+        axis.hist(part, edges, density=True, histtype="step", lw=2, color=colour, label=f"{label} (n = {len(part)})")
+    axis.set_xlabel("cosine of two passages on one question")
+    axis.set_ylabel("density")
+    axis.legend(frameon=False)
     return figure
 
 
