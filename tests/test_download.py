@@ -346,3 +346,14 @@ def test_what_a_killed_process_leaves_is_resumed(server, tmp_path):
     download(server.url, target)
     assert server.seen == [None, f"bytes={kept}-"]
     assert target.read_bytes() == BODY
+
+
+def test_a_folder_that_was_written_anew_is_another_model(tmp_path):
+    from berdslib.data.fetching import folder_mark
+
+    assert folder_mark("org/model") == "" == folder_mark(str(tmp_path / "nothing"))
+    (tmp_path / "model.safetensors").write_bytes(b"one")
+    first = folder_mark(str(tmp_path))
+    assert first == folder_mark(str(tmp_path)) and first.startswith("#") and len(first) == 9
+    (tmp_path / "model.safetensors").write_bytes(b"two, longer")
+    assert folder_mark(str(tmp_path)) != first

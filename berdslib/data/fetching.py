@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 import urllib.request
@@ -20,6 +21,20 @@ _Model = TypeVar("_Model")
 _HUB_SPLITS = {"dev": ("dev", "validation", "val", "valid"), "test": ("test",)}
 
 # ---------------------------------------------------------------- places
+
+
+def folder_mark(checkpoint: str) -> str:
+    """Return what tells the state of a model's folder: "#" and eight hex digits, or "" where it is no folder.
+
+    Made of names, sizes and times of its files, so that a model that was trained anew in the same place is another one
+    to every cache.
+    """
+    folder = Path(checkpoint)
+    if not folder.is_dir():
+        return ""
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    state = [(str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns) for p in files]
+    return "#" + hashlib.sha256(repr(state).encode()).hexdigest()[:8]
 
 
 def cache_of(one: Dataset) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from berdslib.cpu import keep_freed_memory
-from berdslib.data.fetching import load_model
+from berdslib.data.fetching import folder_mark, load_model
 from berdslib.judging.encoder import batches
 from berdslib.judging.finetuning import encoder_pair
 from berdslib.judging.judges import Pair, document_text
@@ -96,4 +96,4 @@ def load_cross_encoder(checkpoint: str, **options: Any) -> CrossEncoder:
             checkpoint,
             lambda local: AutoModelForSequenceClassification.from_pretrained(checkpoint, local_files_only=local),
         )
-    return CrossEncoder(model, tokenizer, checkpoint, **options)
+    return CrossEncoder(model, tokenizer, checkpoint + folder_mark(checkpoint), **options)

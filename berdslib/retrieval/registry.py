@@ -13,8 +13,9 @@ from berdslib.retrieval.cards import CARDS, model_card
 from berdslib.retrieval.crossencoder import TART_FULL, TART_INSTRUCTION, CrossEncoderRetriever, load_scorer
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.encoders import get_encoder
+from berdslib.retrieval.lucene import Lucene
 
-_CROSS = "+cross:"
+_CROSS, _LUCENE = "+cross:", "pyserini:"
 _FOR_ENCODER = {"cached", "number_format", "trust_remote_code"}
 
 
@@ -56,7 +57,8 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
     """Build a retriever over a corpus.
 
     Args:
-        name: a key of ``RETRIEVERS``; "hf:org/model" for a dense retriever on any sentence-transformers checkpoint; or
+        name: a key of ``RETRIEVERS``; "hf:org/model" for a dense retriever on any sentence-transformers checkpoint;
+            "pyserini:INDEX" for a Lucene index in a folder or of Pyserini's prebuilt ones, whatever the corpus; or
             "FIRST+cross:MODEL", FIRST being one of these names: a classifier of sentence pairs sorts what it finds.
         passages: the corpus.
         options: passed on: ``analyser="english-stem"`` to BM25; ``index="faiss"`` and whatever else :class:`Dense` and
@@ -71,6 +73,8 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
     if _CROSS in name:
         first, _, checkpoint = name.rpartition(_CROSS)
         return _cross(first, checkpoint)(passages, **options)
+    if name.startswith(_LUCENE):
+        return Lucene(name.removeprefix(_LUCENE), name=name, **options)
     make = _dense(name) if name.startswith("hf:") else RETRIEVERS[name]
     return make(passages, **options)
 
@@ -83,4 +87,5 @@ def check_retriever(name: str) -> str:
             raise InputError(f"{name!r} names no model after {_CROSS!r}: its id on Hugging Face, or a folder")
         check_retriever(first)
         return name
-    return name if name.startswith("hf:") and len(name) > 3 else known("retriever", name, RETRIEVERS)
+    free = any(name.startswith(start) and len(name) > len(start) for start in ("hf:", _LUCENE))
+    return name if free else known("retriever", name, RETRIEVERS)
