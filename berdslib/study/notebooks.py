@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from berdslib import __version__
-from berdslib.data.textio import write_text
+from berdslib.data.textio import StrPath, write_text
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.paths import project_root
 
@@ -168,7 +168,7 @@ def run_notebook(
     name: str,
     parameters: Mapping[str, Any] | None = None,
     *,
-    output: Path | None = None,
+    output: StrPath | None = None,
     progress: bool = True,
     timeout: int = 3600,
 ) -> NotebookRun:
@@ -193,7 +193,7 @@ def run_notebook(
 
     source = find_notebook(name)
     values = check_parameters(source, parameters or {})
-    folder = (output or run_folder(source, values)).resolve()
+    folder = Path(output or run_folder(source, values)).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     record_path, target = folder / "run.json", folder / f"{source.stem}.ipynb"
     record_path.unlink(missing_ok=True)
