@@ -119,6 +119,24 @@ def _load_passages(corpus: str | None, questions: str) -> Sequence[Any]:
     return load_passages(corpus or asked[0])
 
 
+def _load_systems(
+    names: Sequence[str],
+    corpus: str | None,
+    questions: str,
+    split: str | None,
+    asked: Sequence[Any],
+    store: Any = None,
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Return the corpus and the systems over it, their names having been checked before it is read."""
+    from berdslib.retrieval.pipeline import system_parts
+    from berdslib.study.systems import known_expansions, named_systems
+
+    expands = any(parts for _, parts in map(system_parts, names))
+    passages = _load_passages(corpus, questions)
+    expansions = known_expansions(_names(questions), split, asked) if expands else {}
+    return passages, named_systems(names, passages, expansions, store=store)
+
+
 def _load_gold(questions: str, otherwise: str) -> Any:
     import pandas as pd
 
@@ -189,7 +207,13 @@ def _print_frame(frame: Any, as_json: bool) -> None:
 @main.command()
 @_QUESTIONS
 @_CORPUS
-@click.option("-r", "--retriever", default="bm25", show_default=True, help="bm25, rank-bm25, minilm or hf:org/model.")
+@click.option(
+    "-r",
+    "--retriever",
+    default="bm25",
+    show_default=True,
+    help="Retriever or chain: bm25, hf:org/model, minilm+mmr:0.9, minilm+expand:recorded+coverage:0.5.",
+)
 @click.option("-k", default=100, show_default=True, type=_POSITIVE, help="Passages per question.")
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False), help="TREC run file to write (.gz too)."
@@ -207,12 +231,10 @@ def retrieve(
 ) -> None:
     """Rank passages for questions and write a TREC run."""
     from berdslib.data.trec import write_trec_run
-    from berdslib.retrieval.registry import check_retriever, make_retriever
 
-    check_retriever(retriever)
     asked = _load_questions(questions, split, limit)
-    passages = _load_passages(corpus, questions)
-    run = make_retriever(retriever, passages).search(asked, k)
+    passages, systems = _load_systems([retriever], corpus, questions, split, asked)
+    run = systems[retriever].search(asked, k)
     write_trec_run(output, run, tag=retriever)
     summary = {
         "output": output,
@@ -359,7 +381,13 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
 @main.command()
 @_QUESTIONS
 @_CORPUS
-@click.option("-r", "--retrievers", default="bm25,minilm", show_default=True, help="Comma-separated.")
+@click.option(
+    "-r",
+    "--retrievers",
+    default="bm25,minilm",
+    show_default=True,
+    help="Comma-separated; chains such as minilm+mmr:0.9, bm25+expand:rule or minilm+expand:recorded+coverage:0.5 too.",
+)
 @_JUDGE
 @_MEASURES
 @click.option("--baseline", help="Retriever to test the others against. [the first]")
@@ -384,16 +412,15 @@ def experiment(
     from berdslib.data.trec import write_trec_run, write_verdicts
     from berdslib.judging.judges import make_judge
     from berdslib.judging.store import VerdictStore
-    from berdslib.retrieval.registry import check_retriever, make_retriever
     from berdslib.study.experiment import experiment as run_experiment
 
-    names = list(dict.fromkeys(check_retriever(name.strip()) for name in retrievers.split(",")))
+    names = list(dict.fromkeys(name.strip() for name in retrievers.split(",")))
     wanted = _measures(measures)
     asked = _load_questions(questions, split, limit, need_perspectives=True)
     chosen = make_judge(judge, _gold(judge, questions), title_position)
-    passages = _load_passages(corpus, questions)
+    passages, systems = _load_systems(names, corpus, questions, split, asked, VerdictStore(store))
     result = run_experiment(
-        {name: make_retriever(name, passages) for name in names},
+        systems,
         asked,
         wanted,
         judge=chosen,
@@ -698,6 +725,47 @@ def corpus_web(
     }
     sentence = f"{failures(report)}\n{summary['passages']} passages for {answered} of {len(asked)} questions → {output}"
     _done(summary, sentence, as_json)
+
+
+# ---------------------------------------------------------------- perspective-aware retrieval
+
+
+@main.command()
+@click.option("-d", "--data", "source", default="pir-demo", show_default=True, help="Data set, JSON file or folder.")
+@click.option("-t", "--tasks", default="", help="Comma-separated. [all of them]")
+@click.option("-m", "--methods", default="baseline,pap,pap+", show_default=True, help="Comma-separated, or all.")
+@click.option("-e", "--encoder", default="minilm", show_default=True, help="A dense retriever's name.")
+@click.option("-k", default=5, show_default=True, type=_POSITIVE, help="Cut-off.")
+@click.option(
+    "--single-root",
+    default="keep",
+    show_default=True,
+    type=click.Choice(["keep", "zero", "skip"]),
+    help="What a root with one query scores; zero is what the published code does.",
+)
+@click.option(
+    "--difference",
+    default="ambigqa",
+    show_default=True,
+    help="Tasks whose perspective's text is the query itself: there query - root stands for it.",
+)
+@_JSON
+def pir(
+    source: str, tasks: str, methods: str, encoder: str, k: int, single_root: str, difference: str, as_json: bool
+) -> None:
+    """Score projections on perspective-aware retrieval: p-Recall@k, methods x tasks. PIR Tables 4 and 8."""
+    from berdslib.study.pir import score_methods
+
+    table = score_methods(
+        source,
+        _names(tasks) if tasks else [],
+        [] if methods == "all" else _names(methods),
+        encoder=encoder,
+        k=k,
+        single_root=single_root,
+        difference=_names(difference) if difference else [],
+    )
+    _print_frame(table, as_json)
 
 
 # ---------------------------------------------------------------- notebooks

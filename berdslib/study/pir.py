@@ -1,0 +1,82 @@
+"""PIR's main table: methods x tasks, with intervals over roots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.pir import PirTask, load_pir, tasks_in
+from berdslib.data.records import make_run
+from berdslib.errors import known
+from berdslib.evaluation.perspective_recall import mean_p_recall, p_recall
+from berdslib.retrieval.base import docno_order, top_k
+from berdslib.retrieval.encoders import Encoder, get_encoder
+from berdslib.retrieval.projection import METHODS, OFFICIAL, scores
+
+
+def score_methods(
+    source: str,
+    tasks: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    *,
+    encoder: str = "minilm",
+    k: int = 5,
+    single_root: str = "keep",
+    difference: Sequence[str] = ("ambigqa",),
+) -> pd.DataFrame:
+    """Score projection methods on tasks of PIR, as Tables 4 and 8.
+
+    Args:
+        source: as :func:`berdslib.data.pir.load_pir` takes it.
+        tasks: which of its tasks; none for all.
+        methods: keys of ``METHODS`` or ``OFFICIAL``; none for all of ``METHODS``.
+        encoder: see :func:`berdslib.retrieval.encoders.get_encoder`.
+        k: cut-off.
+        single_root: see :func:`berdslib.evaluation.perspective_recall.p_recall`.
+        difference: tasks in which query - root stands for the perspective (DIVERGENCES P5).
+
+    Returns:
+        Frame task, method, roots, mean, low, high (p-Recall@k and its 95 % interval over roots).
+
+    Raises:
+        InputError: an unknown task, method, encoder or option.
+        MissingDataError: the data or the weights are not on this machine.
+    """
+    wanted = [known("method", m, {**METHODS, **OFFICIAL}) for m in methods] or list(METHODS)
+    encode, rows = get_encoder(encoder), []
+    for name in tasks or tasks_in(source):
+        task = load_pir(source, name)
+        parts = vectors_of(task, encode)
+        kind = "difference" if name in difference else "text"
+        for method in wanted:
+            run = ranked(task, scores(method, *parts, source=kind), k)
+            found = mean_p_recall(p_recall(run, task.queries, k, single_root=single_root))
+            rows.append((name, method, int(found["roots"]), found["mean"], found["low"], found["high"]))
+    return pd.DataFrame(rows, columns=["task", "method", "roots", "mean", "low", "high"])
+
+
+def vectors_of(task: PirTask, encoder: Encoder) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the vectors of queries, roots and perspectives, (n, d) each, and of the passages, (m, d)."""
+    texts = ([q.text for q in task.queries], [q.root for q in task.queries], [q.perspective for q in task.queries])
+    query, root, perspective = (encoder.encode_queries(part) for part in texts)
+    return query, root, perspective, encoder.encode_passages([p.full_text for p in task.passages])
+
+
+def ranked(task: PirTask, values: np.ndarray, k: int) -> pd.DataFrame:
+    """Return the run of the k best passages of each query.
+
+    Args:
+        task: whose queries and passages.
+        values: (n, m) score of each passage for each query.
+        k: how many.
+    """
+    docnos = [p.docno for p in task.passages]
+    order = docno_order(docnos)
+    best = [(q.qid, row, top_k(row, k, order)) for q, row in zip(task.queries, values, strict=True)]
+    return make_run(
+        [qid for qid, _, rows in best for _ in rows],
+        [docnos[i] for _, _, rows in best for i in rows],
+        [float(row[i]) for _, row, rows in best for i in rows],
+    )

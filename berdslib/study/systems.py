@@ -1,0 +1,83 @@
+"""Systems by name, for the shell: every chain gets the expansions, vectors and opinions that its parts ask for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from berdslib.data.records import Passage, Question
+from berdslib.data.registry import load_expansions
+from berdslib.errors import InputError, MissingDataError
+from berdslib.judging.aspects import judged_aspects
+from berdslib.judging.judges import make_judge
+from berdslib.judging.store import VerdictStore
+from berdslib.retrieval.base import Retriever
+from berdslib.retrieval.diversify import DIVERSIFIERS
+from berdslib.retrieval.encoders import get_encoder
+from berdslib.retrieval.expansion import Expansions, template_expansions
+from berdslib.retrieval.pipeline import make_system, passage_vectors, system_parts
+from berdslib.retrieval.registry import make_retriever
+
+logger = logging.getLogger(__name__)
+
+RECORDED, RULE = "recorded", "rule"
+
+
+def known_expansions(
+    datasets: Sequence[str], split: str | None, questions: Sequence[Question]
+) -> dict[str, Expansions]:
+    """Return what "+expand:NAME" may name: "rule" always, "recorded" where a data set has some.
+
+    Args:
+        datasets: names of question sets; those that are files have no recorded expansions.
+        split: as in :func:`berdslib.data.registry.load_questions`.
+        questions: the asked questions.
+    """
+    recorded: dict[str, list[tuple[str, str]]] = {}
+    for name in datasets:
+        try:
+            recorded |= {} if Path(name).exists() else load_expansions(name, split)
+        except (InputError, MissingDataError) as error:
+            logger.info("no recorded expansions: %s", error)
+    found: dict[str, Expansions] = {RULE: template_expansions(questions)}
+    return {RECORDED: recorded, **found} if recorded else found
+
+
+def named_systems(
+    names: Sequence[str],
+    passages: Sequence[Passage],
+    expansions: dict[str, Expansions],
+    *,
+    encoder: str = "minilm",
+    opinion: str = "laptop",
+    store: VerdictStore | None = None,
+) -> dict[str, Retriever]:
+    """Return name → system; a retriever that several chains begin with is built once.
+
+    Args:
+        names: as :func:`berdslib.retrieval.pipeline.make_system` reads them.
+        passages: the corpus.
+        expansions: of :func:`known_expansions`; diversifiers that go by generated
+            perspectives take the recorded ones, and those by rule where a question has none.
+        encoder: says how alike two passages are.
+        opinion: the judge that such diversifiers ask.
+        store: where its verdicts are kept.
+
+    Raises:
+        InputError: an unknown retriever, part, expansion or judge.
+    """
+    taken_apart = {name: system_parts(name) for name in names}  # all names are checked before anything is built
+    kinds = {DIVERSIFIERS[kind].needs for _, parts in taken_apart.values() for kind, _ in parts if kind in DIVERSIFIERS}
+    vectors = passage_vectors(passages, get_encoder(encoder)) if "vectors" in kinds else None
+    aspects = None
+    if "aspects" in kinds:
+        generated = {**expansions[RULE], **expansions.get(RECORDED, {})}
+        aspects = judged_aspects(generated, passages, make_judge(opinion), store)
+    bases = {base: make_retriever(base, passages) for base, _ in taken_apart.values()}
+    return {
+        name: make_system(
+            name, passages, expansions=expansions, vectors=vectors, aspects=aspects, retriever=bases[base]
+        )
+        for name, (base, _) in taken_apart.items()
+    }

@@ -1,0 +1,65 @@
+"""Chains and PIR from the shell: the same numbers as their parts in Python."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from berdslib.cli import main
+from berdslib.data.pir import full_queries, write_pir
+from berdslib.data.pir_sample import location_task
+from berdslib.data.registry import load_expansions, load_passages, load_questions
+from berdslib.data.trec import read_trec_run
+from berdslib.evaluation.perspective_recall import p_recall
+from berdslib.retrieval.expansion import expanded_search
+from berdslib.retrieval.registry import make_retriever
+from berdslib.study.pir import score_methods
+from berdslib.study.systems import known_expansions
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(user_cache):
+    pass
+
+
+def berds(*arguments):
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_a_chain_is_a_retriever_in_the_shell(tmp_path):
+    out = str(tmp_path / "run.trec")
+    berds("retrieve", "-q", "sample", "--split", "dev", "-r", "bm25+expand:recorded", "-k", "5", "-o", out)
+    questions, passages = load_questions("sample", "dev"), load_passages("sample")
+    expected = expanded_search(make_retriever("bm25", passages), questions, load_expansions("sample", "dev"), 5)
+    assert read_trec_run(out)[["qid", "docno"]].values.tolist() == expected[["qid", "docno"]].values.tolist()
+
+
+def test_an_experiment_takes_chains_of_every_kind():
+    names = "bm25,bm25+expand:rule,bm25+coverage:0.5"
+    table = json.loads(berds("experiment", "-q", "sample", "--split", "dev", "-r", names, "--json").stdout)
+    assert {row["system"] for row in table} == set(names.split(","))
+
+
+def test_an_unknown_part_is_named_before_anything_is_built():
+    result = CliRunner().invoke(main, ["experiment", "-q", "sample", "-r", "bm25+mrm:0.5"])
+    assert result.exit_code != 0 and "bm25+mrm:0.5" in result.output
+
+
+def test_files_have_no_recorded_expansions_and_rules_are_always_there(tmp_path):
+    questions = load_questions("sample", "dev")
+    assert set(known_expansions(["sample"], "dev", questions)) == {"recorded", "rule"}
+    assert set(known_expansions([str(tmp_path)], "dev", questions)) == {"rule"}
+
+
+def test_pir_in_the_shell_is_score_methods(tmp_path):
+    task = location_task()
+    write_pir(task, tmp_path / "pir.json")
+    table = json.loads(berds("pir", "-d", str(tmp_path / "pir.json"), "-m", "baseline,pap", "-k", "3", "--json").stdout)
+    expected = score_methods(str(tmp_path / "pir.json"), [], ["baseline", "pap"], k=3)
+    assert [row["mean"] for row in table] == pytest.approx(expected["mean"].tolist())
+    # The baseline is what the retriever itself finds.
+    run = make_retriever("minilm", task.passages).search(full_queries(task), 3)
+    assert table[0]["mean"] == pytest.approx(p_recall(run, task.queries, 3)["p_recall"].mean())
+    assert table[1]["mean"] < table[0]["mean"]  # where places are sought, PAP ruins
