@@ -30,7 +30,7 @@ def folder_mark(checkpoint: str) -> str:
     to every cache.
     """
     folder = Path(checkpoint)
-    if not folder.is_dir():
+    if not checkpoint or not folder.is_dir():
         return ""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     state = [(str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns) for p in files]

@@ -11,9 +11,9 @@ import numpy as np
 
 from berdslib.errors import InputError, known
 from berdslib.judging.judges import Pair, document_text
-from berdslib.judging.untrusted import defuse
 from berdslib.llm.chat import ChatModel, Reply
 from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.untrusted import defuse
 
 
 def strict_answer(text: str) -> bool | None:

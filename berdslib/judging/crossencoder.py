@@ -10,9 +10,9 @@ import numpy as np
 
 from berdslib.cpu import keep_freed_memory
 from berdslib.data.fetching import folder_mark, load_model
-from berdslib.judging.encoder import batches
 from berdslib.judging.finetuning import encoder_pair
 from berdslib.judging.judges import Pair, document_text
+from berdslib.retrieval.checkpoints import length_batches
 
 
 class CrossEncoder:
@@ -53,7 +53,7 @@ class CrossEncoder:
             for p in pairs
         ]
         found = np.empty(len(pairs), dtype=np.float64)
-        for rows in batches([len(one["input_ids"]) for one in inputs], self.batch_size):
+        for rows in length_batches([len(one["input_ids"]) for one in inputs], self.batch_size):
             batch = self.tokenizer.pad([inputs[i] for i in rows], return_tensors="pt").to(self.model.device)
             with torch.inference_mode():
                 found[rows] = torch.sigmoid(self.model(**batch).logits[:, 0].double()).cpu().numpy()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ import numpy as np
 from berdslib.data.fetching import load_model
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.judges import Pair, document_text
-from berdslib.judging.untrusted import defuse
+from berdslib.llm.untrusted import defuse
+from berdslib.retrieval.checkpoints import length_batches
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Nli:
 
         texts = [document_text(p.passage, self.title_position) for p in pairs]
         found = np.empty(len(pairs), dtype=np.float64)
-        for rows in batches([len(t) for t in texts], self.batch_size):
+        for rows in length_batches([len(t) for t in texts], self.batch_size):
             inputs = self.encode([texts[i] for i in rows], [pairs[i].perspective for i in rows])
             with torch.inference_mode():
                 logits = self.model(**inputs.to(self.model.device)).logits.double()
@@ -180,7 +181,7 @@ class NliT5:
 
         prompts = [self.token_ids(document_text(p.passage, self.title_position), p.perspective) for p in pairs]
         found = np.empty(len(pairs), dtype=np.float64)
-        for rows in batches([len(ids) for ids in prompts], self.batch_size):
+        for rows in length_batches([len(ids) for ids in prompts], self.batch_size):
             inputs = self.tokenizer.pad({"input_ids": [prompts[i] for i in rows]}, return_tensors="pt")
             start = torch.full((len(rows), 1), self.model.config.decoder_start_token_id)
             inputs = inputs.to(self.model.device)
@@ -255,10 +256,3 @@ def _sentencepiece_tokenizer(checkpoint: str, local: bool) -> Any:
             f"the tokenizer of {checkpoint!r} is a SentencePiece file, which takes two packages more: "
             "pip install sentencepiece protobuf"
         ) from error
-
-
-def batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Yield row numbers, at most `size` together, the longest first: too big fails at once."""
-    order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
-    for start in range(0, len(order), size):
-        yield order[start : start + size]

@@ -25,8 +25,8 @@ from berdslib.errors import InputError
 from berdslib.judging.causal import Causal
 from berdslib.judging.judges import Pair
 from berdslib.judging.training_pairs import Example
-from berdslib.judging.untrusted import defuse
 from berdslib.judging.yesno import answer_tokens
+from berdslib.llm.untrusted import defuse
 
 if TYPE_CHECKING:
     import torch

@@ -17,7 +17,7 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.agreement import choose_threshold
 from berdslib.judging.judges import PUBLISHED_POSITIVE_SHARE, Pair, document_text
 from berdslib.judging.training_pairs import LAPTOP_SHARES, Example, mixture, negate, split_by_topic
-from berdslib.judging.untrusted import defuse
+from berdslib.llm.untrusted import defuse
 
 if TYPE_CHECKING:
     import torch

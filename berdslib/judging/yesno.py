@@ -8,8 +8,8 @@ from typing import Any
 
 from berdslib.errors import InputError
 from berdslib.judging.judges import Pair, document_text
-from berdslib.judging.untrusted import defuse
 from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.untrusted import defuse
 
 NEEDS = ("document", "statement")
 # What chat models take for the start or end of a turn, whether or not the tokenizer in use knows it.

@@ -12,6 +12,7 @@ from typing import Any
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import ChatModel, Endpoint, Messages, Recorded, Recording, Reply, exchange_key
+from berdslib.llm.untrusted import defuse
 
 # How templates write the start and end of a turn, where the tokenizer does not list it among its special tokens.
 _TURN_MARK = re.compile(r"<\|[^|>\s]+\|>|\[/?[A-Z_]+\]|<</?[A-Z]+>>")
@@ -52,8 +53,7 @@ class LocalChat:
         template = tokenizer.chat_template or ""
         digest = hashlib.sha256(template.encode()).hexdigest()[:8] if template else "none"
         self.id = f"local({name},max_tokens={max_tokens},temperature={temperature:g},seed={seed},chat={digest})"
-        marks = {*tokenizer.all_special_tokens, *_TURN_MARK.findall(template)}
-        self._marks = sorted((m for m in marks if len(m) > 1), key=len, reverse=True)
+        self._marks = {*tokenizer.all_special_tokens, *_TURN_MARK.findall(template)}
         self._lock = threading.Lock()
 
     def complete(self, messages: Messages) -> Reply:
@@ -83,7 +83,7 @@ class LocalChat:
 
     def token_ids(self, messages: Messages) -> list[int]:
         """Return what the model reads; marks of the model's own in the messages are made plain text."""
-        plain = [{**m, "content": self._harmless(m["content"])} for m in messages]
+        plain = [{**m, "content": defuse(m["content"], self._marks)} for m in messages]
         if not self.tokenizer.chat_template:
             ids: list[int] = self.tokenizer("\n\n".join(m["content"] for m in plain))["input_ids"]
             return ids
@@ -103,11 +103,6 @@ class LocalChat:
     def _template(self, messages: list[dict[str, str]]) -> str:
         text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         return text
-
-    def _harmless(self, text: str) -> str:
-        if not self._marks:
-            return text
-        return re.sub("|".join(map(re.escape, self._marks)), lambda m: f"{m[0][0]} {m[0][1:]}", text)
 
     def _generation(self) -> Any:
         """Return all settings that bear on the answer, so that none comes from the checkpoint's own defaults."""

@@ -9,7 +9,8 @@ from berdslib.errors import known
 
 # What makes one vector of a text; see ModelCard.
 POOLINGS = ("", "after prefix", "mean", "cls", "pooler", "remote code")
-NUMBER_FORMATS = ("float32", "bfloat16", "4bit")
+NUMBER_FORMATS = ("float32", "bfloat16", "int8", "4bit")
+ENGINES = ("torch", "openvino")
 
 
 class ModelCard(NamedTuple):
@@ -24,8 +25,9 @@ class ModelCard(NamedTuple):
     own output for the whole text; "remote code" by Python code that comes with the checkpoint.
 
     ``passage_checkpoint`` where passages have an encoder of their own; ``title_separator`` what stands between title
-    and text; ``number_format`` one of ``NUMBER_FORMATS``: "bfloat16" multiplies in that format, "4bit" also
-    stores the weights in 4 bits (NormalFloat).
+    and text; ``number_format`` one of ``NUMBER_FORMATS``: "bfloat16" and "int8" multiply in that format, "4bit" stores
+    the weights in 4 bits (NormalFloat); ``engine`` what runs the network, "torch" or, faster on a CPU, "openvino",
+    which knows pooling "" only and alone knows "int8".
     """
 
     name: str
@@ -38,6 +40,7 @@ class ModelCard(NamedTuple):
     passage_checkpoint: str = ""
     title_separator: str = " "
     number_format: str = "float32"
+    engine: str = "torch"
 
     @property
     def id(self) -> str:

@@ -26,7 +26,7 @@ VectorsOf = Callable[[list[str], str, int], np.ndarray]
 
 @lru_cache(maxsize=4)
 def load_checkpoint(
-    checkpoint: str, pooling: str, max_length: int, number_format: str, trust_remote_code: bool
+    checkpoint: str, pooling: str, max_length: int, number_format: str, trust_remote_code: bool, engine: str = "torch"
 ) -> VectorsOf:
     """Load a checkpoint and return the function that makes vectors with it, not yet normalised.
 
@@ -37,12 +37,19 @@ def load_checkpoint(
         max_length: in word pieces, 0 for the checkpoint's own.
         number_format: in which numbers weights are stored.
         trust_remote_code: let Python code that comes with the checkpoint run.
+        engine: what runs the network; "openvino" is for pooling "" only.
 
     Raises:
-        MissingDataError: the weights are neither on this machine nor reachable.
+        MissingDataError: the weights are neither on this machine nor reachable, or a package is not installed.
         InputError: some weights are missing in the checkpoint.
     """
     quiet_loading()
+    if engine == "openvino":
+        from berdslib.retrieval.openvino import openvino_vectors, require_openvino
+
+        require_openvino(number_format)
+        model = load_sentence_transformer(checkpoint, max_length, device="cpu", trust_remote_code=trust_remote_code)
+        return openvino_vectors(model, number_format)
     if pooling in ("", "after prefix"):
         return _sentence_transformer(checkpoint, pooling, max_length, number_format, trust_remote_code)
     if pooling == "remote code":
@@ -54,19 +61,7 @@ def _sentence_transformer(
     checkpoint: str, pooling: str, max_length: int, number_format: str, trust_remote_code: bool
 ) -> VectorsOf:
     """Pool as the checkpoint's own sentence-transformers files say; the library sorts texts by length."""
-    from sentence_transformers import SentenceTransformer
-
-    packaged = checkpoint.startswith("package:")
-    where = package_folder(checkpoint.removeprefix("package:")) if packaged else checkpoint
-    options = _number_options(number_format)
-    model = load_model(
-        where,
-        lambda local: SentenceTransformer(
-            where, local_files_only=local, trust_remote_code=trust_remote_code, model_kwargs=options
-        ),
-    )
-    if max_length:
-        model.max_seq_length = max_length
+    model = load_sentence_transformer(checkpoint, max_length, number_format, trust_remote_code=trust_remote_code)
     if pooling == "after prefix":
         model.set_pooling_include_prompt(include_prompt=False)
 
@@ -77,6 +72,35 @@ def _sentence_transformer(
         return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
 
     return vectors_of
+
+
+def load_sentence_transformer(
+    checkpoint: str,
+    max_length: int,
+    number_format: str = "float32",
+    device: str | None = None,
+    *,
+    trust_remote_code: bool = False,
+) -> Any:
+    """Load a sentence-transformers model; arguments as of :func:`load_checkpoint`, None for the library's device.
+
+    Raises:
+        MissingDataError: neither here nor reachable.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    packaged = checkpoint.startswith("package:")
+    where = package_folder(checkpoint.removeprefix("package:")) if packaged else checkpoint
+    options = _number_options(number_format)
+    model = load_model(
+        where,
+        lambda local: SentenceTransformer(
+            where, device=device, local_files_only=local, trust_remote_code=trust_remote_code, model_kwargs=options
+        ),
+    )
+    if max_length:
+        model.max_seq_length = max_length
+    return model
 
 
 def _transformer(checkpoint: str, pooling: str, max_length: int, number_format: str) -> VectorsOf:
@@ -206,9 +230,15 @@ def arithmetic(number_format: str) -> AbstractContextManager[Any]:
     import torch
 
     device = _device()
-    if device == "cpu" and not has_bf16():
-        logger.warning("this CPU has no bfloat16 in hardware: encoding in it is slower than in float32")
+    if device == "cpu":
+        warn_without_bf16()
     return torch.autocast(device, dtype=torch.bfloat16)
+
+
+def warn_without_bf16() -> None:
+    """Log a warning where the CPU has no bfloat16 in hardware."""
+    if not has_bf16():
+        logger.warning("this CPU has no bfloat16 in hardware: encoding in it is slower than in float32")
 
 
 def length_batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
@@ -220,6 +250,20 @@ def length_batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
     order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
     for start in range(0, len(order), size):
         yield order[start : start + size]
+
+
+def token_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Yield row numbers, the longest first, at most `tokens` together after padding, or one text that is longer.
+
+    >>> list(token_batches([3, 9, 4, 2], 8))
+    [[1], [2, 0], [3]]
+    """
+    order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
+    start = 0
+    while start < len(order):
+        stop = start + max(1, tokens // max(1, lengths[order[start]]))
+        yield order[start:stop]
+        start = stop
 
 
 def quiet_loading() -> None:

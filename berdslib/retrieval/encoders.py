@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Protocol
 
 import numpy as np
 
 from berdslib.cpu import keep_freed_memory
+from berdslib.data.fetching import folder_mark
 from berdslib.errors import InputError, known
 from berdslib.paths import cache_dir
-from berdslib.retrieval.cards import CARDS, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
+from berdslib.retrieval.cards import CARDS, ENGINES, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
 from berdslib.retrieval.checkpoints import arithmetic, load_checkpoint, package_folder, quiet_loading
 from berdslib.retrieval.embedding_cache import CachedEncoder
+from berdslib.retrieval.openvino import require_openvino
 
 __all__ = [
     "CARDS",
@@ -41,23 +44,35 @@ class Encoder(Protocol):
 
 
 def get_encoder(
-    name: str | ModelCard = "minilm", *, cached: bool = True, number_format: str = "", trust_remote_code: bool = False
+    name: str | ModelCard = "minilm",
+    *,
+    cached: bool = True,
+    number_format: str = "",
+    engine: str = "",
+    trust_remote_code: bool = False,
 ) -> Encoder:
     """Return an encoder by name, with its disk cache unless told otherwise.
 
     Args:
         name: a key of ``CARDS``, "hf:org/model" for any sentence-transformers checkpoint, or a card of your own.
         cached: keep vectors under the user cache, keyed by model and text.
-        number_format: "float32", "bfloat16" (faster where the processor has it, see :func:`berdslib.cpu.has_bf16`) or
-            "4bit" (for models that do not fit otherwise); "" for the card's, which is float32. It is part of the id.
+        number_format: "float32", "bfloat16" (faster where the processor has it, see :func:`berdslib.cpu.has_bf16`),
+            "int8" (faster still, and the least exact; by OpenVINO) or "4bit" (for models that do not fit otherwise); ""
+            for the card's, which is float32. It is part of the id.
+        engine: "torch", or "openvino" for the same vectors faster on a CPU (:mod:`berdslib.retrieval.openvino`); "" for
+            the card's, which is torch, except for int8. It is part of the id.
         trust_remote_code: let Python code that comes with the checkpoint run on this machine.
 
     Raises:
-        InputError: an unknown name or number format, or a checkpoint that needs its own code, which was not allowed.
+        InputError: an unknown name, number format or engine, two that do not go together, or a checkpoint that needs
+            its own code, which was not allowed.
+        MissingDataError: OpenVINO is not installed.
     """
     card = model_card(name) if isinstance(name, str) else name
+    number_format = number_format or card.number_format
+    engine = engine or ("openvino" if number_format == "int8" else card.engine)
     encoder = SentenceEncoder(
-        card._replace(number_format=number_format or card.number_format), trust_remote_code=trust_remote_code
+        card._replace(number_format=number_format, engine=engine), trust_remote_code=trust_remote_code
     )
     return CachedEncoder(encoder, cache_dir() / "embeddings") if cached else encoder
 
@@ -69,24 +84,36 @@ class SentenceEncoder:
 
     Args:
         card: how to use the checkpoint.
-        batch_size: texts per forward pass; texts of like length share one.
+        batch_size: texts per forward pass; texts of like length share one. OpenVINO counts word pieces instead.
         trust_remote_code: let Python code that comes with the checkpoint run on this machine.
 
     Raises:
-        InputError: a card with an unknown pooling or number format, or one that needs its own code, which was not
-            allowed; (on use) no texts, weights that are missing in the checkpoint, or a vector that is not finite.
-        MissingDataError: (on first use) the weights are neither on this machine nor reachable.
+        InputError: a card with an unknown pooling, number format or engine, with an engine that cannot do the others,
+            or one that needs its own code, which was not allowed; (on use) no texts, weights that are missing in the
+            checkpoint, or a vector that is not finite.
+        MissingDataError: OpenVINO is not installed; (on first use) the weights are neither on this machine nor
+            reachable.
     """
 
     def __init__(self, card: ModelCard, batch_size: int = 32, *, trust_remote_code: bool = False) -> None:
         known("pooling", card.pooling, POOLINGS)
         known("number format", card.number_format, NUMBER_FORMATS)
+        known("engine", card.engine, ENGINES)
+        if card.engine == "openvino":
+            if card.pooling or card.number_format == "4bit":
+                what = f"pooling {card.pooling!r}" if card.pooling else "4bit"
+                raise InputError(f"{card.name}: OpenVINO does not do {what} here; take engine='torch'")
+            require_openvino(card.number_format)
+        elif card.number_format == "int8":
+            raise InputError(f"{card.name}: only OpenVINO does int8 here; take engine='openvino'")
         if card.pooling == "remote code" and not trust_remote_code:
             raise InputError(
                 f"{card.name} runs Python code that is downloaded with {card.checkpoint}; "
                 "if you trust it, say so with trust_remote_code=True"
             )
-        self.card, self.batch_size, self.id = card, batch_size, card.id
+        self.card, self.batch_size = card, batch_size
+        # A model that was trained anew in the same folder makes other vectors.
+        self.id = card.id + "".join(folder_mark(c) for c in (card.checkpoint, card.passage_checkpoint))
         self._trust = trust_remote_code
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
@@ -102,8 +129,10 @@ class SentenceEncoder:
             raise InputError("there are no texts to encode")
         card = self.card
         keep_freed_memory()
-        vectors_of = load_checkpoint(checkpoint, card.pooling, card.max_length, card.number_format, self._trust)
-        with arithmetic(card.number_format):
+        vectors_of = load_checkpoint(
+            checkpoint, card.pooling, card.max_length, card.number_format, self._trust, card.engine
+        )
+        with arithmetic(card.number_format) if card.engine == "torch" else nullcontext():
             vectors = vectors_of(list(texts), prefix, self.batch_size)
         if len(vectors) != len(texts):
             raise InputError(f"{card.name} made {len(vectors)} vectors of {len(texts)} texts")

@@ -21,6 +21,7 @@ from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, parse_perspectives, without_thoughts
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.untrusted import defuse_tag
 from berdslib.retrieval.base import Retriever, check_search
 from berdslib.retrieval.fusion import reciprocal_rank_fusion, round_robin
 
@@ -306,6 +307,6 @@ def _ask(
 
 def _messages(prompt: Prompt, question: str) -> list[dict[str, str]]:
     # A question is a text from elsewhere: it must not close the tags it stands between.
-    user = prompt.fill(question=re.sub(r"<(?=\s*/?\s*question)", "< ", question, flags=re.IGNORECASE))
+    user = prompt.fill(question=defuse_tag(question, "question"))
     return [*([{"role": "system", "content": prompt.system}] if prompt.system else []),
             {"role": "user", "content": user}]  # fmt: skip

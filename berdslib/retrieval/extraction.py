@@ -10,6 +10,7 @@ from typing import NamedTuple
 from berdslib.errors import InputError
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.untrusted import defuse_tag
 
 # "Find", "show me", "please look for", "I am searching for": what asks and says nothing of what is asked for.
 _ASKS = re.compile(
@@ -87,8 +88,8 @@ def extract_with(
     def one(query: str) -> Extracted:
         system = [{"role": "system", "content": wording.system}] if wording.system else []
         # A query that closes the tag around it could go on as if it were the instruction.
-        text = re.sub(r"<(/?request)", r"‹\1", query, flags=re.IGNORECASE)
-        reply = model.complete([*system, {"role": "user", "content": wording.fill(query=text)}])
+        text = wording.fill(query=defuse_tag(query, "request"))
+        reply = model.complete([*system, {"role": "user", "content": text}])
         return read_extraction(reply.text)
 
     with ThreadPoolExecutor(workers) as pool:

