@@ -21,8 +21,6 @@ from berdslib.evaluation.perspective_recall import (
 )
 from berdslib.evaluation.significance import bootstrap_interval
 from berdslib.retrieval.bm25 import RankBM25
-from berdslib.retrieval.dense import Dense
-from berdslib.retrieval.encoders import get_encoder
 
 
 def query(qid, root, label, *gold):
@@ -266,18 +264,6 @@ def test_p9_blanks_case_and_ties_decide_bm25(real_data):
         queries=tuple(q._replace(gold=tuple(turned[g] for g in q.gold)) for q in tasks["ambigqa"].queries),
     )
     assert percent(bm25(backwards), backwards.queries) == 22.1
-
-
-@pytest.mark.real_data
-@pytest.mark.slow
-def test_minilm_on_the_demo_release(real_data, user_cache):
-    found = {}
-    for name in ("perspectrum", "ambigqa"):
-        task = load_pir("pir-demo", name)
-        run = Dense(task.passages, get_encoder("minilm", cached=False)).search(full_queries(task), 5)
-        found[name] = percent(run, task.queries)
-    # The full query is the query, in AmbigQA too.
-    assert found == pytest.approx({"perspectrum": 55.5, "ambigqa": 66.8}, abs=0.3)
 
 
 @pytest.mark.real_data
