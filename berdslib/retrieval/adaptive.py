@@ -115,7 +115,8 @@ def adaptive_form(
 
     Sees vectors only, each query by itself. Where a perspective repeats its root, it is query − root that is projected
     out: the text itself would take the topic along. A perspective that is loud and sought nevertheless is projected out
-    too: these vectors do not tell the two apart.
+    too: these vectors do not tell the two apart. Do not expect much: on the scoring halves of PIR's demo tasks it lost
+    nothing and won nothing that is clear of chance (8 to 17 roots each), and on a task of stances it lost one query.
 
     Args:
         query: (n, d).
