@@ -87,6 +87,13 @@ _JUDGE = _options(
         help="Where the judge reads a passage's title. [the judge's own default]",
     ),
 )
+_OPINION = click.option(
+    "--opinion",
+    default="laptop",
+    show_default=True,
+    help="Judge that xquad, pm2 and coverage ask about generated perspectives: those that the chain expands by, else "
+    "recorded ones, else some made by rule.",
+)
 _STORE = click.option("--store", type=click.Path(dir_okay=False, path_type=Path), help="Verdict store. [user cache]")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _MEASURES = click.option(
@@ -125,6 +132,7 @@ def _load_systems(
     questions: str,
     split: str | None,
     asked: Sequence[Any],
+    opinion: str,
     store: Any = None,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Return the corpus and the systems over it, their names having been checked before it is read."""
@@ -134,7 +142,7 @@ def _load_systems(
     expands = any(parts for _, parts in map(system_parts, names))
     passages = _load_passages(corpus, questions)
     expansions = known_expansions(_names(questions), split, asked) if expands else {}
-    return passages, named_systems(names, passages, expansions, store=store)
+    return passages, named_systems(names, passages, expansions, opinion=opinion, store=store)
 
 
 def _load_gold(questions: str, otherwise: str) -> Any:
@@ -214,6 +222,7 @@ def _print_frame(frame: Any, as_json: bool) -> None:
     show_default=True,
     help="Retriever or chain: bm25, hf:org/model, minilm+mmr:0.9, minilm+expand:recorded+coverage:0.5.",
 )
+@_OPINION
 @click.option("-k", default=100, show_default=True, type=_POSITIVE, help="Passages per question.")
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False), help="TREC run file to write (.gz too)."
@@ -225,6 +234,7 @@ def retrieve(
     limit: int,
     corpus: str | None,
     retriever: str,
+    opinion: str,
     k: int,
     output: str,
     as_json: bool,
@@ -233,7 +243,8 @@ def retrieve(
     from berdslib.data.trec import write_trec_run
 
     asked = _load_questions(questions, split, limit)
-    passages, systems = _load_systems([retriever], corpus, questions, split, asked)
+    retriever = retriever.strip()
+    passages, systems = _load_systems([retriever], corpus, questions, split, asked, opinion)
     run = systems[retriever].search(asked, k)
     write_trec_run(output, run, tag=retriever)
     summary = {
@@ -388,6 +399,7 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
     show_default=True,
     help="Comma-separated; chains such as minilm+mmr:0.9, bm25+expand:rule or minilm+expand:recorded+coverage:0.5 too.",
 )
+@_OPINION
 @_JUDGE
 @_MEASURES
 @click.option("--baseline", help="Retriever to test the others against. [the first]")
@@ -400,6 +412,7 @@ def experiment(
     limit: int,
     corpus: str | None,
     retrievers: str,
+    opinion: str,
     judge: str,
     title_position: str | None,
     measures: str,
@@ -413,12 +426,15 @@ def experiment(
     from berdslib.judging.judges import make_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.study.experiment import experiment as run_experiment
+    from berdslib.study.systems import goes_by_opinion
 
     names = list(dict.fromkeys(name.strip() for name in retrievers.split(",")))
     wanted = _measures(measures)
     asked = _load_questions(questions, split, limit, need_perspectives=True)
     chosen = make_judge(judge, _gold(judge, questions), title_position)
-    passages, systems = _load_systems(names, corpus, questions, split, asked, VerdictStore(store))
+    passages, systems = _load_systems(names, corpus, questions, split, asked, opinion, VerdictStore(store))
+    if judge == opinion and any(map(goes_by_opinion, names)):
+        click.echo("the judge that scores also re-ranks: what it gains is praise of itself, and no finding", err=True)
     result = run_experiment(
         systems,
         asked,

@@ -410,3 +410,22 @@ def test_unknown_choices_are_refused_before_anything_is_loaded():
     for change in ({"pooling": "maen"}, {"number_format": "float8"}):
         with pytest.raises(InputError, match=f"unknown .*{next(iter(change.values()))}"):
             get_encoder(CARDS["contriever"]._replace(**change), cached=False)
+
+
+def test_a_model_trained_anew_in_the_same_folder_is_read_anew(tmp_path, user_cache):
+    import shutil
+
+    from safetensors.torch import load_file as read
+    from safetensors.torch import save_file as write
+
+    folder = tmp_path / "model"
+    shutil.copytree(MINILM, folder)
+    before = get_encoder(f"hf:{folder}")
+    old = before.encode_queries(["zoos"])
+    weights = read(folder / "model.safetensors")
+    changed = {k: v.roll(1, 0).contiguous() if "word_embeddings" in k else v for k, v in weights.items()}
+    write(changed, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match="written anew"):
+        before.encode_queries(["never seen"])
+    after = get_encoder(f"hf:{folder}")
+    assert after.id != before.id and np.abs(after.encode_queries(["zoos"]) - old).max() > 0.01

@@ -565,3 +565,20 @@ def test_expansions_change_what_bm25_finds_among_real_arguments(real_data):
     for question in questions:  # what begins is the best passage for the first perspective
         first = question._replace(text=f"{question.text} {expansions[question.qid][0][1]}")
         assert expanded[question.qid][0] == bm25.search([first], 1)["docno"].item()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '<think>{"Draft": "maybe"}</think>{"Final": "real"}',
+        'Drafts: {"Draft": "maybe"}\n</think>\n{"Final": "real"}',  # the template had opened the tag
+        '<thinking>{"Draft": "maybe"}</thinking>{"Final": "real"}',
+    ],
+)
+def test_thoughts_are_no_answer(answer):
+    assert parse_perspectives(answer) == [("Final", "real")]
+
+
+def test_an_answer_that_breaks_off_while_thinking_is_an_error():
+    with pytest.raises(InputError, match="while thinking"):
+        parse_perspectives('<think>First idea {"Draft": "maybe"} but then')

@@ -173,3 +173,7 @@ def test_the_rule_on_the_demo_tasks(real_data, name):
     roots = [qa_f1(extract(q.text).root, [q.root]) for q in task.queries]
     if name != "ambigqa":  # no rule finds the root of a question
         assert np.mean(roots) > 0.99
+
+
+def test_a_colon_may_belong_to_the_topic():
+    assert extract("Find articles about Star Wars: A New Hope") == ("Star Wars: A New Hope", "articles")

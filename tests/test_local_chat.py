@@ -235,3 +235,17 @@ def test_other_names_are_models_at_an_endpoint():
     for name in ("", " ", "local:", "recorded:", "local"):
         with pytest.raises(InputError, match="names no chat model"):
             make_chat(name)
+
+
+def test_what_was_kept_in_this_session_is_not_asked_again(tmp_path):
+    class Counting:
+        id, asked = "counting", 0
+
+        def complete(self, messages):
+            self.asked += 1
+            return Reply("fine")
+
+    model = Counting()
+    kept, messages = Kept(model, tmp_path / "kept.jsonl"), [{"role": "user", "content": "hello"}]
+    assert kept.complete(messages) == kept.complete(messages) and model.asked == 1
+    assert len((tmp_path / "kept.jsonl").read_text().splitlines()) == 1

@@ -90,6 +90,9 @@ def test_nothing_found_is_an_empty_run():
         ("bm25+mmr", "needs a relevance weight"),
         ("bm25+mmr:much", "needs a relevance weight"),
         ("bm25+mmr:2", "from 0 to 1"),
+        ("bm25+mmr:nan", "from 0 to 1"),
+        ("bm25+coverage:0.5+expand:mine", "before coverage"),
+        ("bm25+expand:mine+expand:mine", "once only"),
         ("bm25+expand:yours", "mine"),
         ("bm26+mmr:0.5", "bm25"),
         ("bm25+mrm:0.5", "bm25"),
@@ -112,3 +115,16 @@ def test_a_retriever_that_is_there_is_used():
             return make_run(["q", "q"], ["d", "c"], [2.0, 1.0])
 
     assert system("bm25+mmr:1", retriever=Fixed()).search(QUESTIONS, 2)["docno"].tolist() == ["d", "c"]
+
+
+def test_opinions_are_asked_for_only_where_they_are_used():
+    def aspects(run, questions):
+        raise AssertionError("asked")
+
+    for text in ("bm25+mmr:0.5", "bm25+coverage:1"):
+        assert len(system(text, aspects=aspects).search(QUESTIONS, 2)) == 2
+
+
+def test_vectors_of_a_run_of_another_corpus_are_refused():
+    with pytest.raises(InputError, match="'zzz' is not in the corpus"):
+        VECTORS(["a", "zzz"])

@@ -63,3 +63,9 @@ def test_pir_in_the_shell_is_score_methods(tmp_path):
     run = make_retriever("minilm", task.passages).search(full_queries(task), 3)
     assert table[0]["mean"] == pytest.approx(p_recall(run, task.queries, 3)["p_recall"].mean())
     assert table[1]["mean"] < table[0]["mean"]  # where places are sought, PAP ruins
+
+
+def test_the_judge_that_scores_and_re_ranks_is_told_off():
+    said = berds("experiment", "-q", "sample", "--split", "dev", "-r", "bm25,bm25+coverage:0.5", "-j", "overlap",
+                 "--opinion", "overlap", "--limit", "2").stderr  # fmt: skip
+    assert "praise of itself" in said

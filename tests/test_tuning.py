@@ -35,6 +35,8 @@ def test_each_source_is_halved_and_nothing_is_on_both_sides():
 def test_marks_are_kept_where_there_are_both():
     marked = [q._replace(split="dev" if i in (0, 1, 2, 9) else "test") for i, q in enumerate(QUESTIONS)]
     assert [q.qid for q in for_choosing(marked)[0]] == ["q0", "q1", "q2", "q9"]
+    third = [q._replace(split="train") if q.qid == "q0" else q for q in marked]
+    assert all(q.split == "test" for q in for_choosing(third)[1])  # no test question to choose by
 
 
 def test_one_question_cannot_be_halved():
@@ -62,6 +64,17 @@ def test_the_choice_is_the_largest_gain_that_the_loss_allows():
 def test_an_unknown_measure_is_an_error():
     with pytest.raises(InputError, match="Precision@5"):
         trade_offs(SCORES, QUESTIONS, "default", cost="Precision@6")
+
+
+def test_scores_of_other_questions_are_refused():
+    for call in (
+        lambda q: trade_offs(SCORES, q, "default"),
+        lambda q: way_to_oracle(SCORES, q, "default", "bold", "bold"),
+    ):
+        with pytest.raises(InputError, match="another order"):
+            call(QUESTIONS[::-1])
+    with pytest.raises(InputError, match="default"):
+        way_to_oracle(SCORES, QUESTIONS, "default", "nobody", "bold")
 
 
 def test_the_way_to_the_oracle_is_a_share_of_the_difference():

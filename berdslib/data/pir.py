@@ -124,6 +124,8 @@ def _place(name_or_path: str | Path) -> tuple[Path, str]:
     """Return where tasks lie, and the task's name if a data set is asked for that has only one."""
     if name_or_path not in DATASETS and (isinstance(name_or_path, Path) or Path(name_or_path).exists()):
         return Path(name_or_path), ""
+    if isinstance(name_or_path, str) and (os.sep in name_or_path or Path(name_or_path).suffix):
+        raise InputError("there is no such file", path=name_or_path)
     one = dataset(known("PIR data set", str(name_or_path), [n for n in DATASETS if n.startswith("pir-")]))
     if not one.hf_repo:
         return first_of(one, places_of(one, one.local), "tasks"), ""
@@ -178,6 +180,9 @@ def _official_task(name: str, content: Mapping[str, Any], path: Path) -> PirTask
     for field, column in zip(_PER_QUERY, columns, strict=True):
         if len(column) != n:
             raise InputError(f"holds {len(column)} entries for {n} queries", path=path, field=field)
+    for field, column in zip(_PER_QUERY[:3], columns, strict=False):
+        if blank := [i for i, text in enumerate(column) if not text.strip()]:
+            raise InputError(f"entry {blank[0]} is blank", path=path, field=field)
     gold = _gold_lists(content.get("key_ref"), n, len(corpus), path)
     queries = tuple(
         PirQuery(str(i), text, root, perspective, gold[i], label)
@@ -200,6 +205,9 @@ def _gold_lists(key_ref: Any, n_queries: int, n_texts: int, path: Path) -> list[
     if not isinstance(key_ref, dict):
         raise InputError("an object query → places in the corpus was expected", path=path, field="key_ref")
     by_query = {str(query): listed for query, listed in key_ref.items()}
+    strangers = by_query.keys() - {str(i) for i in range(n_queries)}
+    if strangers and n_queries:
+        raise InputError(f"there is no query {min(strangers)!r} among {n_queries}", path=path, field="key_ref")
     docnos = {str(i): docno for i, docno in enumerate(places(n_texts))}
     lists = []
     for i in range(n_queries):

@@ -111,6 +111,7 @@ def group_counts(
     Raises:
         InputError: no groups, k below 1, or a run without lists.
     """
+    groups = _by_docno(groups, run)
     corpus = _corpus_shares(groups)
     asked = list(dict.fromkeys(run["qid"].astype(str)))
     if not asked:
@@ -198,6 +199,7 @@ def group_heatmap(run: pd.DataFrame, queries: Sequence[PirQuery], groups: Mappin
     Raises:
         InputError: as for :func:`group_success`.
     """
+    groups = _by_docno(groups, run)
     _check_wanted(queries, groups)
     shown = _shown_groups(run, queries, groups, k)
     n_queries = pd.Series([label_of(q) for q in queries]).value_counts().sort_index()
@@ -221,6 +223,18 @@ def _check_wanted(queries: Sequence[PirQuery], groups: Mapping[str, str]) -> Non
         if label_of(q) not in there:
             problem = f"query {q.qid!r} asks for {label_of(q)!r}, and no passage is of that group"
             raise InputError(problem, field="label")
+
+
+def _by_docno(groups: Mapping[str, str], run: pd.DataFrame) -> dict[str, str]:
+    """Return the groups under docnos as text, as runs have them.
+
+    Raises:
+        InputError: nothing that the run lists has a group: they are of another corpus.
+    """
+    named = {str(docno): group for docno, group in groups.items()}
+    if len(run) and groups and not set(run["docno"].astype(str)) & named.keys():
+        raise InputError(f"no passage of the run has a group; it lists {run['docno'].iloc[0]!r} …", field="groups")
+    return named
 
 
 def _corpus_shares(groups: Mapping[str, str]) -> pd.Series:

@@ -110,14 +110,18 @@ def top(run: pd.DataFrame, k: int, asked: Sequence[str]) -> pd.DataFrame:
     """Return the rows of a run (qid, docno; ids as strings) that are in the top k of a query that was asked.
 
     Raises:
-        InputError: k below 1, a missing column, a passage twice for one query, or a run of other queries.
+        InputError: k below 1, a missing column, a rank that is none, a passage twice for one query, or a run of other
+            queries.
     """
     if k < 1:
         raise InputError(f"k must be at least 1, not {k}", field="k")
     missing = {"qid", "docno", "rank"} - set(run.columns)
     if missing:
         raise InputError(f"a run needs columns qid, docno and rank; missing: {', '.join(sorted(missing))}")
-    best = run.loc[run["rank"] <= k, ["qid", "docno"]].astype(str)
+    ranks = pd.to_numeric(run["rank"], errors="coerce")
+    if not (ranks >= 1).all():
+        raise InputError("ranks must be numbers from 1 up", field="rank")
+    best = run.loc[ranks <= k, ["qid", "docno"]].astype(str)
     ours = best[best["qid"].isin(set(asked))]
     if len(best) and ours.empty:
         found = best["qid"].iloc[0]

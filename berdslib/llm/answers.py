@@ -63,8 +63,17 @@ def parse_perspectives(text: str, nested: str = "all") -> list[tuple[str, str]]:
 
 
 def without_thoughts(answer: str) -> str:
-    """Return an answer without what a model thought aloud before it."""
-    return re.sub(r"<think>.*?</think>", "", answer, flags=re.DOTALL)
+    """Return an answer without what a model thought aloud before it.
+
+    The opening tag may have been in the chat template, so that the answer has the closing one only.
+
+    Raises:
+        InputError: the answer breaks off while it thinks.
+    """
+    rest = re.sub(r"\A.*</think(?:ing)?>", "", answer, flags=re.DOTALL)
+    if re.match(r"\s*<think(?:ing)?>", rest):
+        raise InputError("it breaks off while thinking (is max_tokens too small?)")
+    return rest
 
 
 class _UnreadableError(ValueError):

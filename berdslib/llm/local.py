@@ -168,13 +168,17 @@ class Kept:
         self.id = model.id
         self._new = Recording(model, path)  # first: it removes a line that was cut off
         self._old = Recorded(path, model.id) if path.exists() else None
+        self._said: dict[str, Reply] = {}  # in this session
 
     def complete(self, messages: Messages) -> Reply:
         """Return the kept answer, or else the model's, after writing it down."""
         if self._old is not None:
             with contextlib.suppress(MissingDataError):  # never asked before
                 return self._old.complete(messages)
-        return self._new.complete(messages)
+        key = exchange_key(self.id, messages)
+        if key not in self._said:
+            self._said[key] = self._new.complete(messages)
+        return self._said[key]
 
 
 def make_chat(name: str, *, max_tokens: int = 200, **options: Any) -> ChatModel:

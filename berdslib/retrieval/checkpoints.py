@@ -26,7 +26,13 @@ VectorsOf = Callable[[list[str], str, int], np.ndarray]
 
 @lru_cache(maxsize=4)
 def load_checkpoint(
-    checkpoint: str, pooling: str, max_length: int, number_format: str, trust_remote_code: bool, engine: str = "torch"
+    checkpoint: str,
+    pooling: str,
+    max_length: int,
+    number_format: str,
+    trust_remote_code: bool,
+    engine: str = "torch",
+    mark: str = "",  # noqa: ARG001 - it only tells one state of a folder from another
 ) -> VectorsOf:
     """Load a checkpoint and return the function that makes vectors with it, not yet normalised.
 
@@ -38,6 +44,7 @@ def load_checkpoint(
         number_format: in which numbers weights are stored.
         trust_remote_code: let Python code that comes with the checkpoint run.
         engine: what runs the network; "openvino" is for pooling "" only.
+        mark: the state of the folder, see :func:`berdslib.data.fetching.folder_mark`: another state is another model.
 
     Raises:
         MissingDataError: the weights are neither on this machine nor reachable, or a package is not installed.

@@ -113,7 +113,8 @@ class SentenceEncoder:
             )
         self.card, self.batch_size = card, batch_size
         # A model that was trained anew in the same folder makes other vectors.
-        self.id = card.id + "".join(folder_mark(c) for c in (card.checkpoint, card.passage_checkpoint))
+        self._marks = {c: folder_mark(c) for c in (card.checkpoint, card.passage_checkpoint)}
+        self.id = card.id + "".join(self._marks.values())
         self._trust = trust_remote_code
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
@@ -129,8 +130,11 @@ class SentenceEncoder:
             raise InputError("there are no texts to encode")
         card = self.card
         keep_freed_memory()
+        mark = folder_mark(checkpoint)
+        if mark != self._marks[checkpoint]:
+            raise InputError("was written anew since this encoder was made; get the encoder again", path=checkpoint)
         vectors_of = load_checkpoint(
-            checkpoint, card.pooling, card.max_length, card.number_format, self._trust, card.engine
+            checkpoint, card.pooling, card.max_length, card.number_format, self._trust, card.engine, mark
         )
         with arithmetic(card.number_format) if card.engine == "torch" else nullcontext():
             vectors = vectors_of(list(texts), prefix, self.batch_size)

@@ -25,6 +25,7 @@ _ABOUT = r"\s+(?:about|regarding|concerning|on\s+the\s+(?:topic|subject|issue)(?
 _ABOUT_AT_THE_END = re.compile(_ABOUT + r"\s*$", re.IGNORECASE)
 _ABOUT_WITHIN = re.compile(_ABOUT + r"\s+", re.IGNORECASE)
 _COLON = re.compile(r"\s*:\s+")  # not that of a time or an address
+_WHICH = re.compile(r"\b(?:that|which|who|as|is|are)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _LINE = re.compile(r"^[ \t]*(angle|topic)[ \t]*:(.*)$", re.IGNORECASE | re.MULTILINE)
 
@@ -55,9 +56,14 @@ def extract(query: str) -> Extracted:
     if not text:
         raise InputError("a blank query has neither root nor perspective")
     asks = bool(_ASKS.match(text) or _ASKS_WITHIN.search(text))
-    if asks and (colon := _COLON.search(text)):
+    colon, about = _COLON.search(text), _ABOUT_WITHIN.search(text)
+    # In "articles about Star Wars: A New Hope" the colon is the topic's own, but not in "news on the topic: terrorism" or
+    # "a talk about bees that supports: …".
+    if about and colon and (colon.start() < about.end() or _WHICH.search(text, about.end(), colon.start())):
+        about = None
+    if asks and colon and not about:
         return Extracted(text[colon.end() :], _ABOUT_AT_THE_END.sub("", _without_asking(text[: colon.start()])))
-    if asks and (about := _ABOUT_WITHIN.search(text)):
+    if asks and about:
         return Extracted(text[about.end() :], _without_asking(text[: about.start()]))
     return Extracted(text, text)
 

@@ -2,7 +2,9 @@
 
 ``make_system("minilm+expand:gpt-4+mmr:0.75", …)`` reads from left to right: search with minilm, do so under every
 perspective that GPT-4 thought of, then reorder the fused list by MMR. The other way round,
-``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is reordered before they are fused.
+``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is reordered before they are fused. One order is not to
+be had: what goes by generated perspectives, and a second expansion, cannot stand before an expansion, whose queries are
+not the questions that these perspectives belong to.
 """
 
 from __future__ import annotations
@@ -66,7 +68,9 @@ class Diversified:
         if depth < 1:
             raise InputError(f"depth must be at least 1, not {depth}", field="depth")
         self.name = name or f"{retriever.name}+{method}:{relevance_weight:g}"
-        self._retriever, self._aspects, self._depth = retriever, aspects, depth
+        # Asking for opinions is dear, and most methods do not use them; neither does any at weight 1.
+        uses_aspects = DIVERSIFIERS[method].needs == "aspects" and relevance_weight < 1
+        self._retriever, self._aspects, self._depth = retriever, aspects if uses_aspects else None, depth
         self._options: dict[str, Any] = {
             "method": method,
             "relevance_weight": relevance_weight,
@@ -98,6 +102,8 @@ def passage_vectors(passages: Sequence[Passage], encoder: Encoder) -> Callable[[
     )
 
     def vectors_of(docnos: list[str]) -> np.ndarray:
+        if strangers := [docno for docno in docnos if docno not in by_docno]:
+            raise InputError(f"passage {strangers[0]!r} is not in the corpus", field="docno")
         return encoder.encode_passages([full_text(by_docno[docno]) for docno in docnos])
 
     return vectors_of
@@ -126,7 +132,8 @@ def make_system(
         retriever: used in place of the one that RETRIEVER names, where that has been built already.
 
     Raises:
-        InputError: an unknown retriever, expansion or diversifier, or a weight that is no number.
+        InputError: an unknown retriever, expansion or diversifier, a weight that is not from 0 to 1, or an order that
+            is not to be had.
 
     >>> system_parts("minilm+expand:gpt-4+mmr:0.75")
     ('minilm', [('expand', 'gpt-4'), ('mmr', '0.75')])
@@ -164,11 +171,18 @@ def system_parts(text: str) -> tuple[str, list[tuple[str, str]]]:
         parts.insert(0, (kind, value))
         base = rest
     check_retriever(base)
+    for i, (kind, _) in enumerate(parts):
+        before = [k for k, _ in parts[:i] if k == _EXPAND or DIVERSIFIERS[k].needs == "aspects"]
+        if kind == _EXPAND and before:
+            raise InputError(f"{text!r}: expand has to stand before {before[0]}, and once only")
     return base, parts
 
 
 def _weight(kind: str, value: str) -> float:
     try:
-        return float(value)
+        weight = float(value)
     except ValueError:
         raise InputError(f"{kind!r} needs a relevance weight, as in {kind}:0.75, not {value!r}") from None
+    if not 0 <= weight <= 1:
+        raise InputError(f"the relevance weight of {kind!r} must be from 0 to 1, not {value}")
+    return weight

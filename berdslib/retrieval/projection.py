@@ -23,7 +23,8 @@ from berdslib.retrieval.encoding import encode_corpus, full_text
 from berdslib.retrieval.index import Hits, make_index
 
 # Table 4. (a, b) is the one vector after the other. For "concat" the passage has to grow to that length: by zeros here,
-# since (c, c) would rank exactly as "add" does, and the paper's figures for the two are far apart (Table 8).
+# since (c, c) would rank exactly as "add" does, and the paper's figures for the two are far apart (Table 8). So are its
+# figures for "concat+" and "concat", while here vectors of one length rank alike in both: what it did, it does not say.
 METHODS = {
     "baseline": "cos(q, c)",
     "add": "cos(r + p, c)",
@@ -144,12 +145,9 @@ def make_form(
 ) -> Form:
     """Return what :func:`scores` computes with; arguments and errors as there."""
     known("method", method, [*METHODS, *OFFICIAL])
+    _check_strength(method, strength)
     if method in OFFICIAL:
         method, strength = OFFICIAL[method], -strength
-    if strength != 1 and method not in PROJECTIONS:
-        raise InputError(f"{method!r} projects nothing, so it has no strength; known: {', '.join(PROJECTIONS)}")
-    if not np.isfinite(strength):
-        raise InputError("the strength of a projection must be a finite number", field="strength")
     q, r, p = (_vectors(v, name) for v, name in ((query, "query"), (root, "root"), (perspective, "perspective")))
     if not q.shape == r.shape == p.shape:
         raise InputError(f"query, root and perspective must have one shape; they have {q.shape}, {r.shape}, {p.shape}")
@@ -232,7 +230,8 @@ def rescore(
 ) -> Hits:
     """Return the k best candidates of each query by their exact scores.
 
-    Candidates found with ``form.query`` miss little: their order differs from the exact one only by the lengths |c'|.
+    Candidates found with ``form.query`` miss little where passages are of one length and the method changes that little
+    (MiniLM, "pap+": nothing in the first five of a hundred); else ask for many.
 
     Args:
         form: n queries, see :func:`make_form`.
@@ -284,7 +283,8 @@ def search_exact(form: Form, vectors: np.ndarray, k: int, tie_order: np.ndarray 
 class Projected:
     """A dense retriever that scores by a method of ``METHODS``, over any corpus whose questions have a perspective.
 
-    The index finds `depth` candidates, and they are scored exactly. A blank question finds nothing.
+    All passages are scored exactly; or, with a `depth`, the candidates that the index finds. A blank question finds
+    nothing.
 
     Args:
         passages: the corpus; docnos must be unique.
@@ -292,16 +292,19 @@ class Projected:
         perspectives: for each qid (root query, perspective), both as text.
         method: a name, or a function of the vectors (query, root, perspective, passages) that returns a form, such as
             :func:`berdslib.retrieval.adaptive.adaptive_form`.
-        strength: see :func:`scores`.
-        source: see :func:`perspective_vectors`.
-        depth: how many candidates, at least k; as many as there are passages makes the search exact.
-        index: see :func:`berdslib.retrieval.index.make_index`.
+        strength: see :func:`scores`; a method that is a function has none.
+        source: see :func:`perspective_vectors`; likewise.
+        depth: 0 to score every passage; else how many candidates, at least k: faster on a large corpus. They come by
+            dot product, which misses best passages where vectors are not of one length, and more of them for "add+"
+            and "cast+" than for "pap+".
+        index: what finds candidates, see :func:`berdslib.retrieval.index.make_index`.
         name: what the retriever is called in tables; "" for the method's name.
         folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.retrieval.encoding.encode_corpus`.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
 
     Raises:
-        InputError: an empty corpus, a repeated docno, an unknown method or index.
+        InputError: an empty corpus, a repeated docno, an unknown method or index, or a strength or source with a method
+            that has none.
     """
 
     def __init__(
@@ -313,7 +316,7 @@ class Projected:
         method: str | Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Form] = "pap+",
         strength: float = 1.0,
         source: str = "text",
-        depth: int = 1000,
+        depth: int = 0,
         index: str = "numpy",
         name: str = "",
         folder: Path | None = None,
@@ -321,6 +324,9 @@ class Projected:
     ) -> None:
         if isinstance(method, str):
             known("method", method, [*METHODS, *OFFICIAL])
+            _check_strength(method, strength)
+        elif (strength, source) != (1.0, "text"):
+            raise InputError("a method that is a function takes neither strength nor source", field="strength")
         self.name = name or (method if isinstance(method, str) else method.__name__)
         self._encoder, self._perspectives, self.depth = encoder, perspectives, depth
         self._method, self._strength, self._source = method, strength, known("source of perspectives", source, SOURCES)
@@ -333,7 +339,8 @@ class Projected:
             self._vectors = encoder.encode_passages([text_of(p) for p in passages])
         self._ties = docno_order(self._docnos)
         self._index = make_index(index, self._ties)
-        self._index.add(self._vectors)
+        if depth:
+            self._index.add(self._vectors)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question.
@@ -343,7 +350,7 @@ class Projected:
                 perspective.
         """
         check_search(questions, k)
-        if k > self.depth:
+        if self.depth and k > self.depth:
             raise InputError(f"{self.depth} candidates are scored, so k cannot be {k}; ask for a larger depth")
         asked = [q for q in questions if q.text.strip()]
         if missing := [q.qid for q in asked if q.qid not in self._perspectives]:
@@ -351,11 +358,16 @@ class Projected:
         found: Hits = []
         if asked:
             form = self._form_of(asked)
-            hits = self._index.search(form.query.astype(np.float32), self.depth)
-            found = rescore(form, self._vectors, [rows for rows, _ in hits], k, self._ties)
+            found = self._hits(form, k)
         nothing = (np.empty(0, dtype=np.int64), np.empty(0))
         by_qid = {q.qid: hit for q, hit in zip(asked, found, strict=True)}
         return gather_run(questions, self._docnos, [by_qid.get(q.qid, nothing) for q in questions])
+
+    def _hits(self, form: Form, k: int) -> Hits:
+        if not self.depth:
+            return search_exact(form, self._vectors, k, self._ties)
+        candidates = self._index.search(form.query.astype(np.float32), self.depth)
+        return rescore(form, self._vectors, [rows for rows, _ in candidates], k, self._ties)
 
     def _form_of(self, asked: Sequence[Question]) -> Form:
         roots, perspectives = zip(*(self._perspectives[q.qid] for q in asked), strict=True)
@@ -366,6 +378,13 @@ class Projected:
 
 
 # ---------------------------------------------------------------- small parts
+
+
+def _check_strength(method: str, strength: float) -> None:
+    if strength != 1 and method not in (*PROJECTIONS, *OFFICIAL):
+        raise InputError(f"{method!r} projects nothing, so it has no strength; known: {', '.join(PROJECTIONS)}")
+    if not np.isfinite(strength):
+        raise InputError("the strength of a projection must be a finite number", field="strength")
 
 
 def _rows(form: Form, part: slice) -> Form:

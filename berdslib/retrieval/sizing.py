@@ -389,6 +389,8 @@ def plan(
     import numpy as np
     import pandas as pd
 
+    if n < 2:
+        raise InputError(f"there must be at least two passages, not {n}", field="n")
     on = HARDWARE[known("hardware", hardware, HARDWARE)] if isinstance(hardware, str) else hardware
     dim, part = MODELS[known("model", model, MODELS)].dim, ceil(n / on.nodes)
     encoding = hours_to_encode(part, passages_per_second(model, on, utilisation))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from berdslib.data.pir import PirTask, load_pir, tasks_in
 from berdslib.data.records import make_run
-from berdslib.errors import known
+from berdslib.errors import InputError, known
 from berdslib.evaluation.perspective_recall import mean_p_recall, p_recall
 from berdslib.retrieval.base import docno_order, top_k
 from berdslib.retrieval.encoders import Encoder, get_encoder
@@ -41,15 +41,18 @@ def score_methods(
         Frame task, method, roots, mean, low, high (p-Recall@k and its 95 % interval over roots).
 
     Raises:
-        InputError: an unknown task, method, encoder or option.
+        InputError: an unknown task, method, encoder or option; a task whose perspectives are its queries (AmbigQA) and
+            that `difference` does not name: projecting a query out of itself leaves nothing.
         MissingDataError: the data or the weights are not on this machine.
     """
-    wanted = [known("method", m, {**METHODS, **OFFICIAL}) for m in methods] or list(METHODS)
+    wanted = list(dict.fromkeys(known("method", m, {**METHODS, **OFFICIAL}) for m in methods)) or list(METHODS)
     encode, rows = get_encoder(encoder), []
-    for name in tasks or tasks_in(source):
+    for name in dict.fromkeys(tasks or tasks_in(source)):
         task = load_pir(source, name)
         parts = vectors_of(task, encode)
         kind = "difference" if name in difference else "text"
+        if kind == "text" and all(q.perspective == q.text for q in task.queries):
+            raise InputError(f"in {name!r} the perspective is the query itself; name it there", field="difference")
         for method in wanted:
             run = ranked(task, scores(method, *parts, source=kind), k)
             found = mean_p_recall(p_recall(run, task.queries, k, single_root=single_root))

@@ -18,17 +18,19 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.pir import PirQuery, PirTask, check_pir
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_run
 from berdslib.errors import InputError
+from berdslib.evaluation.perspective_recall import top
 from berdslib.llm.chat import ChatModel, Messages, Reply
 from berdslib.llm.local import Kept, make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
-from berdslib.llm.untrusted import defuse
+from berdslib.llm.untrusted import defuse_tag
 
 _TAGS = ("<passage>", "</passage>")
 _TITLE = "Title: "
 # Words of a perspective that name a side, as PIR's Perspectrum and Ex-FEVER and our questions have them.
-_FOR, _AGAINST = re.compile(r"\bsupport", re.I), re.compile(r"\b(oppos|undermin|refut|against\b)", re.I)
+_FOR = re.compile(r"\bsupport|\bspeaks? for\b|\bfollows? from\b", re.I)
+_AGAINST = re.compile(r"\b(oppos|undermin|refut|contradict|against\b)", re.I)
 ESSAY_WORDS = 100
 _NAME_OR_NUMBER = re.compile(r"(?:[A-Z]\w*|\d[\d.,:]*\b)(?: (?:[A-Z]\w*|\d[\d.,:]*\b))*")
 # What an essay's polarity is correlated with; see `alignment`.
@@ -88,9 +90,11 @@ def answer_questions(
     """
     if without := [q.qid for q in queries if not golds.get(q.qid)]:
         raise InputError(f"{len(without)} questions have no accepted answer, the first is {without[0]!r}")
+    if alone := [q.qid for q in queries if isinstance(golds[q.qid], str)]:
+        raise InputError(f"the accepted answers to {alone[0]!r} must be a list of texts, not one text", field="golds")
     prompt = load_prompt("question_answering", wording, needs=("k", "q"))
     shown = _shown(queries, run, passages, depth)
-    asked = [_messages(prompt, k=_block(found), q=q.text) for q, found in zip(queries, shown, strict=True)]
+    asked = [_messages(prompt, k=_block(found), q=_harmless(q.text)) for q, found in zip(queries, shown, strict=True)]
     answers = _complete(chat, asked, workers)
     rows = [
         (q.qid, _docnos(found), answer, float(exact_match(answer, golds[q.qid])))
@@ -156,7 +160,9 @@ def write_essays(
     stances = [stance_of(q.perspective) for q in queries]
     names = ["Support" if stance > 0 else "Oppose" for stance in stances]
     shown = _shown(queries, run, passages, depth)
-    asked = [_messages(prompt, k=_block(f), q=q.root, s=s) for q, f, s in zip(queries, shown, names, strict=True)]
+    asked = [
+        _messages(prompt, k=_block(f), q=_harmless(q.root), s=s) for q, f, s in zip(queries, shown, names, strict=True)
+    ]
     essays = _complete(chat, asked, workers)
     return pd.DataFrame(
         {
@@ -364,8 +370,8 @@ def _shown(
         raise InputError(f"depth must be at least 1, not {depth}", field="depth")
     if run is None:
         return [[] for _ in queries]
-    top = run[run["rank"] <= depth].sort_values(["qid", "rank"])
-    listed = top.groupby("qid", sort=False)["docno"].agg(list).to_dict()
+    best = top(check_run(run), depth, [q.qid for q in queries])  # sorted by rank; of other queries is an error
+    listed = best.groupby("qid", sort=False)["docno"].agg(list).to_dict()
     unknown = [d for q in queries for d in listed.get(q.qid, ()) if d not in passages]
     if unknown:
         raise InputError(f"the run lists passage {unknown[0]!r}, which the corpus does not hold")
@@ -375,7 +381,12 @@ def _shown(
 def _block(shown: Sequence[Passage]) -> str:
     """Return passages between tags that nothing in them can close."""
     texts = (f"{_TITLE}{p.title}\n{p.text}" if p.title else p.text for p in shown)
-    return "\n".join(f"{_TAGS[0]}\n{defuse(text, _TAGS)}\n{_TAGS[1]}" for text in texts)
+    return "\n".join(f"{_TAGS[0]}\n{_harmless(text)}\n{_TAGS[1]}" for text in texts)
+
+
+def _harmless(text: str) -> str:
+    """Return a text from elsewhere, a question too, in which nothing passes for the tag around passages."""
+    return defuse_tag(text, "passage")
 
 
 def _messages(prompt: Prompt, **values: str) -> Messages:

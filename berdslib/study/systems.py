@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 
+from berdslib.data.cards import EXPANSIONS
 from berdslib.data.records import Passage, Question
 from berdslib.data.registry import load_expansions
-from berdslib.errors import InputError, MissingDataError
+from berdslib.errors import MissingDataError, known
 from berdslib.judging.aspects import judged_aspects
 from berdslib.judging.judges import make_judge
 from berdslib.judging.store import VerdictStore
@@ -22,6 +22,7 @@ from berdslib.retrieval.registry import make_retriever
 logger = logging.getLogger(__name__)
 
 RECORDED, RULE = "recorded", "rule"
+WITH_EXPANSIONS = ("sample", *EXPANSIONS)
 
 
 def known_expansions(
@@ -37,9 +38,9 @@ def known_expansions(
     recorded: dict[str, list[tuple[str, str]]] = {}
     for name in datasets:
         try:
-            recorded |= {} if Path(name).exists() else load_expansions(name, split)
-        except (InputError, MissingDataError) as error:
-            logger.info("no recorded expansions: %s", error)
+            recorded |= load_expansions(name, split) if name in WITH_EXPANSIONS else {}
+        except MissingDataError as error:
+            logger.warning("%s goes by perspectives made by rule: %s", name, error)
     found: dict[str, Expansions] = {RULE: template_expansions(questions)}
     return {RECORDED: recorded, **found} if recorded else found
 
@@ -58,8 +59,8 @@ def named_systems(
     Args:
         names: as :func:`berdslib.retrieval.pipeline.make_system` reads them.
         passages: the corpus.
-        expansions: of :func:`known_expansions`; diversifiers that go by generated
-            perspectives take the recorded ones, and those by rule where a question has none.
+        expansions: of :func:`known_expansions`. Diversifiers that go by generated perspectives take those that the
+            chain expands by; without, the recorded ones, and those by rule where a question has none.
         encoder: says how alike two passages are.
         opinion: the judge that such diversifiers ask.
         store: where its verdicts are kept.
@@ -70,14 +71,22 @@ def named_systems(
     taken_apart = {name: system_parts(name) for name in names}  # all names are checked before anything is built
     kinds = {DIVERSIFIERS[kind].needs for _, parts in taken_apart.values() for kind, _ in parts if kind in DIVERSIFIERS}
     vectors = passage_vectors(passages, get_encoder(encoder)) if "vectors" in kinds else None
-    aspects = None
-    if "aspects" in kinds:
-        generated = {**expansions[RULE], **expansions.get(RECORDED, {})}
-        aspects = judged_aspects(generated, passages, make_judge(opinion), store)
+    for _, parts in taken_apart.values():
+        for value in (value for kind, value in parts if kind == "expand"):
+            known("set of expansions", value, expansions)
+    judge = make_judge(opinion) if "aspects" in kinds else None
+    either = {**expansions.get(RULE, {}), **expansions.get(RECORDED, {})}
     bases = {base: make_retriever(base, passages) for base, _ in taken_apart.values()}
-    return {
-        name: make_system(
+    systems = {}
+    for name, (base, parts) in taken_apart.items():
+        generated = next((expansions[value] for kind, value in parts if kind == "expand"), either)
+        aspects = judged_aspects(generated, passages, judge, store) if judge is not None else None
+        systems[name] = make_system(
             name, passages, expansions=expansions, vectors=vectors, aspects=aspects, retriever=bases[base]
         )
-        for name, (base, _) in taken_apart.items()
-    }
+    return systems
+
+
+def goes_by_opinion(name: str) -> bool:
+    """Say whether a judge's opinion decides the order in which a chain lists passages."""
+    return any(DIVERSIFIERS[kind].needs == "aspects" for kind, _ in system_parts(name)[1] if kind in DIVERSIFIERS)

@@ -19,8 +19,8 @@ FINE_WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.99)
 def for_choosing(questions: Sequence[Question], seed: int = 0) -> tuple[list[Question], list[Question]]:
     """Split questions in two: those to choose settings by, and those that are scored once.
 
-    Questions that are marked "dev" and "test" are split so; each source that has no such marks, or one kind only, is
-    drawn in half.
+    Where there are questions marked "dev" and "test", the test questions are those that are scored; a source that has
+    no such marks, or one kind only, is drawn in half.
 
     Args:
         questions: at least two of each source.
@@ -35,8 +35,8 @@ def for_choosing(questions: Sequence[Question], seed: int = 0) -> tuple[list[Que
         mine = [q for q in questions if q.source == source]
         if len(mine) < 2:
             raise InputError(f"source {source!r} has one question, and that cannot be halved")
-        if {q.split for q in mine} == {"dev", "test"}:
-            chosen |= {q.qid for q in mine if q.split == "dev"}
+        if {"dev", "test"} <= {q.split for q in mine}:
+            chosen |= {q.qid for q in mine if q.split != "test"}
         else:
             chosen |= {mine[i].qid for i in rng.permutation(len(mine))[: len(mine) // 2]}
     return [q for q in questions if q.qid in chosen], [q for q in questions if q.qid not in chosen]
@@ -68,6 +68,7 @@ def trade_offs(
         InputError: an unknown baseline or measure.
     """
     known("baseline", baseline, scores)
+    _check_order(scores, questions)
     columns = list(scores[baseline].columns)
     groups = [q.source for q in questions]
     both = {
@@ -80,6 +81,13 @@ def trade_offs(
         for name, (g, c) in both.items()
     ]
     return pd.DataFrame(rows, columns=["system", gain, cost, "gain", "loss", "frontier"])
+
+
+def _check_order(scores: Mapping[str, pd.DataFrame], questions: Sequence[Question]) -> None:
+    qids = [q.qid for q in questions]
+    for name, frame in scores.items():
+        if list(frame.index) != qids:
+            raise InputError(f"the scores of {name!r} are of other questions, or in another order")
 
 
 def _beaten(one: tuple[float, float], others: Iterable[Sequence[float]]) -> bool:
@@ -128,7 +136,13 @@ def way_to_oracle(
     Returns:
         baseline, system, oracle (macro means), share (1 is all of the way), gain, gain_low, gain_high (95 % interval of
         the paired difference from the baseline).
+
+    Raises:
+        InputError: an unknown system or measure, or scores of other questions.
     """
+    _check_order(scores, questions)
+    for name in (baseline, system, oracle):
+        known("measure", measure, list(scores[known("system", name, scores)].columns))
     groups = [q.source for q in questions]
     base, mine, best = (scores[name][measure].to_numpy() for name in (baseline, system, oracle))
     means = [macro_mean(values, groups) for values in (base, mine, best)]
