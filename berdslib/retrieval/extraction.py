@@ -57,8 +57,8 @@ def extract(query: str) -> Extracted:
         raise InputError("a blank query has neither root nor perspective")
     asks = bool(_ASKS.match(text) or _ASKS_WITHIN.search(text))
     colon, about = _COLON.search(text), _ABOUT_WITHIN.search(text)
-    # The colon is the topic's in "articles about Star Wars: A New Hope", but not in "news on the topic: bees" or "a talk
-    # about bees that supports: …".
+    # The colon is the topic's in "articles about Star Wars: A New Hope", but not in "news on the topic: bees" or in
+    # "a talk about bees that supports: …".
     if about and colon and (colon.start() < about.end() or _WHICH.search(text, about.end(), colon.start())):
         about = None
     if asks and colon and not about:
