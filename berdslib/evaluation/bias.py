@@ -157,6 +157,7 @@ def group_success(
     Raises:
         InputError: no groups, k below 1, a query that asks for a group without passages, or a run of other queries.
     """
+    groups = _by_docno(groups, run)
     _check_wanted(queries, groups)
     success = query_scores(run, queries, k)
     shown = _shown_groups(run, queries, groups, k)

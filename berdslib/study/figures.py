@@ -282,6 +282,30 @@ def similarity_by_side(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def asked_and_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw which groups fill the lists when another is asked for, one panel a system; PIR figure 6.
+
+    Args:
+        tables: system → of :func:`berdslib.evaluation.bias.group_heatmap`.
+    """
+    import matplotlib.pyplot as plt
+
+    rows, columns = next(iter(tables.values())).shape
+    figure, axes = plt.subplots(
+        1, len(tables), figsize=(0.9 + len(tables) * (1.0 + 0.17 * columns), 1.4 + 0.17 * rows), sharey=True,
+        squeeze=False, layout="constrained",
+    )  # fmt: skip
+    for axis, (system, table) in zip(axes[0], tables.items(), strict=True):
+        image = axis.imshow(table.to_numpy() * 100, cmap="cividis", vmin=0, vmax=100, aspect="auto")
+        axis.set_xticks(range(columns), table.columns.tolist(), rotation=90, fontsize=7)
+        axis.set_yticks(range(rows), table.index.tolist(), fontsize=7)
+        axis.set_title(system, fontsize=11)
+        axis.set_xlabel(str(table.columns.name))
+    axes[0, 0].set_ylabel(str(table.index.name))
+    figure.colorbar(image, ax=axes[0].tolist(), label="share of the places, %", shrink=0.8)
+    return figure
+
+
 def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw how often judges are right when they say how sure they are, and below it how many pairs that rests on.
 
