@@ -295,8 +295,9 @@ def asked_and_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
         1, len(tables), figsize=(0.9 + len(tables) * (1.0 + 0.17 * columns), 1.4 + 0.17 * rows), sharey=True,
         squeeze=False, layout="constrained",
     )  # fmt: skip
+    most = max(table.to_numpy().max() for table in tables.values()) * 100
     for axis, (system, table) in zip(axes[0], tables.items(), strict=True):
-        image = axis.imshow(table.to_numpy() * 100, cmap="cividis", vmin=0, vmax=100, aspect="auto")
+        image = axis.imshow(table.to_numpy() * 100, cmap="cividis", vmin=0, vmax=most, aspect="auto")
         axis.set_xticks(range(columns), table.columns.tolist(), rotation=90, fontsize=7)
         axis.set_yticks(range(rows), table.index.tolist(), fontsize=7)
         axis.set_title(system, fontsize=11)
