@@ -78,7 +78,7 @@ class Laptop:
     """Judges with a stance model: P(the passage supports the perspective), calibrated.
 
     Each passage and each perspective is read once however many pairs and calls they are in; batches are sorted by
-    length, and computed in bfloat16 where the CPU has it.
+    length, and computed in bfloat16 where the CPU has it: there a probability depends on what shared a batch, by .004.
 
     Args:
         model: from :func:`berdslib.judging.stance.new_model`, trained.
