@@ -8,9 +8,8 @@ import threading
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from shell import berds, tried
 
-from berdslib.cli import main
 from berdslib.data.formats import write_berds
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.data.registry import load_gold, load_questions
@@ -21,12 +20,6 @@ from berdslib.evaluation.measures import MRecall, Precision, evaluate
 @pytest.fixture(autouse=True)
 def _own_cache(user_cache):
     pass
-
-
-def berds(*arguments):
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def test_retrieve_judge_evaluate(tmp_path):
@@ -130,7 +123,7 @@ def test_every_step_reports_as_json(tmp_path):
 def test_a_questions_file_is_never_taken_for_the_corpus(tmp_path):
     path = tmp_path / "q.jsonl"
     path.write_text('{"_id": "1", "text": "Are cats kind?"}\n')
-    result = CliRunner().invoke(main, ["retrieve", "-q", str(path), "-o", str(tmp_path / "r.trec")])
+    result = tried("retrieve", "-q", str(path), "-o", str(tmp_path / "r.trec"))
     assert result.exit_code == 1 and "--corpus" in result.output
 
 
@@ -194,7 +187,7 @@ def test_a_prompt_that_cannot_be_fetched_replaces_nothing(web, user_cache):
     (folder / "page.html").write_text("<html>log in first</html>")
     for file, words in (("none.txt", "answered 404"), ("page.html", "lacks the placeholder {document}")):
         command = ["prompts", "fetch", "perspective_detection", "--url", f"{url}/{file}"]
-        result = CliRunner().invoke(main, command)
+        result = tried(*command)
         assert result.exit_code == 1 and words in result.stderr
     assert not (user_cache / "prompts" / "perspective_detection.txt").exists()
 

@@ -5,10 +5,10 @@ from functools import partial
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+import shell
 from nasty_server import SENTENCE, SMALL, FakeSerper, NastyServer, html, running
+from shell import tried
 
-from berdslib.cli import main
 from berdslib.data import web
 from berdslib.data.corpus import Corpus
 from berdslib.data.formats import read_passages, write_passages
@@ -25,19 +25,12 @@ def _own_cache(user_cache):
     pass
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, [str(a) for a in arguments])
-
-
-def berds(*arguments):
-    result = run("corpus", *arguments)
-    assert result.exit_code == 0, result.output
-    return result
+berds = partial(shell.berds, "corpus")
 
 
 def said(*arguments):
     """What a command that must fail says, on one line."""
-    result = run("corpus", *arguments)
+    result = tried("corpus", *arguments)
     assert result.exit_code == 1, result.output
     assert result.stderr.count("\n") == 1
     return result.stderr
@@ -89,7 +82,7 @@ def test_what_was_written_is_what_is_counted_and_searched(documents, tmp_path):
     assert list(Corpus(again)) == list(Corpus(folder))
     questions, found = tmp_path / "q.jsonl", tmp_path / "run.trec"
     questions.write_text('{"_id": "1", "text": "word160"}\n')
-    result = run("retrieve", "-q", questions, "-c", folder, "-o", found)
+    result = tried("retrieve", "-q", questions, "-c", folder, "-o", found)
     assert result.exit_code == 0, result.output
     assert found.read_text().split()[2] == "b-0"
 
@@ -209,7 +202,7 @@ def test_the_key_comes_from_the_environment_and_is_shown_nowhere(servers, questi
 
 
 def test_settings_that_make_no_sense(questions, tmp_path):
-    result = run("corpus", "web", "-q", questions, "-o", tmp_path, "--offline", "--retry-failed")
+    result = tried("corpus", "web", "-q", questions, "-o", tmp_path, "--offline", "--retry-failed")
     assert (result.exit_code, "cannot --retry-failed" in result.output) == (2, True)
     assert "unknown extractor 'trafilature'. Did you mean 'trafilatura'?" in said(
         "web", "-q", questions, "-o", tmp_path, "--extractor", "trafilature"

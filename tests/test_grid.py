@@ -9,10 +9,9 @@ import time
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from shell import tried
 
 from berdslib import __version__
-from berdslib.cli import main
 from berdslib.errors import InputError
 from berdslib.study.grid import best_run, read_grid, run_grid, status, summarise
 
@@ -67,10 +66,6 @@ def executed(project):
     """The `i` of each execution, in order of their start."""
     path = project / "log.txt"
     return [int(line) for line in path.read_text().split()] if path.exists() else []
-
-
-def berds(*arguments):
-    return CliRunner().invoke(main, list(map(str, arguments)))
 
 
 # ---------------------------------------------------------------- the file
@@ -156,7 +151,7 @@ def test_no_file(project):
 
 def test_nothing_starts_if_one_setting_is_wrong(project):
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\nruns: [{i: 3}, {k: 4}]\n")
-    result = berds("grid", "run", path)
+    result = tried("grid", "run", path)
     assert result.exit_code == 1 and "[runs, entry 2]" in result.stderr
     assert not (project / "papermill_runs").exists()
 
@@ -239,10 +234,10 @@ def test_two_workers_run_all_once_and_a_second_call_nothing(project):
     path = write_grid(
         project, "notebook: 99_tiny\nfixed: {x: 3}\ngrid: {i: [1, 2]}\nruns: [{i: 2}]\nbest: {column: mean}\n"
     )
-    before = json.loads(berds("grid", "status", path, "--json").stdout)
+    before = json.loads(tried("grid", "status", path, "--json").stdout)
     assert [row["state"] for row in before] == ["not started"] * 2
 
-    done = json.loads(berds("grid", "run", path, "--workers", "2", "--json").stdout)
+    done = json.loads(tried("grid", "run", path, "--workers", "2", "--json").stdout)
     assert (done["grid"], done["runs"], done["finished"], done["failures"]) == ("small", 2, 2, {})
     assert sorted(executed(project)) == [1, 2]
     # i = 2, x = 3: the mean of 2 * 3, 2 and -2
@@ -253,18 +248,18 @@ def test_two_workers_run_all_once_and_a_second_call_nothing(project):
         [3.0, 2, "f1", 6.0], [3.0, 2, "f1", 2.0], [3.0, 2, "loss", -2.0],
     ]  # fmt: skip
 
-    again = berds("grid", "run", path)
+    again = tried("grid", "run", path)
     assert again.exit_code == 0 and "2 of 2 runs finished, 0 failed" in again.stderr
     assert "best of 2:" in again.stdout
     assert sorted(executed(project)) == [1, 2]
-    after = json.loads(berds("grid", "status", path, "--json").stdout)
+    after = json.loads(tried("grid", "status", path, "--json").stdout)
     assert all(row["state"] == "finished" and row["seconds"] > 0 for row in after)
-    printed = berds("grid", "status", path).stdout
+    printed = tried("grid", "status", path).stdout
     assert "finished" in printed and " i" in printed.splitlines()[0] and " x" not in printed.splitlines()[0]
 
     # Another grid that asks for one of these runs finds it there.
     other = write_grid(project, "notebook: 99_tiny\nruns: [{x: 3, i: 1}]\n", "other.yaml")
-    assert json.loads(berds("grid", "run", other, "--json").stdout)["finished"] == 1
+    assert json.loads(tried("grid", "run", other, "--json").stdout)["finished"] == 1
     assert sorted(executed(project)) == [1, 2]
 
 
@@ -272,7 +267,7 @@ def test_two_workers_run_all_once_and_a_second_call_nothing(project):
 def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
     write_notebook(project, LOG + 'assert i != 1 or Path("mended").exists(), "one is odd"\n' + SCORES)
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
-    result = berds("grid", "run", path, "--json")
+    result = tried("grid", "run", path, "--json")
     said = json.loads(result.stdout)
     assert result.exit_code == 1 and said["finished"] == 1
     ((run, problem),) = said["failures"].items()
@@ -281,7 +276,7 @@ def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
     assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "finished"]
     assert summarise(read_grid(path))["i"].unique().tolist() == [2]
     (project / "mended").touch()
-    assert berds("grid", "run", path).exit_code == 0
+    assert tried("grid", "run", path).exit_code == 0
     assert executed(project) == [1, 2, 1]
 
 
@@ -289,7 +284,7 @@ def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
 def test_stop_on_error_begins_nothing_new_and_a_dead_kernel_is_an_error(project):
     write_notebook(project, LOG + "import os\nos._exit(1)")
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
-    result = berds("grid", "run", path, "--stop-on-error")
+    result = tried("grid", "run", path, "--stop-on-error")
     assert result.exit_code == 1 and "0 of 3 runs finished, 1 failed" in result.stderr
     assert "Kernel died" in result.stderr
     assert executed(project) == [1]
@@ -349,9 +344,9 @@ def alive(pid):
 def test_a_scheduler_without_dask(project, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
-    result = berds("grid", "run", path, "--scheduler", "tcp://127.0.0.1:1")
+    result = tried("grid", "run", path, "--scheduler", "tcp://127.0.0.1:1")
     assert result.exit_code == 1 and "pip install 'berdslib[cluster]'" in result.stderr
-    both = berds("grid", "run", path, "--scheduler", "tcp://127.0.0.1:1", "--workers", "2")
+    both = tried("grid", "run", path, "--scheduler", "tcp://127.0.0.1:1", "--workers", "2")
     assert both.exit_code == 2 and "not both" in both.stderr
 
 

@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from click.testing import CliRunner
+from shell import berds, tried
 
-from berdslib.cli import main
 from berdslib.data.pir import full_queries, write_pir
 from berdslib.data.pir_sample import location_task
 from berdslib.data.registry import load_expansions, load_passages, load_questions
@@ -20,12 +19,6 @@ from berdslib.study.systems import known_expansions
 @pytest.fixture(autouse=True)
 def _own_cache(user_cache):
     pass
-
-
-def berds(*arguments):
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def test_a_chain_is_a_retriever_in_the_shell(tmp_path):
@@ -43,7 +36,7 @@ def test_an_experiment_takes_chains_of_every_kind():
 
 
 def test_an_unknown_part_is_named_before_anything_is_built():
-    result = CliRunner().invoke(main, ["experiment", "-q", "sample", "-r", "bm25+mrm:0.5"])
+    result = tried("experiment", "-q", "sample", "-r", "bm25+mrm:0.5")
     assert result.exit_code != 0 and "bm25+mrm:0.5" in result.output
 
 
