@@ -3,52 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+from berdslib.data.own_corpora import OwnCorpora
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, known
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.bm25 import BM25, RankBM25
 from berdslib.retrieval.cards import CARDS, model_card
-from berdslib.retrieval.crossencoder import TART_FULL, TART_INSTRUCTION, CrossEncoderRetriever, load_scorer
+from berdslib.retrieval.crossencoder import TART_FULL, TART_INSTRUCTION, CrossEncoderRetriever, Scorer, load_scorer
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.encoders import get_encoder
 from berdslib.retrieval.lucene import Lucene
+from berdslib.retrieval.own_corpora import InOwnCorpora, Maker
 
 _CROSS, _LUCENE = "+cross:", "pyserini:"
 _FOR_ENCODER = {"cached", "engine", "number_format", "trust_remote_code"}
 
 
-def _dense(encoder: str) -> Callable[..., Retriever]:
-    def make(passages: Sequence[Passage], **options: Any) -> Retriever:
-        for_encoder = {key: options.pop(key) for key in _FOR_ENCODER & options.keys()}
-        text_of = model_card(encoder).passage_text  # title and text, written as the encoder's authors do
-        return Dense(passages, get_encoder(encoder, **for_encoder), name=encoder, text_of=text_of, **options)
-
-    return make
+def _dense(encoder: str, **options: Any) -> Maker:
+    model = get_encoder(encoder, **{key: options.pop(key) for key in _FOR_ENCODER & options.keys()})
+    text_of = model_card(encoder).passage_text  # title and text, written as the encoder's authors do
+    return partial(Dense, encoder=model, name=encoder, text_of=text_of, **options)
 
 
-def _cross(first: str, checkpoint: str) -> Callable[..., Retriever]:
-    def make(passages: Sequence[Passage], *, depth: int = 100, **options: Any) -> Retriever:
-        scorer = load_scorer(checkpoint)  # first, because a model that is missing should fail before a corpus is read
-        name = f"{first}{_CROSS}{checkpoint}"
-        return CrossEncoderRetriever(make_retriever(first, passages, **options), passages, scorer, depth, name=name)
-
-    return make
+def _cross(name: str, first: str, scorer: Callable[[], Scorer], *, depth: int = 100, **options: Any) -> Maker:
+    loaded = scorer()  # first, because a model that is missing should fail before a corpus is read
+    make_first = _maker(first, **options)
+    return lambda passages: CrossEncoderRetriever(make_first(passages), passages, loaded, depth, name=name)
 
 
-def _tart_full(
-    passages: Sequence[Passage], *, depth: int = 100, instruction: str = TART_INSTRUCTION, **options: Any
-) -> Retriever:
-    scorer = load_scorer(TART_FULL, query_prefix=f"{instruction} [SEP] ")
-    first = make_retriever("contriever", passages, **options)
-    return CrossEncoderRetriever(first, passages, scorer, depth, name="tart-full")
+def _tart_full(*, instruction: str = TART_INSTRUCTION, **options: Any) -> Maker:
+    scorer = partial(load_scorer, TART_FULL, query_prefix=f"{instruction} [SEP] ")
+    return _cross("tart-full", "contriever", scorer, **options)
 
 
-RETRIEVERS: dict[str, Callable[..., Retriever]] = {
-    "bm25": BM25,
-    "rank-bm25": RankBM25,
-    **{name: _dense(name) for name in CARDS},
+RETRIEVERS: dict[str, Callable[..., Maker]] = {
+    "bm25": lambda **options: partial(BM25, **options),
+    "rank-bm25": lambda **options: partial(RankBM25, **options),
+    **{name: partial(_dense, name) for name in CARDS},
     "tart-full": _tart_full,
 }
 
@@ -60,7 +54,7 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
         name: a key of ``RETRIEVERS``; "hf:org/model" for a dense retriever on any sentence-transformers checkpoint;
             "pyserini:INDEX" for a Lucene index in a folder or of Pyserini's prebuilt ones, whatever the corpus; or
             "FIRST+cross:MODEL", FIRST being one of these names: a classifier of sentence pairs sorts what it finds.
-        passages: the corpus.
+        passages: the corpus; of :class:`~berdslib.data.own_corpora.OwnCorpora`, each question is searched in its own.
         options: passed on: ``analyser="english-stem"`` to BM25; ``index="faiss"`` and whatever else :class:`Dense` and
             :func:`~berdslib.retrieval.encoders.get_encoder` take to dense retrievers; ``depth=100`` to cross-encoders,
             whose other options go to FIRST.
@@ -69,14 +63,20 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
         InputError: an unknown name, an empty corpus, a repeated docno.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
-    check_retriever(name)
+    make = _maker(check_retriever(name), **options)
+    if isinstance(passages, OwnCorpora) and not name.startswith(_LUCENE):
+        return InOwnCorpora(name, make, passages)
+    return make(passages)
+
+
+def _maker(name: str, **options: Any) -> Maker:
     if _CROSS in name:
         first, _, checkpoint = name.rpartition(_CROSS)
-        return _cross(first, checkpoint)(passages, **options)
+        return _cross(name, first, partial(load_scorer, checkpoint), **options)
     if name.startswith(_LUCENE):
-        return Lucene(name.removeprefix(_LUCENE), name=name, **options)
-    make = _dense(name) if name.startswith("hf:") else RETRIEVERS[name]
-    return make(passages, **options)
+        searcher = Lucene(name.removeprefix(_LUCENE), name=name, **options)
+        return lambda _: searcher  # its index is its corpus
+    return _dense(name, **options) if name.startswith("hf:") else RETRIEVERS[name](**options)
 
 
 def check_retriever(name: str) -> str:
