@@ -94,6 +94,13 @@ _OPINION = click.option(
     help="Judge that xquad, pm2 and coverage ask about generated perspectives: those that the chain expands by, else "
     "recorded ones, else some made by rule.",
 )
+_DEPTH = click.option(
+    "--depth",
+    default=100,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Candidates that a cross-encoder or a diversifier chooses from.",
+)
 _STORE = click.option("--store", type=click.Path(dir_okay=False, path_type=Path), help="Verdict store. [user cache]")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _MEASURES = click.option(
@@ -133,6 +140,7 @@ def _load_systems(
     split: str | None,
     asked: Sequence[Any],
     opinion: str,
+    depth: int,
     store: Any = None,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Return the corpus and the systems over it, their names having been checked before it is read."""
@@ -142,7 +150,7 @@ def _load_systems(
     expands = any(parts for _, parts in map(system_parts, names))
     passages = _load_passages(corpus, questions)
     expansions = known_expansions(_names(questions), split, asked) if expands else {}
-    return passages, named_systems(names, passages, expansions, opinion=opinion, store=store)
+    return passages, named_systems(names, passages, expansions, opinion=opinion, store=store, depth=depth)
 
 
 def _load_gold(questions: str, otherwise: str) -> Any:
@@ -223,6 +231,7 @@ def _print_frame(frame: Any, as_json: bool) -> None:
     help="Retriever or chain: bm25, hf:org/model, minilm+mmr:0.9, minilm+expand:recorded+coverage:0.5.",
 )
 @_OPINION
+@_DEPTH
 @click.option("-k", default=100, show_default=True, type=_POSITIVE, help="Passages per question.")
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False), help="TREC run file to write (.gz too)."
@@ -235,6 +244,7 @@ def retrieve(
     corpus: str | None,
     retriever: str,
     opinion: str,
+    depth: int,
     k: int,
     output: str,
     as_json: bool,
@@ -244,7 +254,7 @@ def retrieve(
 
     asked = _load_questions(questions, split, limit)
     retriever = retriever.strip()
-    passages, systems = _load_systems([retriever], corpus, questions, split, asked, opinion)
+    passages, systems = _load_systems([retriever], corpus, questions, split, asked, opinion, depth)
     run = systems[retriever].search(asked, k)
     write_trec_run(output, run, tag=retriever)
     summary = {
@@ -400,6 +410,7 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
     help="Comma-separated; chains such as minilm+mmr:0.9, bm25+expand:rule or minilm+expand:recorded+coverage:0.5 too.",
 )
 @_OPINION
+@_DEPTH
 @_JUDGE
 @_MEASURES
 @click.option("--baseline", help="Retriever to test the others against. [the first]")
@@ -413,6 +424,7 @@ def experiment(
     corpus: str | None,
     retrievers: str,
     opinion: str,
+    depth: int,
     judge: str,
     title_position: str | None,
     measures: str,
@@ -432,7 +444,7 @@ def experiment(
     wanted = _measures(measures)
     asked = _load_questions(questions, split, limit, need_perspectives=True)
     chosen = make_judge(judge, _gold(judge, questions), title_position)
-    passages, systems = _load_systems(names, corpus, questions, split, asked, opinion, VerdictStore(store))
+    passages, systems = _load_systems(names, corpus, questions, split, asked, opinion, depth, VerdictStore(store))
     if judge == opinion and any(map(goes_by_opinion, names)):
         click.echo("the judge that scores also re-ranks: what it gains is praise of itself, and no finding", err=True)
     result = run_experiment(

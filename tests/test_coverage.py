@@ -60,6 +60,14 @@ def test_the_union_covers_what_no_single_list_does():
     assert short.loc["one", "covered"] == 0.5  # c, the third of q1, is cut off
 
 
+def test_passages_without_a_verdict_are_counted():
+    sizes = size_table({"run": RUN}, VERDICTS, QUESTIONS).set_index("dataset")["unjudged"]
+    assert sizes.to_dict() == {"one": 3 / 6, "two": 2 / 4, "macro": 5 / 10}  # b of q1; b and c of q2; c and d of q3
+    assert size_table({"run": RUN}, VERDICTS, QUESTIONS, k=1)["unjudged"].tolist() == [0, 0, 0]  # a, of all three
+    union = union_table({"run": RUN, "other": OTHER}, VERDICTS, QUESTIONS).set_index("dataset")["unjudged"]
+    assert union["one"] == 3 / 7
+
+
 @pytest.mark.parametrize("call", [size_table, union_table])
 def test_no_runs_is_an_error(call):
     with pytest.raises(InputError, match="no runs"):

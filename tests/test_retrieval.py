@@ -119,6 +119,13 @@ def test_whitespace_analyser_keeps_case_as_the_pir_code_does():
     assert set(BM25(passages).search([question("cat")], 5)["docno"]) == {"a", "b"}
 
 
+@pytest.mark.parametrize("retriever", [BM25, RankBM25])
+def test_blanks_alone_are_no_words_of_the_whitespace_analyser(retriever):
+    twice = [Passage("a", "two  blanks")]  # the empty word between them is a word of the passage
+    assert retriever(twice, analyser="whitespace").search([question("  ")], 5).empty
+    assert not retriever(twice, analyser="whitespace").search([question("a  b")], 5).empty
+
+
 @pytest.mark.parametrize("name", ["bm25", "rank-bm25", "minilm"])
 class TestEveryRetriever:
     def test_fewer_passages_than_k(self, name, user_cache):

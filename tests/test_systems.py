@@ -9,11 +9,12 @@ from berdslib.data.pir import full_queries, write_pir
 from berdslib.data.pir_sample import location_task
 from berdslib.data.registry import load_expansions, load_passages, load_questions
 from berdslib.data.trec import read_trec_run
+from berdslib.errors import InputError
 from berdslib.evaluation.perspective_recall import p_recall
 from berdslib.retrieval.expansion import expanded_search
 from berdslib.retrieval.registry import make_retriever
 from berdslib.study.pir import score_methods
-from berdslib.study.systems import known_expansions
+from berdslib.study.systems import known_expansions, named_systems
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +34,27 @@ def test_an_experiment_takes_chains_of_every_kind():
     names = "bm25,bm25+expand:rule,bm25+coverage:0.5"
     table = json.loads(berds("experiment", "-q", "sample", "--split", "dev", "-r", names, "--json").stdout)
     assert {row["system"] for row in table} == set(names.split(","))
+
+
+def test_depth_says_how_many_candidates_are_chosen_from(tmp_path):
+    def found(*more):
+        out = str(tmp_path / "run.trec")
+        berds("retrieve", "-q", "sample", "--split", "dev", "-r", "bm25+cover:0.1", "-k", "5", "-o", out, *more)
+        return read_trec_run(out).groupby("qid")["docno"].agg(set)
+
+    plain = make_retriever("bm25", load_passages("sample")).search(load_questions("sample", "dev"), 5)
+    assert found("--depth", "5").to_dict() == plain.groupby("qid")["docno"].agg(set).to_dict()
+    assert found().to_dict() != found("--depth", "5").to_dict()
+
+
+def test_depth_reaches_a_cross_encoder(monkeypatch):
+    monkeypatch.setattr("berdslib.retrieval.registry.load_scorer", lambda *_, **__: lambda pairs: range(len(pairs)))
+    questions, passages = load_questions("sample", "dev"), load_passages("sample")
+    for name, depth in (("bm25+cross:any/model", 3), ("bm25", 300)):
+        run = named_systems([name], passages, {}, depth=depth)[name].search(questions, 3)
+        assert run["rank"].max() == 3
+    with pytest.raises(InputError, match="raise depth"):
+        named_systems(["bm25+cross:any/model"], passages, {}, depth=3)["bm25+cross:any/model"].search(questions, 4)
 
 
 def test_an_unknown_part_is_named_before_anything_is_built():

@@ -9,7 +9,7 @@ import pandas as pd
 
 from berdslib.data.records import Question, check_questions, check_run
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import question_tables
+from berdslib.evaluation.measures import question_tables, unjudged_share
 from berdslib.evaluation.significance import bootstrap_interval, macro_mean
 
 MACRO = "macro"
@@ -56,14 +56,16 @@ def size_table(
 
     Args:
         runs: system → run, each k passages deep.
-        verdicts: frame qid, pid, docno, p_yes, supports, judge; must know everything that the runs list.
+        verdicts: frame qid, pid, docno, p_yes, supports, judge; a passage without any shows nothing.
         questions: the asked questions; their `source` groups them into data sets.
         k: how far to look.
         seed: of the bootstrap.
 
     Returns:
         Frame system, dataset, n, set_size (documents, mean over the questions that are covered), within, low, high
-        (share of all questions, with its 95 % interval); the data set "macro" is the mean of the data sets' means.
+        (share of all questions, with its 95 % interval), unjudged (share of the listed passages without a verdict:
+        where a judge was asked about fewer than k, the figures are too bleak; gold verdicts may list support only);
+        the data set "macro" is the mean of the data sets' means.
 
     Raises:
         InputError: as :func:`size_needed`; no runs.
@@ -77,8 +79,9 @@ def size_table(
             covered = ~np.isnan(sizes[inside])
             # Only covered questions have a size, so that the macro mean is over data sets with at least one.
             size = macro_mean(sizes[inside][covered], sources[covered].tolist()) if covered.any() else np.nan
-            rows.append((system, dataset, int(inside.sum()), size, *_share(covered, sources, seed)))
-    return pd.DataFrame(rows, columns=["system", "dataset", "n", "set_size", "within", "low", "high"])
+            unjudged = _unjudged(check_run(run), verdicts, questions, inside, k)
+            rows.append((system, dataset, int(inside.sum()), size, *_share(covered, sources, seed), unjudged))
+    return pd.DataFrame(rows, columns=["system", "dataset", "n", "set_size", "within", "low", "high", "unjudged"])
 
 
 def union_table(
@@ -96,13 +99,14 @@ def union_table(
 
     Args:
         runs: system → run, each k passages deep.
-        verdicts: frame qid, pid, docno, p_yes, supports, judge; must know everything that the runs list.
+        verdicts: frame qid, pid, docno, p_yes, supports, judge; a passage without any shows nothing.
         questions: the asked questions; their `source` groups them into data sets.
         k: passages taken of each run.
         seed: of the bootstrap.
 
     Returns:
-        Frame dataset, n, documents (mean size of the union), covered, low, high (share of questions).
+        Frame dataset, n, documents (mean size of the union), covered, low, high (share of questions), unjudged; see
+        :func:`size_table`.
 
     Raises:
         InputError: as :func:`size_needed`; no runs.
@@ -121,10 +125,19 @@ def union_table(
             int(inside.sum()),
             macro_mean(documents[inside], sources.tolist()),
             *_share(covered[inside], sources, seed),
+            _unjudged(together, verdicts, questions, inside, k),
         )
         for dataset, inside, sources in _data_sets(questions)
     ]
-    return pd.DataFrame(rows, columns=["dataset", "n", "documents", "covered", "low", "high"])
+    return pd.DataFrame(rows, columns=["dataset", "n", "documents", "covered", "low", "high", "unjudged"])
+
+
+def _unjudged(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], inside: np.ndarray, k: int
+) -> float:
+    """Return unjudged_share among the questions that `inside`, (n,) bool, marks."""
+    qids = {q.qid for q, chosen in zip(questions, inside, strict=True) if chosen}
+    return unjudged_share(run[run["qid"].isin(qids)], verdicts, k)
 
 
 def _check(questions: Sequence[Question], k: int) -> None:

@@ -22,6 +22,7 @@ from berdslib.retrieval.index import whole
 # bm25s' own default: words of two or more letters or digits.
 _WORD = re.compile(r"(?u)\b\w\w+\b")
 VARIANTS = ("lucene", "atire", "robertson", "bm25l", "bm25+")
+_NONE = np.empty(0, dtype=np.int64), np.empty(0)
 _FORMAT = 1  # of a saved index; raised whenever what is written changes
 _NUMBA_FROM = 100_000  # passages: compiling takes a second, which only a large corpus gives back
 
@@ -84,7 +85,9 @@ class _WordMatching:
         """
         check_search(questions, k)
         bar = tqdm(questions, desc=f"searching ({self.name})", delay=2, leave=False)
-        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in bar])
+        return gather_run(
+            questions, self._docnos, [self._search_one(q.text, k) if q.text.strip() else _NONE for q in bar]
+        )
 
     def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError
@@ -204,7 +207,7 @@ class BM25(_WordMatching):
         vocabulary = self._index.vocab_dict
         words = [vocabulary[w] for w in self._analyse(text) if w in vocabulary]
         if not words:
-            return np.empty(0, dtype=np.int64), np.empty(0)
+            return _NONE
         scores = self._index.get_scores_from_ids(words)
         rows = top_k(scores, k, self._ties, allowed=self._holding_any(words))
         return rows, scores[rows]
@@ -263,7 +266,7 @@ class RankBM25(_WordMatching):
         words = self._analyse(text)
         matching = np.array([any(w in frequencies for w in words) for frequencies in self._index.doc_freqs])
         if not matching.any():
-            return np.empty(0, dtype=np.int64), np.empty(0)
+            return _NONE
         scores = np.asarray(self._index.get_scores(words), dtype=np.float64)
         rows = top_k(scores, k, self._ties, allowed=matching)
         return rows, scores[rows]

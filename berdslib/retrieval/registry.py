@@ -79,6 +79,11 @@ def _maker(name: str, **options: Any) -> Maker:
     return _dense(name, **options) if name.startswith("hf:") else RETRIEVERS[name](**options)
 
 
+def sorts_candidates(name: str) -> bool:
+    """Say whether a retriever takes ``depth``: how many candidates of another one it sorts."""
+    return _CROSS in name or name == "tart-full"
+
+
 def check_retriever(name: str) -> str:
     """Return the name if it stands for a retriever, else raise InputError listing those that do."""
     if _CROSS in name:

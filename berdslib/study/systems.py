@@ -17,7 +17,7 @@ from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.encoders import get_encoder
 from berdslib.retrieval.expansion import Expansions, template_expansions
 from berdslib.retrieval.pipeline import make_system, passage_vectors, system_parts
-from berdslib.retrieval.registry import make_retriever
+from berdslib.retrieval.registry import make_retriever, sorts_candidates
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +53,7 @@ def named_systems(
     encoder: str = "minilm",
     opinion: str = "laptop",
     store: VerdictStore | None = None,
+    depth: int = 100,
 ) -> dict[str, Retriever]:
     """Return name → system; a retriever that several chains begin with is built once.
 
@@ -64,6 +65,7 @@ def named_systems(
         encoder: says how alike two passages are.
         opinion: the judge that such diversifiers ask.
         store: where its verdicts are kept.
+        depth: how many candidates a cross-encoder or a diversifier chooses from.
 
     Raises:
         InputError: an unknown retriever, part, expansion or judge.
@@ -76,13 +78,22 @@ def named_systems(
             known("set of expansions", value, expansions)
     judge = make_judge(opinion) if "aspects" in kinds else None
     either = {**expansions.get(RULE, {}), **expansions.get(RECORDED, {})}
-    bases = {base: make_retriever(base, passages) for base, _ in taken_apart.values()}
+    bases = {
+        base: make_retriever(base, passages, **({"depth": depth} if sorts_candidates(base) else {}))
+        for base, _ in taken_apart.values()
+    }
     systems = {}
     for name, (base, parts) in taken_apart.items():
         generated = next((expansions[value] for kind, value in parts if kind == "expand"), either)
         aspects = judged_aspects(generated, passages, judge, store) if judge is not None else None
         systems[name] = make_system(
-            name, passages, expansions=expansions, vectors=vectors, aspects=aspects, retriever=bases[base]
+            name,
+            passages,
+            expansions=expansions,
+            vectors=vectors,
+            aspects=aspects,
+            depth=depth,
+            retriever=bases[base],
         )
     return systems
 
