@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -607,30 +607,36 @@ def corpus() -> None:
     """Corpora: count what is in one, write one to disk, make one from the web for each question."""
 
 
-def _stream(name: str) -> Iterator[Any]:
-    """Yield the passages of a data set, a file, or a folder that `corpus write` made, without holding them."""
+def _stream(name: str) -> tuple[Iterable[Any], str]:
+    """Return the passages of a data set, a file, or a folder that `corpus write` made, and how they were cut."""
     from berdslib.data.corpus import Corpus, is_corpus
     from berdslib.data.formats import iter_passages
     from berdslib.data.registry import passage_file
 
-    return iter(Corpus(name)) if is_corpus(name) else iter_passages(passage_file(name))
+    if is_corpus(name):
+        found = Corpus(name)
+        return found, found.cut
+    return iter_passages(passage_file(name)), "none"
 
 
-def _cut(passages: Iterator[Any], cut: str, words: int) -> Iterator[Any]:
+def _cut(stream: tuple[Iterable[Any], str], cut: str, words: int) -> tuple[Iterable[Any], str]:
     from berdslib.data.passages import CUTS, passages_of
 
-    return passages if cut == "none" else passages_of(passages, lambda text: CUTS[cut](text, words))
+    if cut == "none":
+        return stream
+    return passages_of(stream[0], lambda text: CUTS[cut](text, words)), cut
 
 
 @corpus.command("stats")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option(
     "--documents",
-    type=click.Choice(["docno", "title", "passage"]),
-    default="docno",
+    type=click.Choice(["auto", "docno", "title", "passage"]),
+    default="auto",
     show_default=True,
-    help="What passages of one document share: the docno but for its -NUMBER, or the title (the DPR dump); or "
-    "every passage is a document.",
+    help="What passages of one document share: the docno but for its -NUMBER, or the title (give that for the DPR "
+    "dump); or every passage is a document. auto: docno where rows are cut here or were by `berds corpus write`, else "
+    "passage; the last column says which.",
 )
 @_JSON
 def corpus_stats(names: Sequence[str], documents: str, as_json: bool) -> None:
@@ -640,9 +646,11 @@ def corpus_stats(names: Sequence[str], documents: str, as_json: bool) -> None:
     cut its rows into passages of 100 words first. Of a folder from `berds corpus web` the means over its questions
     are printed, as in the paper.
     """
+    from functools import partial
+
     import pandas as pd
 
-    from berdslib.data.passages import CUTS, WORDS, corpus_statistics
+    from berdslib.data.passages import CUTS, WORDS, corpus_statistics, documents_by
     from berdslib.data.textio import naming
     from berdslib.data.web import web_statistics
 
@@ -650,10 +658,12 @@ def corpus_stats(names: Sequence[str], documents: str, as_json: bool) -> None:
     for name in names:
         source, _, cut = name.rpartition(":")
         if (Path(name) / "pages.csv").is_file():
-            rows.append({"corpus": name, **web_statistics(name)})
+            rows.append({"corpus": name, **web_statistics(name), "documents_by": "docno"})
             continue
-        passages = _cut(_stream(source), cut, WORDS) if cut in CUTS else _stream(name)
-        rows.append({"corpus": name, **naming(name, lambda p: corpus_statistics(p, documents), passages)})
+        passages, was_cut = _cut(_stream(source), cut, WORDS) if cut in CUTS else _stream(name)
+        by = documents_by(documents, was_cut)
+        counts = naming(name, partial(corpus_statistics, documents=by), passages)
+        rows.append({"corpus": name, **counts, "documents_by": by})
     _print_frame(pd.DataFrame(rows), as_json)
 
 
@@ -688,15 +698,23 @@ def corpus_write(
     from collections import Counter
     from itertools import islice
 
-    from berdslib.data.corpus import write_corpus
+    from berdslib.data.corpus import RepeatedDocnoError, naming_lines, write_corpus
     from berdslib.data.passages import without_duplicates
+    from berdslib.data.registry import passage_file
     from berdslib.data.textio import naming
 
+    def write(passages: Iterable[Any]) -> Sequence[Any]:
+        try:
+            return write_corpus(passages, folder, was_cut)
+        except RepeatedDocnoError as error:
+            raise naming_lines(error, passage_file(source), cut) from None
+
     removed: Counter[str] = Counter()
-    passages = _cut(islice(_stream(source), limit or None), cut, words)
+    rows, was_cut = _stream(source)
+    passages, was_cut = _cut((islice(rows, limit or None), was_cut), cut, words)
     if duplicates != "keep":
         passages = without_duplicates(passages, near if duplicates == "near" else None, removed)
-    written = naming(source, lambda p: write_corpus(p, folder), passages)
+    written = naming(source, write, passages)
     size = sum(path.stat().st_size for path in folder.iterdir())
     summary = {"output": folder, "passages": len(written), "exact": removed["exact"], "near": removed["near"]}
     dropped = "" if duplicates == "keep" else f" ({removed['exact']} exact and {removed['near']} near repeats dropped)"

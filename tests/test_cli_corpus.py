@@ -60,14 +60,33 @@ def rows(*arguments):
 
 def test_table_2_by_hand(documents):
     whole, cut = rows(documents, f"{documents}:words")
-    assert (whole["passages"], whole["documents"]) == (3, 3)
+    assert (whole["passages"], whole["documents"], whole["documents_by"]) == (3, 3, "passage")
+    assert cut["documents_by"] == "docno"
     assert whole["mean_words"] == pytest.approx((150 + 40 + 151) / 3)
     assert (cut["passages"], cut["documents"]) == (5, 3)
     assert cut["mean_words"] == pytest.approx((100 + 50 + 40 + 100 + 51) / 5)
     assert rows(documents, "--documents", "title")[0]["documents"] == 2
     shown = berds("stats", "sample").stdout
-    assert shown.split()[:4] == ["corpus", "passages", "documents", "mean_words"]
+    assert shown.split()[:5] == ["corpus", "passages", "documents", "mean_words", "documents_by"]
     assert str(len(load_passages("sample"))) in shown
+
+
+def test_names_that_end_in_numbers_are_no_pieces_of_one_document(tmp_path):
+    path, folder = tmp_path / "nf.jsonl", tmp_path / "nf"
+    write_passages(path, [Passage(f"MED-{i}", "one two") for i in range(10, 15)])  # as NFCorpus names its documents
+    berds("write", path, folder)
+    counted = {(r["documents"], r["documents_by"]) for r in rows(path, folder, f"{path}:words", f"{folder}:sentences")}
+    assert counted == {(5, "passage"), (5, "docno")}
+    assert {r["documents"] for r in rows(path, folder, "--documents", "docno")} == {1}
+
+
+def test_a_folder_is_cut_when_it_is_searched(documents, tmp_path):
+    folder, questions, found = tmp_path / "corpus", tmp_path / "q.jsonl", tmp_path / "run.trec"
+    berds("write", documents, folder)
+    questions.write_text('{"_id": "1", "text": "word120"}\n')
+    shell.berds("retrieve", "-q", questions, "-c", f"{folder}:words", "-o", found)
+    assert {line.split()[2] for line in found.read_text().splitlines()} == {"a-1", "c-1"}
+    assert rows(f"{folder}:words")[0]["passages"] == len(load_passages(f"{folder}:words")) == 5
 
 
 def test_what_was_written_is_what_is_counted_and_searched(documents, tmp_path):
@@ -80,6 +99,7 @@ def test_what_was_written_is_what_is_counted_and_searched(documents, tmp_path):
     again = tmp_path / "again"
     berds("write", folder, again)  # from one on disk
     assert list(Corpus(again)) == list(Corpus(folder))
+    assert rows(again)[0]["documents"] == 3  # that it was cut is still known
     questions, found = tmp_path / "q.jsonl", tmp_path / "run.trec"
     questions.write_text('{"_id": "1", "text": "word160"}\n')
     result = tried("retrieve", "-q", questions, "-c", folder, "-o", found)
@@ -106,7 +126,8 @@ def test_what_cannot_be_written_is_said_in_one_line(documents, tmp_path):
     with documents.open("a") as file:
         file.write('{"_id": "a", "text": "again"}\n')
     text = said("write", documents, tmp_path / "x")
-    assert "documents.jsonl: docno 'a' occurs twice (passages 0 and 3)" in text
+    assert "documents.jsonl:4 [docno]: docno 'a' occurs twice, first in line 1" in text
+    assert said("write", documents, tmp_path / "x", "--cut", "words") == text
     documents.write_text('{"_id": "a"}\n')
     assert "documents.jsonl:1 [text]: missing" in said("stats", documents)
     assert not (tmp_path / "x").exists()

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from berdslib.data import corpus as corpus_module
 from berdslib.data.corpus import Corpus, open_corpus, write_corpus
-from berdslib.data.passages import corpus_statistics, passages_of, split_sentences
+from berdslib.data.passages import corpus_statistics, passages_of, split_sentences, split_words
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.registry import load_passages, passage_file
 from berdslib.errors import InputError
@@ -126,9 +127,25 @@ def test_a_name_is_looked_up_without_reading_others(tmp_path, monkeypatch):
 def test_statistics_are_those_of_the_passages(tmp_path):
     documents = [Passage("x", "a b c d e", "T"), Passage("y", "f")]
     passages = list(passages_of(documents, lambda t: split_sentences(t, 2)))
-    corpus = write_corpus(passages, tmp_path / "c")
+    corpus = write_corpus(passages, tmp_path / "c", "sentences")
     assert corpus.statistics() == corpus_statistics(passages) == {"passages": 4, "documents": 2, "mean_words": 1.5}
     assert corpus.statistics("passage")["documents"] == 4
+
+
+def test_documents_are_counted_by_what_is_known_of_the_cut(tmp_path, monkeypatch):
+    named = [Passage(f"MED-{i}", "one two") for i in range(10, 15)]  # as in NFCorpus: not pieces of one document
+    known = write_corpus(passages_of(named, str.split), tmp_path / "cut", "words")
+    assert (known.cut, known.statistics()["documents"], known.statistics("passage")["documents"]) == ("words", 5, 10)
+    unknown = write_corpus(named, tmp_path / "whole")
+    assert (unknown.cut, unknown.statistics()["documents"], unknown.statistics("docno")["documents"]) == ("none", 5, 1)
+    with pytest.raises(InputError, match="Did you mean 'words'"):
+        write_corpus(named, tmp_path / "x", "word")
+    # Of the first format, which did not say it, nothing is known.
+    table = pa.ipc.open_file(str(known.path / "passages.arrow")).read_all().replace_schema_metadata({"berdslib": "1"})
+    with pa.ipc.new_file(str(known.path / "passages.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    old = Corpus(known.path)
+    assert (len(old), old.cut, old.statistics()["documents"]) == (10, "none", 10)
 
 
 def test_retrievers_and_judges_take_it_as_it_is(few):
@@ -273,9 +290,29 @@ def test_a_damaged_corpus_does_not_open(few, name, damage):
 def test_no_such_corpus_and_another_format(few, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no complete corpus"):
         Corpus(tmp_path / "nowhere")
-    monkeypatch.setattr(corpus_module, "_FORMAT", "2")
-    with pytest.raises(InputError, match="is of format 1, and 2 is needed"):
+    monkeypatch.setattr(corpus_module, "_FORMAT", "3")
+    monkeypatch.setattr(corpus_module, "_READABLE", ("3",))
+    with pytest.raises(InputError, match="is of format 2, and 3 is needed"):
         Corpus(few.path)
+
+
+BOTH = ("hashes.npy", "positions.npy")
+
+
+@pytest.mark.parametrize(
+    ("other", "files"),
+    [
+        *(([*FEW, Passage("d", "x")], files) for files in (BOTH, BOTH[:1], BOTH[1:])),  # of another length
+        *(([p._replace(docno=p.docno * 2) for p in FEW], files) for files in (BOTH, BOTH[:1])),  # with other names
+        ([FEW[1], FEW[0], FEW[2]], BOTH),  # with the same names in another order
+    ],
+)
+def test_side_files_of_another_corpus_do_not_open(few, tmp_path, other, files):
+    for name in files:
+        shutil.copy(write_corpus(other, tmp_path / "other").path / name, few.path)
+    with pytest.raises(InputError, match="holds files of two corpora") as error:
+        Corpus(few.path)
+    assert error.value.path == few.path
 
 
 # ---------------------------------------------------------------- from files, once
@@ -454,6 +491,31 @@ def test_what_a_killed_process_left_is_cleared_away(tmp_path, user_cache):
     target.rename(left)
     assert list(open_corpus(path)) == [Passage("a", "1")]
     assert not left.exists()
+
+
+def test_left_overs_of_a_file_with_brackets_in_its_name_are_cleared_too(tmp_path, user_cache):
+    path = put(tmp_path / "data[1].jsonl", jsonl({"_id": "a", "text": "1"}))
+    target = open_corpus(path).path
+    assert target.name.startswith("data[1]-")
+    left = target.with_name(f".{target.name}.killed")
+    target.rename(left)
+    other = left.with_name(left.name.replace("[1]", "1"))  # what the name would match as a pattern
+    other.mkdir()
+    assert list(open_corpus(path)) == [Passage("a", "1")]
+    assert (left.exists(), other.exists()) == (False, True)
+
+
+def test_a_corpus_on_disk_is_cut_too(tmp_path, user_cache):
+    folder = tmp_path / "whole"
+    whole = write_corpus([Passage("a", "one two three", "A"), Passage("b", "four")], folder)
+    assert open_corpus(folder).path == folder  # as it is: nothing is to be made
+    cut = open_corpus(folder, cut="words", words=2)
+    assert list(cut) == list(passages_of(whole, lambda text: split_words(text, 2)))
+    assert (cut.cut, len(cut)) == ("words", 3)
+    assert open_corpus(folder, cut="words", words=2).path == cut.path
+    assert open_corpus(cut.path, duplicates="exact").cut == "words"
+    write_corpus([Passage("c", "five")], folder)  # another in its place
+    assert list(open_corpus(folder, cut="words", words=2)) == [Passage("c-0", "five")]
 
 
 def test_two_processes_make_one_corpus(tmp_path, user_cache):

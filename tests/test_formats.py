@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -272,6 +273,48 @@ def test_passages_of_the_sphere_layout(tmp_path, zipped):
     assert read_passages(path) == [Passage("s-1", 'Raw "text".', "One"), Passage("s-2", "", "")]
 
 
+def test_rows_are_never_swallowed_by_a_quotation_mark(tmp_path):
+    """Nobody quoted these cells: rows 2 to 4 would be one."""
+    rows = '1\tHe said 5" is fine\n2\t" opening quote\n3\tthird\n4\tthe end"\n5\tfifth\n'
+    path = put(tmp_path, "p.tsv", f"id\ttext\n{rows}")
+    with pytest.raises(InputError, match=r"p\.tsv:3: a quoted cell runs on to line 5, .* double the mark"):
+        read_passages(path)
+    put(tmp_path, "p.tsv", 'id\ttext\ttitle\n1\t" a\tT\n\n2\tb"\tT\n')  # a blank line between them
+    with pytest.raises(InputError, match=r"p\.tsv:2: a quoted cell runs on to line 4"):
+        read_passages(path)
+    path.unlink()
+    assert [p.docno for p in read_passages(put(tmp_path, "p.csv", 'id,text\n1,"a\nb, c"\n'))] == ["1"]
+
+
+plain_cells = st.text(st.sampled_from('"" a\'é,'), min_size=1, max_size=4).filter(str.strip)
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=st.lists(st.lists(plain_cells, min_size=3, max_size=3), min_size=1, max_size=8))
+def test_an_unquoted_table_yields_all_its_rows_or_an_error(folder, rows):
+    path = put(folder, "unquoted.tsv", "a\tb\tc\n" + "".join("\t".join(row) + "\n" for row in rows))
+    try:
+        read = list(read_table(path))
+    except InputError as error:
+        assert any(cell.startswith('"') for row in rows for cell in row) and error.line is not None
+    else:
+        assert [line for line, _ in read] == list(range(2, len(rows) + 2))
+
+
+dpr_texts = st.text(st.sampled_from('"" a\'é,\n'), min_size=1, max_size=8).filter(str.strip)
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=st.lists(st.tuples(dpr_texts, dpr_texts), min_size=1, max_size=8))
+def test_a_table_that_the_csv_module_quoted_is_read_as_it_was(folder, rows):
+    """As DPR's dump: cells with quotation marks and line breaks, no tabs in them."""
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+    writer.writerows([("id", "text", "title"), *((i, *row) for i, row in enumerate(rows))])
+    path = put(folder, "quoted.tsv", file.getvalue())
+    assert read_passages(path) == [Passage(str(i), *row) for i, row in enumerate(rows)]
+
+
 @pytest.mark.parametrize(
     "row",
     [
@@ -279,10 +322,70 @@ def test_passages_of_the_sphere_layout(tmp_path, zipped):
         {"_id": "d", "text": "t", "title": "T", "metadata": {}},
         {"id": "d", "contents": "t", "title": "T"},
         {"id": "d", "content": "t", "title": "T"},
+        {"pid": "d", "passage": "t", "spans": "(0,1)", "docid": "D1", "title": "T"},  # MS MARCO v2: passages
+        {"url": "u", "title": "T", "headings": "H", "body": "t", "docid": "d"},  # its documents
+        {"docid": "d", "url": "u", "title": "T", "headings": "H", "segment": "t", "start_char": 0},  # v2.1
+        {"docid": "d", "title": "T", "text": "t"},  # MIRACL and Tevatron, from `datasets`
+        {"doc_id": "d", "text": "t", "title": "T", "body": "another"},
+        {"passage_id": "d", "passage_text": "t", "page_title": "T"},
+        {"id": "d", "docid": "D1", "url": "u", "sha": "0f", "title": "T", "chunk_id": 3, "raw": "t"},
+        {"_id": "d", "id": "7", "docid": "D1", "doc_id": "D2", "text": "t", "wikipedia_title": "T"},
+        {"docno": "d", "_id": "e", "text": " ", "contents": "t", "body": "u", "title": "", "headline": "T"},
+        {"id": "d", "text": None, "contents": float("nan"), "content": "t", "title": float("nan"), "headline": "T"},
     ],
 )
 def test_passages_by_every_accepted_name(tmp_path, row):
     assert read_passages(put(tmp_path, "p.jsonl", jsonl(row))) == [Passage("d", "t", "T")]
+
+
+def test_the_names_are_looked_for_in_the_order_of_the_documentation(tmp_path):
+    page = " ".join(iter_passages.__doc__.split())
+    listed = [
+        re.findall("`(.+?)`", page.partition(f"* {kind}:")[2].partition("; ")[0]) for kind in ("id", "text", "title")
+    ]
+    docnos, texts, titles = listed
+    assert (len(docnos), len(texts), len(titles)) == (7, 8, 4)
+    while docnos or texts or titles:  # without the names that stood first, the next ones are read
+        docnos, texts, titles = docnos or ["id"], texts or ["text"], titles or ["title"]
+        row = {name: f"of {name}" for name in (*reversed(docnos), *reversed(texts), *reversed(titles))}
+        path = put(tmp_path, "p.jsonl", jsonl(row))
+        assert read_passages(path) == [Passage(*(f"of {names.pop(0)}" for names in (docnos, texts, titles)))]
+
+
+def test_all_texts_may_be_blank_but_one_has_to_be_there(tmp_path):
+    blank = [{"id": 1, "text": ""}, {"id": 2, "contents": None, "body": ""}, {"id": 3, "raw": " "}]
+    path = put(tmp_path, "p.jsonl", jsonl(*blank))
+    assert [p.text for p in iter_passages(path)] == ["", "", " "]
+    put(tmp_path, "p.jsonl", jsonl({"id": 1, "abstract": "t"}))
+    words = r"p\.jsonl:1 \[text\]: missing; looked for text, contents, .*, body; the row has: id, abstract"
+    with pytest.raises(InputError, match=words):
+        read_passages(path)
+    put(tmp_path, "p.jsonl", jsonl({"key": 1, "text": "t"}))
+    with pytest.raises(InputError, match=r"\[docno\]: missing; looked for docno, _id, id, .*doc_id; the row has: key"):
+        read_passages(path)
+
+
+def test_what_pandas_writes_for_nothing_is_nothing(tmp_path):
+    nothing = float("nan")
+    path = put(tmp_path, "p.jsonl", jsonl({"_id": "1", "title": nothing, "text": "x"}, {"_id": "2", "text": nothing}))
+    assert read_passages(path) == [Passage("1", "x", ""), Passage("2", "", "")]
+    row = {"qid": nothing, "question": "Q?", "perspectives": nothing, "stances": nothing, "source": nothing}
+    assert read_questions(put(tmp_path, "q.jsonl", jsonl(row)), source="s") == [Question("0", "Q?", source="s")]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("NaN", "missing"),
+        ("Infinity", "text was expected, not inf"),
+        ("-1e999", "text was expected, not -inf"),
+        ("true", "text was expected, not bool"),
+    ],
+)
+def test_a_number_that_is_no_id(tmp_path, value, words):
+    path = put(tmp_path, "p.jsonl", f'{{"docno": {value}, "text": "t"}}\n')
+    with pytest.raises(InputError, match=rf"p\.jsonl:1 \[docno\]: {words}"):
+        read_passages(path)
 
 
 @pytest.mark.parametrize("name", ["p.jsonl", "p.jsonl.gz"])
@@ -368,6 +471,27 @@ def test_a_beir_folder_is_read_back_as_written(tmp_path):
     assert again == passages
     assert [(q.qid, q.text) for q in questions] == [("t1", TEA.text)]
     assert verdicts["docno"].tolist() == ['d"2', "d1"] and verdicts["supports"].all()
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "words"),
+    [
+        ("corpus.jsonl", jsonl({"_id": "d1", "text": "u"}), r"corpus\.jsonl:3 \[docno\]: docno 'd1'"),
+        ("queries.jsonl", jsonl({"_id": "q1", "text": "R?"}), r"queries\.jsonl:3 \[qid\]: question id 'q1'"),
+        ("qrels/dev.tsv", "q1\td1\t0\n", r"dev\.tsv:3 \[corpus-id\]: passage 'd1' of query 'q1'"),
+    ],
+)
+def test_what_is_twice_in_a_beir_folder_is_named_with_its_lines(tmp_path, name, line, words):
+    (tmp_path / "qrels").mkdir()
+    put(tmp_path, "corpus.jsonl", jsonl({"_id": "d1", "text": "t"}) + "\n")
+    put(tmp_path, "queries.jsonl", jsonl({"_id": "q1", "text": "Q?"}) + "\n")
+    put(tmp_path, "qrels/dev.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    assert [len(part) for part in read_beir(tmp_path, "dev")] == [1, 1, 1]
+    with (tmp_path / name).open("a") as file:
+        file.write(line)
+    first = 2 if name.endswith(".tsv") else 1
+    with pytest.raises(InputError, match=f"{words} occurs twice, first in line {first}; each must be unique"):
+        read_beir(tmp_path, "dev")
 
 
 def test_a_beir_folder_without_corpus(tmp_path):

@@ -2,6 +2,7 @@
 
 import logging
 import random
+import tracemalloc
 from collections import Counter
 from functools import partial
 from itertools import pairwise
@@ -9,6 +10,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tqdm import tqdm
 
 from berdslib.data.passages import (
     CUTS,
@@ -225,6 +227,38 @@ def test_statistics_by_hand():
     # Names that do not end in a number are names of documents; without a title, a passage is a document.
     assert corpus_statistics([Passage("x-1a", "w"), Passage("x-2a", "w")])["documents"] == 2
     assert corpus_statistics([Passage("x", "w"), Passage("y", "w")], "title")["documents"] == 2
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.sampled_from(["", "S", "T"])), min_size=1))
+def test_documents_are_counted_wherever_their_passages_stand(rows):
+    passages = [Passage(f"{name}-{i}", "w", title) for name, i, title in rows]
+    assert corpus_statistics(iter(passages))["documents"] == len({name for name, _, _ in rows})
+    assert corpus_statistics(iter(passages), "title")["documents"] == len({p.title or p.docno for p in passages})
+    assert corpus_statistics(iter(passages), "passage")["documents"] == len(passages)
+
+
+def test_a_document_takes_few_bytes():
+    def passages(documents):
+        return (Passage(f"{i // 2}-{i % 2}", "w") for i in range(2 * documents))
+
+    def most(documents):
+        tracemalloc.start()
+        assert corpus_statistics(passages(documents))["documents"] == documents
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    assert (most(20_000) - most(5_000)) / 15_000 < 20
+
+
+def test_counting_shows_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(
+        "tqdm.auto.tqdm", lambda *args, **options: tqdm(*args, **{**options, "delay": 0, "mininterval": 0})
+    )
+    corpus_statistics([Passage("a", "b")] * 3)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "counting passages: 100%" in shown.err and " 3/3 " in shown.err
 
 
 def test_statistics_refuse_nothing_and_unknown_rules():

@@ -11,6 +11,7 @@ import pytest
 
 from berdslib import paths
 from berdslib.data import fetching, registry
+from berdslib.data.corpus import write_corpus
 from berdslib.data.formats import write_passages, write_questions
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
 from berdslib.data.registry import (
@@ -607,6 +608,24 @@ def test_documents_are_cut_on_request(tmp_path, user_cache):
     ]
     assert list(load_passages(f"{path}:words", 2)) == list(cut)[:2]
     assert len(load_passages(path)) == 1
+
+
+def test_a_corpus_on_disk_is_cut_on_request(tmp_path, user_cache):
+    folder = tmp_path / "corpus"
+    write_corpus([Passage("d", " ".join(f"w{i}" for i in range(250)), "T")], folder)
+    cut = load_passages(f"{folder}:words")
+    assert [(p.docno, len(p.text.split())) for p in cut] == [("d-0", 100), ("d-1", 100), ("d-2", 50)]
+    assert load_passages(f"{folder}:words", 1) == [cut[0]]
+
+
+@pytest.mark.parametrize("limit", [0, 3])
+def test_a_docno_twice_is_named_with_its_lines(tmp_path, limit):
+    rows = [{"_id": i, "text": "t"} for i in ("a", "b", "a", "b")]
+    write_jsonl(tmp_path / "corpus.jsonl", rows)
+    for place in (tmp_path, tmp_path / "corpus.jsonl"):
+        with pytest.raises(InputError, match=r"corpus\.jsonl:3 \[docno\]: docno 'a' occurs twice, first in line 1"):
+            load_passages(place, limit)
+    assert len(load_passages(tmp_path, 2)) == 2
 
 
 @pytest.mark.real_data

@@ -150,7 +150,10 @@ _BERDS = (
         local=("wikipedia/psgs_w100.tsv.gz", "wikipedia/psgs_w100.tsv"),
         passages=("wikipedia/psgs_w100.tsv.gz", "wikipedia/psgs_w100.tsv"),
         loaders=("load_passages", "passage_file"),
-        note="Too large for a list in memory: give a limit, or stream it with iter_passages(passage_file(name)).",
+        note=(
+            "Too large for a list in memory: give a limit, or stream it with iter_passages(passage_file(name)). "
+            "Its passages do not name their article but by the title: berds corpus stats wikipedia --documents title."
+        ),
     ),
     Dataset(
         name="sphere",

@@ -11,6 +11,7 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import escape
 from itertools import islice
 from pathlib import Path
 from typing import Any, overload
@@ -18,17 +19,19 @@ from typing import Any, overload
 import numpy as np
 
 from berdslib import paths
-from berdslib.data.formats import iter_passages
-from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, passages_of, without_duplicates
+from berdslib.data.formats import iter_passages, numbered_passages, passage_table, repeated
+from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, documents_by, passages_of, without_duplicates
 from berdslib.data.records import Passage
-from berdslib.data.textio import StrPath, read_table
+from berdslib.data.textio import StrPath
 from berdslib.errors import InputError, known
 
-__all__ = ["Corpus", "is_corpus", "open_corpus", "write_corpus"]
+__all__ = ["Corpus", "RepeatedDocnoError", "is_corpus", "naming_lines", "open_corpus", "write_corpus"]
 
-_FORMAT = "1"  # raised whenever what is written changes
+_FORMAT = "2"  # raised whenever what is written changes
+_READABLE = ("1", _FORMAT)  # 1 does not say how its passages were cut
 _ROWS = 4096  # of a record batch, all of them but the last: so a position says where a passage lies
 _PASSAGES = "passages.arrow"
+_CUTS = ("none", *CUTS)
 _DUPLICATES = ("keep", "exact", "near")
 
 
@@ -49,8 +52,13 @@ class Corpus(Sequence[Passage]):
     Args:
         path: a folder that :func:`write_corpus` made.
 
+    Attributes:
+        path: that folder.
+        cut: how documents were cut into these passages: "words", "sentences", or "none" where they were not, or where
+            nothing is known of it.
+
     Raises:
-        InputError: no such folder, or no complete corpus in it.
+        InputError: no such folder, no complete corpus in it, or files of two corpora.
     """
 
     def __init__(self, path: StrPath) -> None:
@@ -63,11 +71,25 @@ class Corpus(Sequence[Passage]):
             self._positions = np.load(self.path / "positions.npy", mmap_mode="r")
         except (OSError, ValueError, EOFError) as error:  # what pyarrow raises is a ValueError too
             raise InputError(f"holds no complete corpus: {str(error).splitlines()[0]}", path=path) from None
-        written = (self._reader.schema.metadata or {}).get(b"berdslib", b"none").decode()
-        if written != _FORMAT:
+        about = self._reader.schema.metadata or {}
+        written = about.get(b"berdslib", b"none").decode()
+        if written not in _READABLE:
             raise InputError(f"is of format {written}, and {_FORMAT} is needed; write it again", path=path)
+        self.cut = about.get(b"cut", b"none").decode()
         # Cheap, as a batch refers to the mapped file; what is kept here are a few pointers.
         self._batches: list[Any] = [None] * self._reader.num_record_batches
+        if not self._fits():
+            problem = "holds files of two corpora (hashes.npy and positions.npy do not fit passages.arrow)"
+            raise InputError(f"{problem}; write it again", path=path)
+
+    def _fits(self) -> bool:
+        """Say whether the side files are as long as the table, and name the right passages at their two ends."""
+        full = max(len(self._batches) - 1, 0)
+        n = full * _ROWS + (self._batch(full).num_rows if self._batches else 0)
+        if not self._hashes.shape == self._positions.shape == (n,):
+            return False
+        ends = [(self._hashes[i], int(self._positions[i])) for i in (0, -1)] if n else []
+        return all(0 <= position < n and _hash(self._docno(position)) == key for key, position in ends)
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -114,9 +136,14 @@ class Corpus(Sequence[Passage]):
         while chunk := [p.full_text for p in islice(passages, size)]:
             yield chunk
 
-    def statistics(self, documents: str = "docno") -> dict[str, float]:
-        """Return the columns of BeRDS Table 2; see :func:`berdslib.data.passages.corpus_statistics`."""
-        return corpus_statistics(self, documents)
+    def statistics(self, documents: str = "auto") -> dict[str, float]:
+        """Return the columns of BeRDS Table 2; see :func:`berdslib.data.passages.corpus_statistics`.
+
+        Args:
+            documents: how passages of one document are told; "auto": by what is known of the corpus's cut, see
+                :func:`berdslib.data.passages.documents_by`.
+        """
+        return corpus_statistics(self, documents_by(documents, self.cut))
 
     def position(self, docno: str) -> int | None:
         """Return where the passage of this name is, or None."""
@@ -124,10 +151,14 @@ class Corpus(Sequence[Passage]):
         for place in range(int(np.searchsorted(self._hashes, key)), len(self)):
             if self._hashes[place] != key:
                 break
-            batch, row = divmod(int(self._positions[place]), _ROWS)
-            if self._batch(batch).column(0)[row].as_py() == docno:
-                return batch * _ROWS + row
+            position = int(self._positions[place])
+            if self._docno(position) == docno:
+                return position
         return None
+
+    def _docno(self, position: int) -> str:
+        batch, row = divmod(position, _ROWS)
+        return str(self._batch(batch).column(0)[row].as_py())
 
     def _batch(self, i: int) -> Any:
         if self._batches[i] is None:
@@ -167,7 +198,7 @@ def is_corpus(path: StrPath) -> bool:
     return (Path(path) / _PASSAGES).is_file()
 
 
-def write_corpus(passages: Iterable[Passage], path: StrPath) -> Corpus:
+def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") -> Corpus:
     """Write passages as a corpus on disk, which appears under its name only when complete, and open it.
 
     A corpus that is there under this name is replaced. A write that was killed leaves a hidden folder beside `path`.
@@ -175,10 +206,13 @@ def write_corpus(passages: Iterable[Passage], path: StrPath) -> Corpus:
     Args:
         passages: any number, as a stream; 4,096 at a time are in memory, and about 32 bytes for each that is written.
         path: the folder to make.
+        cut: how documents were cut into these passages; it is kept, so that their documents can be counted.
 
     Raises:
-        InputError: no passages, a repeated docno, half of a surrogate pair, or nothing can be written there.
+        InputError: an unknown cut, no passages, a repeated docno, half of a surrogate pair, or nothing can be written
+            there.
     """
+    known("cut", cut, _CUTS)
     path = Path(path)
     if path.exists() and not is_corpus(path):
         raise InputError("is there and is no corpus; it is not replaced", path=path)
@@ -188,7 +222,7 @@ def write_corpus(passages: Iterable[Passage], path: StrPath) -> Corpus:
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", path=path) from None
     try:
-        hashes = _write_passages(passages, folder / _PASSAGES)
+        hashes = _write_passages(passages, folder / _PASSAGES, cut)
         if not len(hashes):
             raise InputError("there are no passages to write")
         order = np.argsort(hashes, kind="stable")
@@ -213,14 +247,14 @@ def _unfinished(path: Path) -> str:
     return f".{path.name[:50]}."
 
 
-def _write_passages(passages: Iterable[Passage], path: Path) -> np.ndarray:
+def _write_passages(passages: Iterable[Passage], path: Path, cut: str) -> np.ndarray:
     """Write the Arrow file, and return the hashes of the docnos, (n,) uint64."""
     import pyarrow as pa
     from tqdm.auto import tqdm
 
     # Texts with 64-bit offsets: a batch of whole web pages can be larger than 2 GiB.
     fields = [("docno", pa.large_string()), ("text", pa.large_string()), ("title", pa.large_string())]
-    schema = pa.schema(fields, metadata={"berdslib": _FORMAT})
+    schema = pa.schema(fields, metadata={"berdslib": _FORMAT, "cut": cut})
     stream = iter(tqdm(passages, desc="writing passages", unit="passage", delay=2, leave=False))
     hashes = [np.empty(0, dtype=np.uint64)]
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
@@ -261,11 +295,14 @@ def open_corpus(
 ) -> Corpus:
     """Open a file of passages or documents as a corpus on disk, which is made in the user's cache the first time.
 
+    A corpus on disk can be given too: as it is, it is opened where it lies.
+
     It is made anew when the file's size or time of change, or a setting, is another. What was made before stays: empty
     the cache's folder ``corpora`` to have the room back.
 
     Args:
-        path: what :func:`berdslib.data.formats.iter_passages` reads: JSONL, CSV, TSV or a BEIR folder, also with .gz.
+        path: what :func:`berdslib.data.formats.iter_passages` reads: JSONL, CSV, TSV or a BEIR folder, also with .gz;
+            or a folder that :func:`write_corpus` made.
         cut: "none" (each row is a passage), "words" or "sentences" (each row is a document to be cut, see
             :func:`berdslib.data.passages.split_words` and ``split_sentences``).
         words: of a passage; only with a cut.
@@ -278,8 +315,10 @@ def open_corpus(
     """
     from filelock import FileLock
 
-    known("cut", cut, ("none", *CUTS))
+    known("cut", cut, _CUTS)
     known("treatment of duplicates", duplicates, _DUPLICATES)
+    if is_corpus(path) and (cut, duplicates) == ("none", "keep"):
+        return Corpus(path)
     source = _source_file(Path(path))
     settings = [cut, words if cut != "none" else None, duplicates, near if duplicates == "near" else None]
     target = paths.cache_dir() / "corpora" / _cache_name(source, settings)
@@ -289,18 +328,19 @@ def open_corpus(
     with FileLock(target.with_name(f"{target.name}.lock")):
         if target.exists():  # made by another process while this one waited
             return Corpus(target)
-        for left in target.parent.glob(f"{_unfinished(target)}*"):
+        for left in target.parent.glob(f"{escape(_unfinished(target))}*"):
             shutil.rmtree(left)  # of a process that was killed: a living one would hold the lock
-        passages: Iterable[Passage] = iter_passages(source)
+        passages: Iterable[Passage] = Corpus(source.parent) if source.name == _PASSAGES else iter_passages(source)
+        was_cut = passages.cut if isinstance(passages, Corpus) else "none"
         if cut != "none":
             split = CUTS[cut]
             passages = passages_of(passages, lambda text: split(text, words))
         if duplicates != "keep":
             passages = without_duplicates(passages, near if duplicates == "near" else None)
         try:
-            write_corpus(_unchanged(passages, source, settings), target)
+            write_corpus(_unchanged(passages, source, settings), target, was_cut if cut == "none" else cut)
         except RepeatedDocnoError as error:
-            raise _naming_lines(error.docno, source, cut != "none") from None
+            raise naming_lines(error, source, cut) from None
         except InputError as error:
             if error.path is not None:
                 raise
@@ -309,8 +349,10 @@ def open_corpus(
 
 
 def _source_file(path: Path) -> Path:
-    """Return the file itself: of a BEIR folder, its corpus.jsonl."""
-    if path.is_dir():
+    """Return the file itself: of a BEIR folder, its corpus.jsonl, of a corpus on disk, its passages."""
+    if is_corpus(path):
+        path /= _PASSAGES
+    elif path.is_dir():
         path = next((p for p in (path / "corpus.jsonl", path / "corpus.jsonl.gz") if p.exists()), path / "corpus.jsonl")
     if not path.is_file():
         raise InputError("no such file", path=path)
@@ -332,10 +374,11 @@ def _unchanged(passages: Iterable[Passage], source: Path, settings: Sequence[obj
         raise InputError("was changed while it was read; try again", path=source)
 
 
-def _naming_lines(docno: str, source: Path, cut: bool) -> InputError:
-    """Return the error that says which two lines of the file share a docno."""
-    wanted = docno.rpartition("-")[0] if cut else docno
-    rows = zip(read_table(source), iter_passages(source), strict=True)  # one passage a row
-    lines = [line for (line, _), passage in rows if passage.docno == wanted]
-    problem = f"docno {wanted!r} occurs twice, first in line {lines[0]}; each must be unique"
-    return InputError(problem, path=source, line=lines[1], field="docno")
+def naming_lines(error: RepeatedDocnoError, source: StrPath, cut: str) -> InputError:
+    """Return the error that says which two lines of the source share a docno; where it was cut, that of a document."""
+    path = passage_table(source)
+    if not path.is_file():
+        return error  # a pipe, which cannot be read again
+    wanted = error.docno if cut == "none" else error.docno.rpartition("-")[0]
+    first, second, *_ = (line for line, passage in numbered_passages(path) if passage.docno == wanted)
+    return repeated(f"docno {wanted!r}", first, path, second, "docno")

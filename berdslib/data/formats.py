@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,12 @@ from berdslib.data.records import (
     SUPPORT,
     Passage,
     Question,
-    check_passages,
-    check_questions,
     make_verdicts,
     ranked_run,
 )
 from berdslib.data.textio import (
     StrPath,
-    naming,
+    is_missing,
     number,
     read_jsonl,
     read_table,
@@ -36,6 +35,27 @@ from berdslib.data.textio import (
     yes_probability,
 )
 from berdslib.errors import InputError
+
+# What others call the fields of a passage, in the order in which they are looked for. `docid` comes late: in MS MARCO
+# v2 a passage has a `pid`, and its `docid` is that of its document.
+ID_FIELDS = ("docno", "_id", "id", "pid", "passage_id", "docid", "doc_id")
+TEXT_FIELDS = ("text", "contents", "content", "raw", "passage", "passage_text", "segment", "body")
+TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "headline")
+
+
+def _check_new(seen: dict[Any, int], key: Any, what: str, path: StrPath, line: int, field: str) -> None:
+    """Remember in which line a key stands, and complain if it stood in an earlier one."""
+    first = seen.setdefault(key, line)
+    if first != line:
+        raise repeated(what, first, path, line, field)
+
+
+def repeated(what: str, first: int, path: StrPath, line: int, field: str) -> InputError:
+    """Return the error that says that something stands in two lines of a file."""
+    return InputError(
+        f"{what} occurs twice, first in line {first}; each must be unique", path=path, line=line, field=field
+    )
+
 
 # ---------------------------------------------------------------- questions
 
@@ -57,13 +77,21 @@ def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[
     rows = _chain_first(first, rows)
     if "org_q" in first[1]:
         return [q for q, _ in _group_expansions(rows, path, source, split)]
-    questions = [_question(row, i, path, line, source, split) for i, (line, row) in enumerate(rows)]
-    return list(naming(path, check_questions, questions))
+    questions = []
+    seen: dict[str, int] = {}
+    for i, (line, row) in enumerate(rows):
+        questions.append(_question(row, i, path, line, source, split))
+        _check_qid(seen, questions[-1], path, line)
+    return questions
+
+
+def _check_qid(seen: dict[str, int], question: Question, path: StrPath, line: int) -> None:
+    _check_new(seen, question.qid, f"question id {question.qid!r}", path, line, "qid")
 
 
 def _question(row: Mapping[str, Any], number: int, path: StrPath, line: int, source: str, split: str) -> Question:
     perspectives = text_list(row, "perspectives", path, line, optional=True)
-    named = any(row.get(n) is not None for n in ("qid", "id", "_id"))
+    named = not all(is_missing(row.get(n)) for n in ("qid", "id", "_id"))
     return Question(
         qid=text_field(row, ("qid", "id", "_id"), path, line) if named else str(number),
         text=text_field(row, ("question", "text", "title"), path, line),
@@ -79,7 +107,7 @@ def _stances(row: Mapping[str, Any], n: int, path: StrPath, line: int) -> tuple[
     if isinstance(value, str) and value:
         with contextlib.suppress(json.JSONDecodeError, RecursionError):
             value = json.loads(value)
-    if value is None or value == "" or value == []:
+    if is_missing(value) or value == "" or value == []:
         return (None,) * n
     if not isinstance(value, list) or len(value) != n or any(v not in (SUPPORT, OPPOSE, None) for v in value):
         problem = f'a list of {n} stances was expected, each "support", "oppose" or null'
@@ -162,36 +190,68 @@ def _group_expansions(
 def iter_passages(path: StrPath, *, id_prefix: str = "") -> Iterator[Passage]:
     """Yield passages from JSONL, CSV or TSV with named columns, or from a BEIR folder (its corpus.jsonl).
 
-    Accepted columns: `docno` (or `_id`, `id`), `text` (or `contents`, `content`), `title`. This covers BEIR's
-    corpus.jsonl, the Sphere JSONL and `psgs_w100.tsv` (id, text, title) as they are.
+    Accepted columns, in the order in which they are looked for:
+
+    * id: `docno`, `_id`, `id`, `pid`, `passage_id`, `docid`, `doc_id`; the first that is there,
+    * text: `text`, `contents`, `content`, `raw`, `passage`, `passage_text`, `segment`, `body`; the first that is not
+      blank. One of them has to be there, but all may be blank,
+    * title: `title`, `page_title`, `wikipedia_title`, `headline`; the first that is not blank, "" without any.
+
+    This covers BEIR's corpus.jsonl, the Sphere JSONL, `psgs_w100.tsv` (id, text, title), MS MARCO v2 (pid, passage)
+    and Pyserini's JSONL (id, contents) as they are. Other columns are not read.
 
     Raises:
         InputError: a missing or wrong field.
     """
-    path = Path(path)
-    if path.is_dir():
-        path = _beir_file(path, "corpus.jsonl")
+    for _, passage in numbered_passages(path):
+        yield passage._replace(docno=id_prefix + passage.docno) if id_prefix else passage
+
+
+def numbered_passages(path: StrPath) -> Iterator[tuple[int, Passage]]:
+    """Yield (line number, passage) as :func:`iter_passages` does."""
+    path = passage_table(path)
     for line, row in read_table(path):
-        text = text_field(row, ("text", "contents", "content", "raw"), path, line, default="")
-        if "text" not in row and "contents" not in row and "content" not in row and "raw" not in row:
-            raise InputError(f"missing; the row has: {', '.join(row)}", path=path, line=line, field="text")
-        yield Passage(
-            docno=id_prefix + text_field(row, ("docno", "_id", "id"), path, line),
-            text=text,
-            title=text_field(row, ("title",), path, line, default=""),
-        )
+        if not any(name in row for name in TEXT_FIELDS):
+            text_field(row, TEXT_FIELDS, path, line)  # says what was looked for
+        text = _first_text(row, TEXT_FIELDS, path, line)
+        yield line, Passage(text_field(row, ID_FIELDS, path, line), text, _first_text(row, TITLE_FIELDS, path, line))
 
 
-def read_passages(path: StrPath) -> list[Passage]:
-    """Read all passages of a file or BEIR folder into memory; see :func:`iter_passages`.
+def passage_table(path: StrPath) -> Path:
+    """Return the file that holds the passages: of a BEIR folder, its corpus.jsonl."""
+    return _beir_file(Path(path), "corpus.jsonl") if Path(path).is_dir() else Path(path)
+
+
+def _first_text(row: Mapping[str, Any], names: Sequence[str], path: StrPath, line: int) -> str:
+    """Return the first of the named fields that is not blank; if all are, the first that is not empty, or ""."""
+    blank = ""
+    for name in names:
+        if name in row:
+            text = text_field(row, (name,), path, line, default="")
+            if text.strip():
+                return text
+            blank = blank or text
+    return blank
+
+
+def read_passages(path: StrPath, limit: int = 0) -> list[Passage]:
+    """Read passages of a file or BEIR folder into memory; see :func:`iter_passages`.
+
+    Args:
+        path: the file or folder.
+        limit: only the first so many; 0 = all.
 
     Raises:
         InputError: no passages, a repeated docno, or a row that cannot be read.
     """
-    passages = list(iter_passages(path))
+    passages = []
+    table = passage_table(path)
+    seen: dict[str, int] = {}
+    for line, passage in islice(numbered_passages(table), limit or None):
+        _check_new(seen, passage.docno, f"docno {passage.docno!r}", table, line, "docno")
+        passages.append(passage)
     if not passages:
         raise InputError("holds no passages", path=path)
-    naming(path, check_passages, passages)
     return passages
 
 
@@ -217,9 +277,11 @@ def read_beir(folder: StrPath, split: str = "test") -> tuple[list[Question], lis
     folder = Path(folder)
     qrels_path = _beir_file(folder, f"qrels/{split}.tsv")
     rows = []
+    seen: dict[tuple[str, str], int] = {}
     for line, row in read_table(qrels_path):
         qid = text_field(row, ("query-id",), qrels_path, line)
         docno = text_field(row, ("corpus-id",), qrels_path, line)
+        _check_new(seen, (qid, docno), f"passage {docno!r} of query {qid!r}", qrels_path, line, "corpus-id")
         relevant = number(row.get("score"), qrels_path, line, "score") > 0
         rows.append((qid, 0, docno, float(relevant), relevant))
     asked = {r[0] for r in rows}
@@ -277,6 +339,7 @@ def read_berds(
     passages: dict[str, Passage] = {}
     lists: dict[str, list[str]] = {}
     verdict_rows: list[tuple[str, int, str, float, bool]] = []
+    seen: dict[str, int] = {}
     for place, (line, row) in enumerate(read_jsonl(path)):
         question = _question(row, place, path, line, "berds", "")
         if not question.perspectives:
@@ -296,11 +359,11 @@ def read_berds(
             table = _predictions(row, contexts, predictions, len(question.perspectives), path, line)
             for docno, values in zip(docnos, table, strict=True):
                 verdict_rows += [(question.qid, i, docno, p, p >= 0.5) for i, p in enumerate(values)]
+        _check_qid(seen, question, path, line)
         questions.append(question)
         lists[question.qid] = docnos
     if not questions:
         raise InputError("holds no questions", path=path)
-    naming(path, check_questions, questions)
     verdicts = make_verdicts(verdict_rows, predictions) if predictions is not None else None
     return questions, list(passages.values()), ranked_run(lists), verdicts
 

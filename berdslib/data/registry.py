@@ -10,7 +10,6 @@ import hashlib
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,8 @@ from berdslib.data.fetching import (
     under_data,
 )
 from berdslib.data.passages import CUTS
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_passages, check_questions, make_verdicts
-from berdslib.data.textio import naming, read_jsonl, text_field
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts
+from berdslib.data.textio import read_jsonl, text_field
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.llm.prompting import import_prompt
@@ -135,13 +134,7 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
     path = passage_file(name_or_path)
     if is_corpus(path):
         return Corpus(path)[:limit] if limit else Corpus(path)
-    if not limit:
-        return formats.read_passages(path)
-    passages = list(islice(formats.iter_passages(path), limit))
-    if not passages:
-        raise InputError("holds no passages", path=path)
-    naming(path, check_passages, passages)
-    return passages
+    return formats.read_passages(path, limit)
 
 
 def passage_file(name_or_path: str | Path) -> Path:

@@ -135,8 +135,12 @@ def write_jsonl(path: StrPath, rows: Iterable[Mapping[str, Any]]) -> None:
 def read_table(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, row) of a JSONL, CSV or TSV file with named columns; the kind is told by the name.
 
+    Cells are quoted where they have to be, as Python's csv module does it, in TSV too (the DPR dump). A TSV file that
+    was written without any quoting reads the same unless a cell starts with a quotation mark; that is refused.
+
     Raises:
-        InputError: an unknown ending, a row of the wrong width, no header.
+        InputError: an unknown ending, a row of the wrong width, no header, or a quoted cell of a TSV file that seems
+            to have swallowed rows.
     """
     name = str(path).removesuffix(".gz")
     if Path(path).is_dir():
@@ -150,8 +154,16 @@ def read_table(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    widths: list[int] = []  # columns of each line of the row, taken as if there were no quotation marks
+
+    def lines() -> Iterator[str]:
+        for _, text in read_lines(path):
+            if text.strip():
+                widths.append(text.count(delimiter) + 1)
+            yield text
+
     # Strict: otherwise a quotation mark that is never closed swallows rows without a word.
-    reader = csv.reader((text for _, text in read_lines(path)), delimiter=delimiter, strict=True)
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     header: list[str] = []
     line = 1  # where the row starts: a quoted cell may hold line breaks
     try:
@@ -165,9 +177,18 @@ def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[s
             elif len(row) != len(header):
                 problem = f"{len(row)} columns where the header has {len(header)}"
                 raise InputError(problem, path=path, line=line)
+            elif delimiter == "\t" and len(widths) > 1 and set(widths) == {len(header)}:
+                # In a file that nobody quoted, a cell that starts with a quotation mark takes in all rows up to one
+                # with that mark at the end of the same cell: each line of what was read is a row by itself.
+                problem = (
+                    f"a quoted cell runs on to line {reader.line_num}, and each of its lines would be a row; quote a "
+                    'cell that starts with a quotation mark, and double the mark ("""so"" it begins"), or use JSONL'
+                )
+                raise InputError(problem, path=path, line=line)
             else:
                 yield line, dict(zip(header, row, strict=True))
             line = reader.line_num + 1
+            widths.clear()
     except csv.Error as error:
         problem = f"not a readable table: {error} (a quoted cell must be closed, a quotation mark in it doubled)"
         raise InputError(problem, path=path, line=line) from None
@@ -178,22 +199,31 @@ def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[s
 # ---------------------------------------------------------------- fields
 
 
+def is_missing(value: object) -> bool:
+    """Say whether a field holds nothing: null, or NaN, which stands for it where a table comes from pandas."""
+    return value is None or value != value  # only NaN is not equal to itself
+
+
 def text_field(
     row: Mapping[str, Any], names: Sequence[str], path: StrPath, line: int, *, default: str | None = None
 ) -> str:
     """Return the first of the named fields as text; numbers are accepted as ids, blank text is not accepted.
 
     Raises:
-        InputError: the field is missing (and there is no default), blank, or of another type.
+        InputError: the field is missing or null (and there is no default), blank, or of another type.
     """
-    name = next((n for n in names if row.get(n) is not None), None)
+    name = next((n for n in names if not is_missing(row.get(n))), None)
     if name is None:
         if default is not None:
             return default
-        raise InputError(f"missing; the row has: {', '.join(map(str, row))}", path=path, line=line, field=names[0])
+        others = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
+        problem = f"missing; {others}the row has: {', '.join(map(str, row))}"
+        raise InputError(problem, path=path, line=line, field=names[0])
     value = row[name]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InputError(f"text was expected, not {type(value).__name__}", path=path, line=line, field=name)
+    if isinstance(value, float) and math.isinf(value):
+        raise InputError(f"text was expected, not {value}", path=path, line=line, field=name)
     text = str(value)
     if not text.strip() and default is None:
         raise InputError("is blank", path=path, line=line, field=name)
@@ -209,7 +239,7 @@ def text_list(
         InputError: missing, not a list, or an element that is not text or is blank.
     """
     value = row.get(name)
-    if value is None or value == "":
+    if is_missing(value) or value == "":
         if optional:
             return ()
         raise InputError("missing; a list of texts was expected", path=path, line=line, field=name)
