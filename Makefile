@@ -14,7 +14,7 @@ test: .venv/.test-ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python scripts/check_sample.py
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal
 
 ## make lab: set up, then open the notebooks in JupyterLab
 lab: .venv/.ready

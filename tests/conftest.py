@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # several tests at a time: one thread each, said before torch is imported
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 SET_BY_USER = os.environ.get("BERDS_DATA")  # read now: tests unset it
 
 
