@@ -22,6 +22,7 @@ from berdslib.data.webtext import TextReader
 PUBLIC = "93.184.216.34"  # an address anybody may have; in the tests it leads to the local server
 SENTENCE = "Who should pay for university education is a question that people answer in many different ways. "
 FRENCH = "Les élèves préfèrent que l’État paie : « c’est à débattre », dit-il, même où ça coûte très cher. " * 3
+MANY_CRAWLERS = "".join(f"User-agent: a{i}\n" for i in range(10_000)) + "Disallow: /\n" * 10_000
 
 
 def html(text, head=""):
@@ -394,10 +395,12 @@ CASES = [
 ]
 ROBOTS_CASES = [
     ("robots.txt answers 404", 404, "ok"),
-    ("robots.txt answers 500", 500, "robots"),
-    ("robots.txt answers 429", 429, "robots"),
-    ("robots.txt never ends", "drip", "robots"),
-    ("robots.txt breaks the parser", "User-agent: *\nCrawl-delay: ²\nDisallow: /x\n", "robots"),
+    ("robots.txt answers 500", 500, "status"),
+    ("robots.txt answers 429", 429, "status"),
+    ("robots.txt never ends", "drip", "timeout"),
+    ("robots.txt with a delay that is no number", "User-agent: *\nCrawl-delay: ²\nDisallow: /g\n", "robots"),
+    ("robots.txt with a thousand wildcards", "User-agent: *\nDisallow: /" + "*o" * 1000 + "\n", "ok"),
+    ("robots.txt with rules for ten thousand crawlers", MANY_CRAWLERS, "ok"),
 ]
 SMALL = Limits(connect=2, read=1, total=2.5, max_bytes=1024 * 1024, retries=1, back_off=0.05, longest_wait=2, pause=0)
 

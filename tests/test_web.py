@@ -1,5 +1,6 @@
 """Corpora from the web, against local servers: what nasty pages come to, what is kept, what is never reached."""
 
+import codecs
 import hashlib
 import ipaddress
 import itertools
@@ -25,12 +26,22 @@ from hypothesis import strategies as st
 from nasty_server import PUBLIC, SENTENCE, SMALL, FakeSerper, NastyServer, PrivateService, World, html, running
 
 from berdslib.data import webtext
-from berdslib.data.formats import read_passages
+from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.records import Question
-from berdslib.data.web import Web, corpus_name, search, summary, web_corpora, web_corpus
+from berdslib.data.web import (
+    Web,
+    corpus_name,
+    is_web_corpora,
+    open_web_corpora,
+    search,
+    summary,
+    web_corpora,
+    web_corpus,
+    web_statistics,
+)
 from berdslib.data.webaddress import Budget, CheckedBackend, PageError, is_public, target_of
 from berdslib.data.webcache import Kept, cache_path, keep, recall
-from berdslib.data.webfetch import Fetcher
+from berdslib.data.webfetch import AGENT, Fetcher, Limits, robots_rules
 from berdslib.data.websearch import SearchError, Serper
 from berdslib.data.webtext import TextReader, check_extractor, decode, page_text
 from berdslib.errors import InputError, MissingDataError
@@ -152,6 +163,14 @@ SPECIAL = [
     "2130706433",
     "0x7f000001",
     "localhost",
+    "192.0.0.8",
+    "192.0.0.9",
+    "192.0.0.192",
+    "168.63.129.16",
+    "::ffff:168.63.129.16",
+    "64:ff9b::a83f:8110",
+    "3fff::1",
+    "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff",
 ]
 
 
@@ -189,9 +208,26 @@ def test_special_addresses_are_not_public(address):
     assert not is_public(address)
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "2606:2800:220:1::1", "64:ff9b::808:808"])
+@pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "2606:2800:220:1::1", "64:ff9b::808:808",
+                                     "192.0.1.1", "168.63.129.15", "168.63.129.17", "3ffe:ffff::1"])  # fmt: skip
 def test_public_addresses_are(address):
     assert is_public(address)
+
+
+@pytest.mark.parametrize(
+    ("host", "looked_up"),
+    [
+        ("faß.de", "xn--fa-hia.de"),  # as https://www.unicode.org/reports/tr46/ has it; IDNA 2003 made it fass.de
+        ("ＢÜCHER。example.", "xn--bcher-kva.example"),
+        ("βόλος.com", "xn--nxasmm1c.com"),
+        ("日本語。ＪＰ", "xn--wgv71a119e.jp"),
+        ("A_b.example.", "a_b.example"),
+        ("r3---sn.example", "r3---sn.example"),
+        ("xn--fa-hia.de", "xn--fa-hia.de"),
+    ],
+)
+def test_a_name_beyond_ascii_is_what_browsers_open(host, looked_up):
+    assert target_of(f"http://{host}/").host == looked_up
 
 
 class Recorder(httpcore.NetworkBackend):
@@ -244,6 +280,11 @@ def test_other_spellings_of_this_machine_are_refused(host):
         ("http:///path", "malformed"),
         ("http://example.org/\r\nX-Evil: 1", "control"),
         ("http://" + "a" * 70 + ".org/", "malformed"),
+        ("http://" + "ä" * 70 + ".org/", "too long"),
+        ("http://" + "a." * 130 + "org/", "too long"),
+        ("http://a..org/", "empty"),
+        ("http://☃.net/", r"malformed .*U\+2603"),
+        ("http://xn--bücher.de/", "malformed"),
         ("http://example.org/" + "a" * 9000, "too long"),
         ("http://example.org/\ud800", "malformed"),
     ],
@@ -291,7 +332,8 @@ def test_host_header_and_tls_name_stay_those_of_the_address(server):
         world = World(server, server)
         world.server = _At(listener.getsockname()[1])
         fetcher = Fetcher(SMALL._replace(retries=0), resolve=lambda *_: [PUBLIC], network=world)
-        assert fetcher.fetch("https://secure.example/").outcome == "robots"  # no certificate: not even robots.txt
+        page = fetcher.fetch("https://secure.example/")  # no certificate: not even robots.txt
+        assert (page.outcome, page.reason[:12]) == ("network", "robots.txt: ")
         thread.join(5)
     assert world.asked == [PUBLIC]
     assert b"secure.example" in hello[0]
@@ -309,7 +351,7 @@ def test_the_certificate_must_be_that_of_the_name(server, tmp_path):
     server.socket = context.wrap_socket(server.socket, server_side=True)
     fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], network=World(server, server))
     refused = fetcher.fetch("https://secure.example/good")
-    assert (refused.outcome, server.seen) == ("robots", [])
+    assert (refused.outcome, server.seen) == ("network", [])
     assert "certificate verify failed" in refused.reason
     fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], network=World(server, server))
     fetcher._tls.load_verify_locations(certificate)
@@ -335,7 +377,7 @@ def test_a_proxy_of_the_environment_is_not_used_for_pages(server, monkeypatch):
 def test_a_name_server_that_hangs_does_not_outlast_the_time(server):
     fetcher = Fetcher(SMALL._replace(connect=0.3), resolve=lambda *_: time.sleep(20))
     began = time.monotonic()
-    assert fetcher.fetch("http://slow.example/").outcome == "robots"
+    assert fetcher.fetch("http://slow.example/").outcome == "timeout"
     assert time.monotonic() - began < 10
 
 
@@ -361,6 +403,112 @@ def test_robots_is_read_once_for_a_site(server):
     for path in ("good", "plain-text", "robots-disallowed"):
         fetcher.fetch(server.url(path))
     assert [path for path, _ in server.seen] == ["/robots.txt", "/good", "/plain-text"]
+
+
+# What RFC 9309 says, worked out by hand: (robots.txt, path, may be fetched)
+RULES = [
+    ("User-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\n\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\nDisallow: /a\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\nAllow: /\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\nDisallow: /\nAllow: /ok\n", "/ok/x", True),
+    ("User-agent: *\nDisallow: /*?\n", "/x?y=1", False),
+    ("User-agent: *\nDisallow: /*?\n", "/x", True),
+    ("User-agent: *\nDisallow: /private/*\n", "/private/x", False),
+    ("User-agent: *\nDisallow: /*.pdf$\n", "/a.pdf", False),
+    ("User-agent: *\nDisallow: /*.pdf$\n", "/a.pdf.html", True),
+    ("User-agent: other\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: other\nDisallow: /\n", "/x", True),
+    ("User-agent: *\nDisallow: /\n\nUser-agent: BerdsLib # we\nAllow: /\n", "/x", True),
+    ("User-agent: *\nDisallow:\n\nUser-agent: berdslib/1.0\nDisallow: /\n", "/x", False),
+    ("User-agent: berdslib-other\nDisallow:\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: lib\nDisallow:\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: berds\nDisallow:\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent:\nDisallow: /\n\nUser-agent: *\nDisallow: /private\n", "/x", True),
+    ("Disallow: /private\n", "/private/x", True),
+    ("User-agent: *\nSitemap: http://x/s.xml\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\nCrawl-delay: 0\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\nDisallow: /caf%C3%A9\n", "/café", False),
+    ("User-agent: *\nDisallow: /café\n", "/caf%c3%a9", False),
+    ("User-agent: *\nDisallow: /a%7Eb\n", "/a~b", False),
+    ("User-agent: *\nDisallow: /p?x=1\n", "/p?x=1", False),
+    ("\ufeffUser-agent: *\r\nDisallow: /private\r\n", "/private/x", False),
+    ("<html><body>User-agent: no robots.txt at all</body></html>", "/x", True),
+    ("User-agent: *\n" + "#" * 500 * 1024 + "\nDisallow: /x\n", "/x", True),  # beyond what is read
+]
+
+
+@pytest.mark.parametrize(("robots", "path", "allowed"), RULES)
+def test_the_rules_of_robots_txt(server, robots, path, allowed):
+    server.robots = robots
+    server.pages[target_of(server.url(path[1:])).path[1:].partition("?")[0]] = ({}, html(SENTENCE))
+    page = Fetcher(limits(server)).fetch(server.url(path[1:]))
+    assert page.outcome == ("ok" if allowed else "robots")
+    assert len(server.seen) == 1 + allowed
+
+
+BITS = st.sampled_from(["user-agent", ":", "*", " ", "\n", "disallow", "crawl-delay", "/", "$", "%", "²", "9"])
+
+
+@given(st.text() | st.lists(BITS).map("".join))
+def test_any_robots_txt_is_read(text):
+    rules = robots_rules(text)
+    assert rules.can_fetch("http://x.example/a%20b?c", AGENT) in (True, False)
+    assert (rules.crawl_delay(AGENT) or 0) >= 0
+
+
+def test_only_rules_forbid(server):
+    """Whatever robots.txt fails with is the outcome; 4xx means that there is none (RFC 9309, 2.3.1)."""
+    found = {}
+    for status in (404, 403, 410, 429, 500, 503):
+        server.robots = status
+        page = Fetcher(limits(server, retries=0)).fetch(server.url("good"))
+        found[status] = (page.outcome, page.status, page.reason)
+    assert {found.pop(status) for status in (404, 403, 410)} == {("ok", 200, "")}
+    assert found == {status: ("status", status, f"robots.txt: status {status}") for status in (429, 500, 503)}
+    assert server.count("good") == 3
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    fetcher = Fetcher(SMALL._replace(allow={f"127.0.0.1:{port}"}))
+    pages = [fetcher.fetch(f"http://127.0.0.1:{port}/{i}") for i in range(2)]
+    assert {(page.outcome, page.reason[:24]) for page in pages} == {("network", "robots.txt: ConnectError")}
+
+
+class Clock:
+    """A time that passes only by sleeping."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.mark.parametrize(("robots", "apart"), [("User-agent: *\nCrawl-delay: 4\n", 4.0), (404, 1.5)])
+def test_no_request_comes_before_what_was_asked_for_last(monkeypatch, robots, apart):
+    """Neither a retry nor the first page after robots.txt is sooner than pause, Crawl-delay and Retry-After."""
+    clock, seen = Clock(), []
+    for module in ("webfetch", "webaddress"):
+        monkeypatch.setattr(f"berdslib.data.{module}.time", clock)
+
+    class Script(httpcore.NetworkBackend):
+        def connect_tcp(self, *args):
+            seen.append(clock.now)
+            answers = [
+                b"HTTP/1.1 404 No\r\n\r\n" if robots == 404 else b"HTTP/1.1 200 OK\r\n\r\n" + robots.encode(),
+                b"HTTP/1.1 503 Busy\r\n\r\n",
+                b"HTTP/1.1 503 Busy\r\nRetry-After: 9\r\n\r\n",
+                b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\n\r\n",
+                b"HTTP/1.1 200 OK\r\n\r\nhello",
+            ]
+            return httpcore.MockStream([answers[len(seen) - 1], b""])
+
+    fetcher = Fetcher(Limits(pause=1.5, back_off=0.01, retries=3), resolve=lambda *_: [PUBLIC], network=Script())
+    assert fetcher.fetch("http://web.example/").outcome == "ok"
+    assert [b - a for a, b in itertools.pairwise(seen)] == pytest.approx([apart, apart, 9, apart])
 
 
 def test_one_request_at_a_time_with_a_pause(server):
@@ -418,7 +566,7 @@ def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, c
     serper.failures = [(503, {"Retry-After": "0"}, {"message": KEY})]
     web_corpora([Question("q1", "Who pays?")], tmp_path / "out", web_of(server, serper))
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(".lock")]
-    assert len(kept) == 4  # a search, a page, a corpus, a report
+    assert len(kept) == 5  # a search, a page, a corpus, a report, a list
     for path in kept:
         content = path.read_bytes()
         here = recall(path)._replace() if path.suffix == ".gz" else Kept({}, content)
@@ -564,6 +712,109 @@ def test_the_same_web_again_without_a_web(server, tmp_path, caplog):
     assert f"2 of 8 pages are not in the cache: {server.url('utf16')}" in caplog.text
 
 
+def test_a_network_that_was_away_is_asked_again(server, serper, tmp_path, monkeypatch, caplog):
+    addresses = {"first.example": PUBLIC, "second.example": "8.8.8.8"}
+    up = set()
+
+    class Network(World):
+        def connect_tcp(self, host, *args):
+            if host not in up:
+                self.asked.append(host)
+                raise httpcore.ConnectError("down")
+            return super().connect_tcp(PUBLIC, *args)
+
+    network = Network(server, server)
+    fetcher = lambda limits: Fetcher(limits, resolve=lambda host, _: [addresses[host]], network=network)  # noqa: E731
+    monkeypatch.setattr("berdslib.data.web.Fetcher", fetcher)
+    serper.links = [f"http://{host}/good" for host in ("first.example", "second.example", "user@refused.example")]
+
+    def outcomes(name, **changes):
+        web = Web(provider=Serper(serper.url), limits=SMALL, **changes)
+        return web_corpora(questions()[:1], tmp_path / name, web)["outcome"].tolist()
+
+    assert outcomes("away") == ["network", "network", "refused"]
+    assert "no answer from any of 2 pages; this is not kept" in caplog.text
+    assert outcomes("offline", offline=True) == ["missing", "missing", "refused"]
+    up.add(PUBLIC)
+    assert outcomes("one is there") == ["ok", "network", "refused"]
+    asked = len(network.asked)
+    up.add("8.8.8.8")
+    for name, offline in (("again", False), ("offline", True)):
+        assert outcomes(name, offline=offline) == ["ok", "network", "refused"]
+        for file in ("q1.jsonl", "pages.csv", "corpora.json"):
+            assert (tmp_path / name / file).read_bytes() == (tmp_path / "one is there" / file).read_bytes()
+    assert len(network.asked) == asked
+    assert outcomes("retry", retry_failed=True) == ["ok", "ok", "refused"]
+
+
+def test_a_folder_holds_the_questions_of_its_last_run(server, serper, tmp_path, monkeypatch):
+    serper.links = [server.url("good")]
+    serper.failures = [(200, {}, b'{"organic": []}')]
+    folder, web = tmp_path / "out", web_of(server, serper)
+    asked = [Question("none", "Nobody?"), *questions(), Question("long", "How?"), Question("", "What?")]
+    assert not is_web_corpora(folder)
+    with pytest.raises(InputError, match="holds no corpora from the web"):
+        open_web_corpora(folder)
+    web_corpora(asked, folder, web)
+    (folder / "mine.jsonl").write_text("not of the run")
+    corpora = open_web_corpora(folder)
+    assert is_web_corpora(folder)
+    assert list(corpora) == ["none", "q1", "q/2", "long", ""]
+    found = web_corpus("Who pays?", web)
+    assert len(found) == 1
+    assert dict(corpora) == {"none": [], "q1": found, "q/2": found, "long": found, "": found}
+    assert web_statistics(folder)["corpora"] == 5
+    with pytest.raises(KeyError):
+        corpora["mine"]
+    # fewer questions: nothing of the others is left or counted, and what is not ours stays
+    report = web_corpora(questions(), folder, web)
+    assert sorted(p.name for p in folder.iterdir()) == sorted(
+        ["corpora.json", "mine.jsonl", "pages.csv", "q1.jsonl", corpus_name("q/2")]
+    )
+    assert list(open_web_corpora(folder)) == report["qid"].tolist() == ["q1", "q/2"]
+    assert web_statistics(folder) == {"corpora": 2, "passages": 1, "documents": 1, "mean_words": 48}
+    # a run that ends in the middle leaves a folder that says so; the next one completes it from the cache
+    seen = len(server.seen)
+    with monkeypatch.context() as patch:
+        patch.setattr("berdslib.data.web.write_passages", _stop_at("q1.jsonl"))
+        with pytest.raises(KeyboardInterrupt):
+            web_corpora([Question("q9", "Who pays?"), *questions()], folder, web)
+    assert is_web_corpora(folder)
+    for use in (open_web_corpora, web_statistics):
+        with pytest.raises(InputError, match=r"holds no corpora\.json.* a run did not end here"):
+            use(folder)
+    web_corpora(questions()[1:], folder, web)
+    assert list(open_web_corpora(folder)) == ["q/2"]
+    assert len(server.seen) == seen
+    (folder / corpus_name("q/2")).unlink()
+    with pytest.raises(InputError, match="is missing, the corpus of question 'q/2'"):
+        open_web_corpora(folder)["q/2"]
+
+
+def _stop_at(name):
+    def write(path, passages):
+        if path.name == name:
+            raise KeyboardInterrupt
+        write_passages(path, passages)
+
+    return write
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"q": 3}', '{"q": "../q.jsonl"}', "[" * 99999, "qid,file\n"])
+def test_a_list_that_is_none_of_ours_is_not_followed(server, serper, tmp_path, content):
+    (tmp_path / "q.jsonl").write_text("precious")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "pages.csv").write_text("")
+    (folder / "corpora.json").write_text(content)
+    for use in (open_web_corpora, lambda folder: web_corpora(questions(), folder, web_of(server, serper))):
+        with pytest.raises(InputError, match="is no list of corpora from the web"):
+            use(folder)
+    assert (tmp_path / "q.jsonl").read_text() == "precious"
+    assert (folder / "corpora.json").read_text() == content
+    assert serper.seen == []
+
+
 def test_offline_says_which_questions_were_never_asked(server, serper, tmp_path):
     web = web_of(server, serper)
     web_corpora(questions()[:1], tmp_path, web)
@@ -623,6 +874,17 @@ def test_a_damaged_file_counts_as_not_there(tmp_path, caplog):
         assert recall(path) is None
         assert "is damaged" in caplog.text
     assert keep(path, kept) == recall(path) == kept
+
+
+def test_a_note_of_another_version_is_read(server, serper):
+    serper.links = [server.url("good")]
+    web = web_of(server, serper)
+    before = web_corpus("x", web)
+    path = cache_path(web.folder, "page", server.url("good"))
+    kept = recall(path)
+    keep(path, Kept({**kept.note, "added_later": 1}, kept.body), replace=True)
+    assert web_corpus("x", web) == before
+    assert server.count("good") == 1
 
 
 def test_the_first_answer_stays_unless_it_is_to_be_replaced(tmp_path):
@@ -721,6 +983,41 @@ def test_charsets_by_header_by_meta_and_by_detection(charset, text):
     assert decode(page.encode(charset)) == page
 
 
+@pytest.mark.parametrize(
+    ("label", "charset", "text"),
+    [
+        ("gb2312", "gbk", "国务院总理朱镕基出席了会议，并讲话。"),
+        ("GBK", "gb18030", "㐂是一个字，〾也是。"),
+        ("shift_jis", "cp932", "①髙橋さんは東京で働いています。"),
+        ("x-sjis", "cp932", "①髙橋さんは東京で働いています。"),
+        ("windows-31j", "cp932", "①髙橋さんは東京で働いています。"),
+        ("euc-kr", "cp949", "똠방각하 펲시콜라"),
+        ("ks_c_5601-1987", "cp949", "똠방각하 펲시콜라"),
+        ("windows-949", "cp949", "똠방각하 펲시콜라"),
+        ("big5", "big5hkscs", "佢哋喺香港嘅大學讀書"),
+        ("iso-8859-9", "cp1254", "“Türkiye’de”"),
+        ("tis-620", "cp874", "“สวัสดี”"),
+        ("windows-874", "cp874", "“สวัสดี”"),
+        ("us-ascii", "cp1252", "“C’est déjà”"),
+        ("utf-16", "utf-16-le", "日本語のページ"),
+    ],
+)
+def test_a_charset_is_what_browsers_take_it_for(label, charset, text):
+    assert decode(text.encode(charset), f"text/html; charset={label}") == text
+
+
+def test_no_label_is_taken_for_another_charset_than_in_browsers():
+    """The labels of https://encoding.spec.whatwg.org are from webencodings, which bleach brings."""
+    labels = pytest.importorskip("webencodings.labels").LABELS
+    python = {"x-mac-cyrillic": "mac-cyrillic", "macintosh": "mac-roman", "windows-874": "cp874", "gbk": "gb18030",
+              "shift_jis": "cp932", "big5": "big5hkscs", "euc-kr": "cp949", "iso-8859-8-i": "iso-8859-8"}  # fmt: skip
+    unknown = {label for label in labels if webtext.charset_of(label) is None}
+    for label in labels.keys() - unknown:
+        assert webtext.charset_of(label) == codecs.lookup(python.get(labels[label], labels[label])).name, label
+    # Each charset is known by its own name at least; those two are none.
+    assert unknown & set(labels.values()) == {"replacement", "x-user-defined"}
+
+
 def test_one_bad_byte_does_not_overrule_the_header():
     good = "Die Universität kostet Geld für alle, über Jahre. " * 5
     assert decode(good.encode() + b"\xe4", "text/html; charset=utf-8") == good + "\ufffd"
@@ -756,6 +1053,39 @@ def test_a_page_that_breaks_the_reader_costs_only_itself():
         assert before.text == SENTENCE.strip()
         last = reader._process
     assert last.poll() is not None
+
+
+# The first bytes of small real files, followed by data without any control characters, so that only these can tell.
+HEADERS = {
+    "gif": bytes.fromhex("474946383961 0a00 0a00 91 00 00"),  # 10 x 10 pixels, a palette of 4 colours
+    "gif, 500 x 300": bytes.fromhex("474946383761 f401 2c01 f7 00 00"),
+    "ogg": bytes.fromhex("4f676753 00 02 0000000000000000 d2045c11 00000000 4ba3f3e7 01 1e 01766f72626973"),
+    "mp3": bytes.fromhex("494433 03 00 00 00001f76 54495432 00000005 0000 00 54657374"),
+    "mp3, ID3 2.2": bytes.fromhex("494433 02 00 00 00001f76 545432 000005 00 54657374"),
+    "wav": bytes.fromhex("52494646 24e80300 57415645 666d7420 10000000 0100 0100 401f0000 401f0000 0100 0800 64617461"),
+    "webp": bytes.fromhex("52494646 5a3c2301 57454250 56503820 4e3c2301 3042 00 9d012a f401 2c01"),
+}
+
+
+@pytest.mark.parametrize("kind", HEADERS)
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain", ""])
+def test_a_file_of_another_kind_is_binary(kind, content_type):
+    body = HEADERS[kind] + b"words of a comment " * 300
+    assert page_text(body, content_type).outcome == "binary"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ID3 is an algorithm used to build a decision tree from a data set.",
+        "RIFFs are fun to play on a guitar.",
+        "RIFF is a container for WAVE and AVI data.",
+        "OggS is how each page begins.",
+        "GIF89a has been the format of pictures that move since 1989.",
+    ],
+)
+def test_text_that_begins_like_another_kind_of_file_is_text(text):
+    assert page_text(text.encode(), "text/plain") == ("ok", "", text)
 
 
 def test_nothing_of_a_page_is_loaded_or_run(server, tmp_path):

@@ -2,15 +2,18 @@
 
 What the search engine and the pages answered is kept in the user's cache, failures and their reasons included. The
 same call later reads from there and gives the same passages; ``offline=True`` makes sure that nothing else happens.
+When none of the pages that a call fetches is answered, the network was away rather than they: that is not kept, and
+the next call asks again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +22,7 @@ from urllib.parse import urldefrag, urlsplit
 
 import pandas as pd
 
-from berdslib.data.formats import iter_passages, write_passages
+from berdslib.data.formats import iter_passages, read_passages, write_passages
 from berdslib.data.passages import corpus_statistics, split_words
 from berdslib.data.records import Passage, Question, check_questions
 from berdslib.data.textio import StrPath, write_text
@@ -36,6 +39,7 @@ REPORT_COLUMNS = [
     "reason",
 ]  # fmt: skip
 MISSING = "missing"  # the outcome of a page that is not in the cache, offline
+_REPORT, _LIST = "pages.csv", "corpora.json"  # the second is written last: with it, a folder is complete
 
 
 @dataclass(frozen=True)
@@ -106,11 +110,14 @@ def web_corpus(question: str, web: Web | None = None) -> list[Passage]:
 
 
 def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None = None) -> pd.DataFrame:
-    """Write a corpus for each question, QID.jsonl, and pages.csv with what came of each page.
+    """Write a corpus for each question, QID.jsonl, pages.csv with what came of each page, and corpora.json.
+
+    The last one lists the questions with their files, and is written last: without it, a folder is not complete. In a
+    folder that was written before, everything is replaced, and corpora of questions that are not asked now are removed.
 
     Args:
         questions: at least one; an empty corpus is written for one without any text, with a warning.
-        folder: to write to.
+        folder: to write to; see :func:`open_web_corpora`.
         web: how the web is asked.
 
     Returns:
@@ -126,6 +133,8 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
     check_questions(questions)
     web, folder = web or Web(), Path(folder)
     _require_searches(questions, web)
+    listing = folder / _LIST
+    before = _listed(folder) if listing.exists() else {}
     fetcher = Fetcher(web.limits)
     rows: list[tuple[Any, ...]] = []
     with TextReader(web.extractor, web.text_seconds) as reader:
@@ -134,12 +143,96 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
             rows += pages
             if not passages:
                 logger.warning("no page for question %r gave any text", question.qid)
+            if listing.exists():
+                listing.unlink()  # until the end, the folder holds some of both runs
             write_passages(folder / corpus_name(question.qid), passages)
     report = pd.DataFrame(rows, columns=REPORT_COLUMNS)
-    with write_text(folder / "pages.csv") as file:
+    files = {q.qid: corpus_name(q.qid) for q in questions}
+    for qid in before:
+        if qid not in files:
+            (folder / corpus_name(qid)).unlink(missing_ok=True)
+    with write_text(folder / _REPORT) as file:
         report.to_csv(file, index=False, lineterminator="\n")
+    with write_text(listing) as file:
+        json.dump(files, file, ensure_ascii=False, indent=1)
     _tell(report)
     return report
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """Return the questions whose corpora a folder holds: qid → name of the file."""
+    path = folder / _LIST
+    try:
+        files = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        files = None
+    # The names are for readers elsewhere: what is opened or removed here must not be up to this file.
+    if not isinstance(files, dict) or any(files[qid] != corpus_name(qid) for qid in files):
+        raise InputError("is no list of corpora from the web, {qid: file}", path=path)
+    return files
+
+
+def is_web_corpora(path: StrPath) -> bool:
+    """Say whether this is a folder that :func:`web_corpora` wrote, be it complete or not."""
+    return (Path(path) / _REPORT).is_file()
+
+
+def open_web_corpora(folder: StrPath) -> WebCorpora:
+    """Return the corpora of a folder that :func:`web_corpora` wrote, by the ids of their questions.
+
+    Raises:
+        InputError: no such folder, or one that a run began and did not complete.
+    """
+    return WebCorpora(folder)
+
+
+class WebCorpora(Mapping[str, list[Passage]]):
+    """The corpora of questions, qid → passages, in the order of the questions; each is read when it is asked for.
+
+    A question without any text has an empty list. Nothing is held in memory but the ids.
+
+    Args:
+        folder: that :func:`web_corpora` wrote.
+
+    Raises:
+        InputError: no such folder, or one that a run began and did not complete.
+    """
+
+    def __init__(self, folder: StrPath) -> None:
+        self.folder = Path(folder)
+        if not is_web_corpora(folder):
+            raise InputError(f"holds no corpora from the web ({_REPORT})", path=folder)
+        if not (self.folder / _LIST).is_file():
+            raise InputError(
+                f"holds no {_LIST}, which comes last: a run did not end here; again, it goes on where it was",
+                path=folder,
+            )
+        self._files = _listed(self.folder)
+
+    def __getitem__(self, qid: str) -> list[Passage]:
+        path = self.file(qid)
+        return read_passages(path) if path.stat().st_size else []
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __repr__(self) -> str:
+        return f"WebCorpora({str(self.folder)!r}, {len(self):,} questions)"
+
+    def file(self, qid: str) -> Path:
+        """Return where a question's corpus lies.
+
+        Raises:
+            KeyError: no such question.
+            InputError: it is not there any more.
+        """
+        path = self.folder / self._files[qid]
+        if not path.is_file():
+            raise InputError(f"is missing, the corpus of question {qid!r}", path=path)
+        return path
 
 
 def corpus_name(qid: str) -> str:
@@ -195,16 +288,15 @@ def web_statistics(folder: StrPath) -> dict[str, float]:
         corpora (number), passages, documents, mean_words (per passage); NaN where no question has a passage.
 
     Raises:
-        InputError: no corpora in the folder, or a row that cannot be read.
+        InputError: see :func:`open_web_corpora`; or a row that cannot be read.
 
     Source: BeRDS Table 2, last row.
     """
-    files = sorted(Path(folder).glob("*.jsonl"))
-    if not files:
-        raise InputError("holds no corpora (QID.jsonl)", path=folder)
+    corpora = open_web_corpora(folder)
+    files = [corpora.file(qid) for qid in corpora]
     rows = [corpus_statistics(iter_passages(path)) if path.stat().st_size else _NOTHING for path in files]
     means = pd.DataFrame(rows).mean()
-    return {"corpora": len(files), **{column: float(means[column]) for column in _NOTHING}}
+    return {"corpora": len(corpora), **{column: float(means[column]) for column in _NOTHING}}
 
 
 _NOTHING = {"passages": 0, "documents": 0, "mean_words": float("nan")}
@@ -283,7 +375,7 @@ def _require_searches(questions: Sequence[Question], web: Web) -> None:
 
 
 def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:
-    """Return the pages in order, from the cache or the web; each is in the cache as soon as it is there."""
+    """Return the pages in order, from the cache or the web."""
     pages = {url: page for url in urls if (page := _recalled(url, web)) is not None}
     needed = [url for url in urls if url not in pages or (web.retry_failed and pages[url].outcome != "ok")]
     if web.offline:
@@ -294,7 +386,11 @@ def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:
 
 
 def _fetched(urls: Sequence[str], web: Web, fetcher: Fetcher) -> dict[str, Page]:
-    """Fetch pages: hosts side by side, the pages of one host one after the other."""
+    """Fetch pages: hosts side by side, the pages of one host one after the other.
+
+    Each is in the cache as soon as it is there. What nobody answered is put there at the end, and only if there was
+    somebody who did answer: else it is our network that failed.
+    """
     from tqdm.auto import tqdm
 
     hosts: dict[str, list[str]] = {}
@@ -303,7 +399,8 @@ def _fetched(urls: Sequence[str], web: Web, fetcher: Fetcher) -> dict[str, Page]
     stop = threading.Event()
 
     def fetch(one_host: list[str]) -> list[Page]:
-        return [_kept(fetcher.fetch(url), web) for url in one_host if not stop.is_set()]
+        found = (fetcher.fetch(url) for url in one_host if not stop.is_set())
+        return [page if _silent(page) else _kept(page, web) for page in found]
 
     pages: dict[str, Page] = {}
     with (
@@ -319,7 +416,17 @@ def _fetched(urls: Sequence[str], web: Web, fetcher: Fetcher) -> dict[str, Page]
             stop.set()  # an interrupt must not wait for all the rest
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    silent = [page for page in pages.values() if _silent(page)]
+    if any(page.status or page.outcome == "robots" for page in pages.values()):
+        pages |= {page.url: _kept(page, web) for page in silent}
+    elif silent:
+        logger.warning("no answer from any of %d pages; this is not kept (is there a network?)", len(silent))
     return pages
+
+
+def _silent(page: Page) -> bool:
+    """Say whether nobody answered."""
+    return page.outcome in ("network", "timeout") and not page.status
 
 
 def _host(url: str) -> str:
@@ -331,14 +438,20 @@ def _host(url: str) -> str:
 
 def _recalled(url: str, web: Web) -> Page | None:
     kept = recall(cache_path(web.folder, "page", url))
-    return None if kept is None else Page(**kept.note, body=kept.body)
+    return None if kept is None else _page(kept, url)
+
+
+def _page(kept: Kept, url: str) -> Page:
+    """Return a page from the cache; what another version noted besides is passed over."""
+    note = {name: value for name, value in kept.note.items() if name in Page._fields}
+    return Page(**{**note, "url": url, "body": kept.body})
 
 
 def _kept(page: Page, web: Web) -> Page:
     note = page._asdict()
     body = note.pop("body")
     kept = keep(cache_path(web.folder, "page", page.url), Kept(note, body), replace=web.retry_failed)
-    return Page(**kept.note, body=kept.body)
+    return _page(kept, page.url)
 
 
 def _hash(text: str) -> str:

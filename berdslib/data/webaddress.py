@@ -4,6 +4,8 @@ A page, a redirect or a name server may point anywhere, also at machines that on
 resolved once for each connection, every address found must be public, and the connection goes to one of these
 addresses, not to the name: whatever the name stands for a moment later does not matter. Host header and TLS server name
 keep the name. Addresses written as 127.1, 2130706433 or 0x7f000001 pass through the same resolution and check.
+
+A name beyond ASCII stands for the domain that browsers open (UTS 46, IDNA 2008: faß.de is not fass.de).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import httpcore
+import idna
 
 Resolve = Callable[[str, int], list[str]]
 
@@ -27,6 +30,17 @@ PORTS = {"http": 80, "https": 443}
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # an IPv4 address behind a translator, in networks without IPv4
 _UNICAST = ipaddress.IPv6Network("2000::/3")  # all that is assigned for the IPv6 internet
 _LONGEST_URL = 8192
+# What ``ipaddress`` of Python 3.11 calls global, or calls so in part, and what leads to a machine nearby all the same.
+_NEARBY = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "192.0.0.0/24",  # protocols of the own network; two addresses in it are global, and lead to its router
+            "168.63.129.16/32",  # the platform behind a machine in Azure
+            "3fff::/20",  # documentation (RFC 9637)
+        ),
+    )
+)
 
 
 class PageError(Exception):
@@ -112,14 +126,14 @@ def target_of(url: str) -> Target:
         raise PageError("refused", "an address that is too long or holds control characters")
     try:
         parts = urlsplit(url)
-        scheme, host, port = parts.scheme, (parts.hostname or "").rstrip("."), parts.port
+        scheme, host, port = parts.scheme, parts.hostname or "", parts.port
+        if scheme not in PORTS:
+            raise PageError("refused", f"not http or https but {scheme[:20] or 'no scheme'}")
         path = quote(parts.path or "/", safe="%/:@!$&'()*+,;=~")
         query = quote(parts.query, safe="%/:@!$&'()*+,;=~?")
-        host = str(ipaddress.IPv6Address(host)) if ":" in host else host.encode("idna").decode("ascii").lower()
+        host = str(ipaddress.IPv6Address(host)) if ":" in host else _in_ascii(host)
     except ValueError as error:  # UnicodeError is one
         raise PageError("refused", f"a malformed address ({error})") from None
-    if scheme not in PORTS:
-        raise PageError("refused", f"not http or https but {scheme[:20] or 'no scheme'}")
     if parts.username is not None or parts.password is not None:
         raise PageError("refused", "a user name or password in the address")
     if not re.fullmatch(r"[a-z0-9._-]+|[0-9a-f:.]+", host):  # also refuses a zone id
@@ -127,12 +141,28 @@ def target_of(url: str) -> Target:
     return Target(scheme, host, PORTS[scheme] if port is None else port, path + (f"?{query}" if query else ""))
 
 
+def _in_ascii(host: str) -> str:
+    """Return a host's name as it is looked up.
+
+    Names in ASCII are taken as they are: many in use break the rules for registered ones, as with "_" in them. Beyond
+    ASCII the rules hold, so ☃.net, which browsers open, is refused.
+
+    Raises:
+        ValueError: no name.
+    """
+    name = host.lower() if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
+    name = name.rstrip(".")
+    if len(name) > 253 or not all(0 < len(label) < 64 for label in name.split(".")):
+        raise ValueError("an empty or too long part in the host name")
+    return name
+
+
 def is_public(address: str) -> bool:
     """Say whether an IP address is one of the public internet, where anybody may be reached.
 
     Stricter than ``ipaddress``: what it calls not global is never public; neither are multicast, reserved and
-    unassigned ranges, nor addresses that carry another one inside (IPv4-mapped, 6to4, Teredo). A NAT64 address is as
-    public as the IPv4 address in it.
+    unassigned ranges, nor addresses that carry another one inside (IPv4-mapped, 6to4, Teredo), nor those in _NEARBY.
+    A NAT64 address is as public as the IPv4 address in it.
 
     >>> [is_public(a) for a in ("93.184.216.34", "10.0.0.1", "169.254.169.254", "100.64.0.1", "::ffff:8.8.8.8")]
     [True, False, False, False, False]
@@ -148,6 +178,8 @@ def is_public(address: str) -> bool:
             ip = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         elif ip not in _UNICAST or ip.sixtofour is not None or ip.teredo is not None:
             return False
+    if any(ip in network for network in _NEARBY):
+        return False
     return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified)
 
 

@@ -3,9 +3,10 @@
 Pages are always fetched directly. A proxy from the environment is not used: it would resolve the names itself, and no
 check of ours would hold. A network that reaches the web through a proxy only gives the outcome "network".
 
-The rules of a site's robots.txt are followed as RFC 9309 has them: a file that is not there (status 4xx) allows
-everything; one that cannot be read (5xx, 429, no answer, malformed) allows nothing. They are read by
-``urllib.robotparser``, which takes the first rule that fits, and which knows no wildcards.
+The rules of a site's robots.txt are followed as RFC 9309 has them, read by the library Protego: the longest rule that
+fits decides, * and $ are understood, and of a file the first 500 KiB count. A file that is not there (status 4xx)
+allows everything. One that cannot be had (5xx, 429, no answer) allows nothing, and what was wrong with it is the
+outcome of the site's pages: "robots" are those alone that rules forbid.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import random
+import re
 import ssl
 import threading
 import time
@@ -21,9 +23,9 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import urljoin
-from urllib.robotparser import RobotFileParser
 
 import httpcore
+from protego import Protego
 
 from berdslib import __version__
 from berdslib.data.webaddress import Budget, CheckedBackend, PageError, Resolve, Target, system_addresses, target_of
@@ -35,7 +37,7 @@ AGENT = "berdslib"
 _TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 _KEPT = ("content-type", "content-language", "content-length", "last-modified", "etag", "date", "retry-after")
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
-_NOTHING_ALLOWED = ("User-agent: *", "Disallow: /")
+_ROBOTS_BYTES = 500 * 1024  # of a robots.txt are read: what RFC 9309 asks for at least
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -46,8 +48,9 @@ class Limits(NamedTuple):
     network for a page over all its redirects and attempts, the wait for its turn at the host excused (robots.txt, once
     for a site, has as many of its own); ``max_bytes`` of a page, as sent and unpacked; ``redirects`` at most;
     ``retries`` after failures that may pass; ``back_off`` seconds before the first of these, doubled for each further;
-    ``longest_wait`` seconds that a server may ask for (Retry-After, Crawl-delay): one that asks for more is given up;
-    ``pause`` seconds between two requests to a host; ``allow`` "address:port" that may be reached although not public.
+    ``longest_wait`` seconds that a server may ask for: a page that asks for more (Retry-After) is given up, a site's
+    Crawl-delay is cut to it; ``pause`` seconds between two requests to a host; ``allow`` "address:port" that may be
+    reached although not public.
     """
 
     connect: float = 10.0
@@ -67,8 +70,8 @@ class Page(NamedTuple):
 
     Fields: ``url`` that was asked for; ``outcome`` "ok", or "refused" (address), "robots", "status", "type", "size",
     "timeout", "network", "redirects", "encoding"; ``reason`` a sentence, "" if ok; ``status`` the last HTTP status, 0
-    if none; ``final_url`` after redirects; ``headers`` those that matter, in lower case; ``body`` as bytes, unpacked,
-    empty unless ok; ``seconds`` on the network; ``fetched`` when, in UTC.
+    if none, that of robots.txt where this failed; ``final_url`` after redirects; ``headers`` those that matter, in
+    lower case; ``body`` as bytes, unpacked, empty unless ok; ``seconds`` on the network; ``fetched`` when, in UTC.
     """
 
     url: str
@@ -89,19 +92,23 @@ class _Answer(NamedTuple):
 
 
 class _Host:
-    """Whose turn it is at a host."""
+    """Whose turn it is at a host; ``next_start`` is read and moved by the holder of the lock only."""
 
     def __init__(self, pause: float) -> None:
         self.lock, self.pause, self.next_start = threading.Lock(), pause, 0.0
 
+    def rest(self, seconds: float) -> None:
+        """Let the next request start this many seconds from now, or later if that is what was asked for before."""
+        self.next_start = max(self.next_start, time.monotonic() + seconds)
+
 
 class _Site:
-    """The rules of an origin, read once."""
+    """The rules of an origin, or why they cannot be had; asked for once."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.rules: RobotFileParser | None = None
-        self.reason = "robots.txt does not allow it"
+        self.rules: Protego | None = None
+        self.failure: PageError | None = None
 
 
 class Fetcher:
@@ -176,55 +183,54 @@ class Fetcher:
             try:
                 yield
             finally:
-                host.next_start = max(host.next_start, time.monotonic() + host.pause)
+                host.rest(host.pause)
 
     def _require_robots(self, target: Target, budget: Budget) -> None:
         with self._lock:
             site = self._sites.setdefault(target.origin, _Site())
         began = time.monotonic()
         with site.lock:
-            if site.rules is None:
+            if site.rules is None and site.failure is None:
                 self._read_robots(target, site)
         budget.excuse(time.monotonic() - began)
-        if site.rules is None or not site.rules.can_fetch(AGENT, target.url):
-            raise PageError("robots", site.reason)
+        if site.failure is not None:
+            failure = site.failure  # a new one, as an exception collects the traces of all who raise it
+            raise PageError(failure.outcome, f"robots.txt: {failure.reason}", status=failure.status)
+        if site.rules is not None and not site.rules.can_fetch(target.url, AGENT):
+            raise PageError("robots", "robots.txt does not allow it")
 
     def _read_robots(self, target: Target, site: _Site) -> None:
-        rules = RobotFileParser()
         budget = Budget(self.limits.total, self.limits.retries)
         try:
             answer = self._follow([target.origin + "/robots.txt"], budget, robots=False)
-            rules.parse(answer.body.decode("utf-8-sig", "replace").splitlines())
-            delay = float(rules.crawl_delay(AGENT) or 0)
         except PageError as error:
             if error.outcome == "refused":
                 raise
-            not_there = error.outcome == "status" and 400 <= error.status < 500 and error.status != 429
-            rules.parse([] if not_there else _NOTHING_ALLOWED)
-            site.reason = f"robots.txt could not be read ({error.reason})"
-        except ValueError as error:  # robotparser fails on digits that are no numbers
-            rules = RobotFileParser()
-            rules.parse(_NOTHING_ALLOWED)
-            site.reason = f"robots.txt could not be read ({error})"
-        else:
-            host = self._host(target.host)
-            host.pause = max(host.pause, min(delay, self.limits.longest_wait))
-        site.rules = rules
+            if error.outcome == "status" and 400 <= error.status < 500 and error.status != 429:
+                site.rules = Protego.parse("")
+            else:
+                site.failure = error
+            return
+        site.rules = robots_rules(answer.body[:_ROBOTS_BYTES].decode("utf-8-sig", "replace"))
+        delay = min(site.rules.crawl_delay(AGENT) or 0.0, self.limits.longest_wait)
+        host = self._host(target.host)
+        with host.lock:
+            host.pause = max(host.pause, delay)
+            host.rest(host.pause)
 
     def _insist(self, target: Target, budget: Budget, *, any_type: bool) -> _Answer:
         """Ask until there is an answer, or a failure that stays."""
         host = self._host(target.host)
         for attempt in range(budget.retries + 1):
-            try:
-                with self._turn(host, budget):
+            with self._turn(host, budget):
+                try:
                     return self._ask(target, budget, any_type=any_type)
-            except PageError as error:
-                if not error.again or not budget.retries or error.wait > self.limits.longest_wait:
-                    raise
-                budget.retries -= 1
-                # Full jitter, as many clients that failed together must not come back together.
-                wait = error.wait or self.limits.back_off * 2**attempt * random.random()
-                host.next_start = time.monotonic() + wait
+                except PageError as error:
+                    if not error.again or not budget.retries or error.wait > self.limits.longest_wait:
+                        raise
+                    budget.retries -= 1
+                    # Full jitter, as many clients that failed together must not come back together.
+                    host.rest(error.wait or self.limits.back_off * 2**attempt * random.random())
         raise AssertionError("the last attempt returns or raises")
 
     # ------------------------------------------------------------ one request
@@ -260,6 +266,31 @@ class Fetcher:
             refused = isinstance(error.__cause__, ssl.SSLCertVerificationError)
             reason = f"{type(error).__name__}: {str(error)[:200]}"
             raise PageError("network", reason, again=not refused) from None
+
+
+_AGENT_LINE = re.compile(r"\s*user(?:-|\s*)agent(?:[\s:]+|$)([^#]*)", re.I)
+
+
+def robots_rules(text: str) -> Protego:
+    r"""Return the rules of a robots.txt, for AGENT and for everybody.
+
+    All other crawlers get one name. The parser holds a copy of a group's rules for each name in it, so a file could
+    ask for a hundred million; and it takes parts of our name, such as "berds", for ours.
+
+    >>> robots_rules("User-agent: *\nDisallow: /private").can_fetch("http://x.example/private/x", AGENT)
+    False
+
+    Source: RFC 9309.
+    """
+    lines = []
+    for line in text.splitlines():
+        if agent := _AGENT_LINE.match(line):
+            name = agent[1].strip()
+            product = re.match(r"[a-z_-]*", name, re.I)  # "berdslib/1.0" means us as well
+            ours = product is not None and product[0].lower() == AGENT
+            line = f"User-agent: {AGENT if ours else name if name == '*' else 'other'}"
+        lines.append(line)
+    return Protego.parse("\n".join(lines))
 
 
 def _read(response: httpcore.Response, limit: int, any_type: bool) -> _Answer:

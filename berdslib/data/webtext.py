@@ -25,24 +25,39 @@ from berdslib.errors import MissingDataError, known
 _BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 # Charsets of the web. Python knows more codecs, but some of these are no charsets, and punycode can take forever.
 _CHARSET = re.compile(
-    r"utf-(8|16|16-le|16-be)|cp\d+|iso8859-\d+|koi8-[ru]|gb2312|gbk|gb18030|big5(hkscs)?|euc_(jp|kr)|shift_jis"
-    r"|iso2022_jp|mac-roman|tis-620|ascii"
+    r"utf-(8|16-le|16-be)|cp\d+|iso8859-\d+|koi8-[ru]|gb18030|big5hkscs|euc_jp|iso2022_jp|mac-(roman|cyrillic)"
 )
+# What browsers take a charset for: mostly an extension of it, as pages name the one and are written in the other.
+_AS_BROWSERS = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "utf-16": "utf-16-le",
+}
+# Names that Python does not know, without "x-".
+_MORE_NAMES = {
+    "windows-31j": "cp932",
+    "windows-874": "cp874",
+    "windows-949": "cp949",
+    "ks_c_5601-1989": "cp949",
+    "gb_2312-80": "gb18030",
+    "unicode": "utf-16-le",
+    "koi8": "koi8-r",
+    "koi8-ru": "koi8-u",
+    "iso-8859-8-i": "iso8859-8",
+}
 _META = re.compile(
     rb"""<(?:meta\b[^>]{0,1000}?\bcharset|\?xml\b[^>]{0,200}?\bencoding)\s*=\s*["']?\s*([\w.:-]{1,40})""", re.I
 )
-_MAGIC = (
-    b"%PDF-",
-    b"\x89PNG",
-    b"GIF8",
-    b"\xff\xd8\xff",
-    b"PK\x03\x04",
-    b"\x1f\x8b",
-    b"\x7fELF",
-    b"OggS",
-    b"ID3",
-    b"RIFF",
-)
+_MAGIC = (b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF")
+_MAGIC_WORDS = (b"GIF8", b"OggS", b"ID3", b"RIFF")  # text may begin with these too, but has no NUL soon after
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffd]")
 _LONGEST_TITLE = 300
 
@@ -64,7 +79,7 @@ def decode(body: bytes, content_type: str = "") -> str:
     """Return the text of a page: by a byte order mark, else the header, else the page's own word, else detection.
 
     A declared charset that does not fit the bytes is passed over, unless most of what is beyond ASCII fits: then the
-    rest becomes U+FFFD. Latin-1 means Windows-1252, as in browsers.
+    rest becomes U+FFFD. Names mean what they mean to browsers: latin-1 is Windows-1252, and gb2312 is gb18030.
 
     Args:
         body: the page.
@@ -90,15 +105,27 @@ def _readable(meta: str) -> str:
     return "utf-8" if meta.lower().startswith("utf-16") else meta
 
 
-def _fitting(body: bytes, declared: str) -> str | None:
+def charset_of(label: str) -> str | None:
+    """Return Python's name for what browsers take a charset's name for; None for what is no charset of the web.
+
+    >>> charset_of("ISO-8859-1")
+    'cp1252'
+
+    Source: https://encoding.spec.whatwg.org/#names-and-labels
+    """
+    label = label.lower().removeprefix("x-")
     try:
-        charset = codecs.lookup(declared).name
+        charset = codecs.lookup(_MORE_NAMES.get(label, label)).name
     except (LookupError, ValueError):
         return None
-    if not _CHARSET.fullmatch(charset):
+    charset = _AS_BROWSERS.get(charset, charset)
+    return charset if _CHARSET.fullmatch(charset) else None
+
+
+def _fitting(body: bytes, declared: str) -> str | None:
+    charset = charset_of(declared)
+    if charset is None:
         return None
-    if charset in ("ascii", "iso8859-1"):
-        charset = "cp1252"
     text = body.decode(charset, "replace")
     wrong = text.count("\ufffd")
     return text if not wrong or 2 * wrong < sum(not c.isascii() for c in text) else None
@@ -164,7 +191,7 @@ def page_text(body: bytes, content_type: str = "", extractor: str = "trafilatura
     Source: BeRDS section 4.2 ("readability+html2text"); trafilatura is our default.
     """
     text = decode(body, content_type)
-    if body.startswith(_MAGIC) or 20 * len(_CONTROL.findall(text)) > len(text):
+    if _is_binary(body) or 20 * len(_CONTROL.findall(text)) > len(text):
         return PageText("binary")
     kind = content_type.partition(";")[0].strip().lower()
     title = ""
@@ -176,6 +203,10 @@ def page_text(body: bytes, content_type: str = "", extractor: str = "trafilatura
             return PageText("parser")
     text = _CONTROL.sub(" ", text).strip()
     return PageText("ok" if text else "no text", " ".join(_CONTROL.sub(" ", title).split())[:_LONGEST_TITLE], text)
+
+
+def _is_binary(body: bytes) -> bool:
+    return body.startswith(_MAGIC) or (body.startswith(_MAGIC_WORDS) and b"\0" in body[:32])
 
 
 # ---------------------------------------------------------------- a process of its own
