@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -255,6 +256,19 @@ def test_tart_full_sorts_contrievers_candidates_with_its_instruction(tart, t5_wo
     np.testing.assert_allclose([got[key] for key in want], list(want.values()), atol=1e-4)
     other = make_retriever("tart-full", corpus, depth=12, instruction="Find a table").search(QUESTIONS, 12)
     assert not np.allclose(np.sort(other["score"]), np.sort(run["score"]), atol=1e-3)
+
+
+def test_tart_full_in_its_authors_layout_names_the_packages_that_read_it(tart, monkeypatch):
+    """A SentencePiece file instead of tokenizer.json: the library alone would speak of tiktoken."""
+    folder = tart[2]
+    (folder / "tokenizer.json").rename(folder / "spiece.model")  # its content is never read without the packages
+    told = json.loads((folder / "tokenizer_config.json").read_text()) | {"tokenizer_class": "EncT5Tokenizer"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(told))
+    # As where they are not installed, whatever is here.
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    monkeypatch.setattr("transformers.utils.import_utils.is_sentencepiece_available", lambda *_: False)
+    with pytest.raises(MissingDataError, match=r"SentencePiece file.*pip install 'berdslib\[sentencepiece\]'"):
+        load_scorer(str(folder))
 
 
 def test_tart_full_cuts_the_passage_never_the_question(tart, t5_words):

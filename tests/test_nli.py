@@ -225,5 +225,5 @@ def test_a_sentencepiece_file_without_its_packages(monkeypatch, tmp_path):
         raise ValueError("`tiktoken` is required to read a `tiktoken` file. Install it with `pip install tiktoken`.")
 
     monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", from_pretrained)
-    with pytest.raises(MissingDataError, match="pip install sentencepiece protobuf"):
+    with pytest.raises(MissingDataError, match=r"pip install 'berdslib\[sentencepiece\]'"):
         make_judge(f"nli-t5:{tmp_path}")

@@ -37,6 +37,30 @@ def folder_mark(checkpoint: str) -> str:
     return "#" + hashlib.sha256(repr(state).encode()).hexdigest()[:8]
 
 
+def checkpoint_mark(checkpoint: str) -> str:
+    """Return what tells the state of a model: its folder's mark, or "@" and the commit of a model on the hub.
+
+    The commit is that of the hub's cache on this machine, which is what would be loaded; where the model is not there
+    yet, the hub is asked. "" where neither knows it, and for what is no model.
+    """
+    from huggingface_hub import snapshot_download
+
+    if not checkpoint or checkpoint.startswith("package:") or Path(checkpoint).is_dir():
+        return folder_mark(checkpoint)
+
+    def commit(local: bool) -> str:
+        if not local:
+            _require_hub(checkpoint)
+        return Path(snapshot_download(checkpoint, allow_patterns="config.json", local_files_only=local)).name
+
+    for local in (True, False):
+        try:
+            return "@" + commit(local)
+        except (OSError, ValueError, MissingDataError):  # loading it will say why
+            continue
+    return ""
+
+
 def cache_of(one: Dataset) -> Path:
     """Return the folder that downloads of a data set go to; it may not exist yet."""
     return paths.cache_dir() / "data" / one.name

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from berdslib.data.fetching import load_model
-from berdslib.errors import InputError, MissingDataError
+from berdslib.errors import InputError
 from berdslib.judging.judges import Pair, document_text
 from berdslib.llm.untrusted import defuse
-from berdslib.retrieval.checkpoints import length_batches
+from berdslib.retrieval.checkpoints import length_batches, read_tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -226,7 +226,7 @@ def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> NliT5:
         MissingDataError: the model is neither here nor reachable, or its tokenizer needs a package that is not here.
     """
     import torch
-    from transformers import AutoModelForSeq2SeqLM
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
@@ -235,24 +235,9 @@ def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> NliT5:
 
     def load(local: bool) -> tuple[Any, Any]:
         return (
-            _sentencepiece_tokenizer(checkpoint, local),
+            read_tokenizer(AutoTokenizer, checkpoint, local),
             AutoModelForSeq2SeqLM.from_pretrained(checkpoint, local_files_only=local, dtype=dtype),
         )
 
     tokenizer, model = load_model(checkpoint, load)
     return NliT5(model.to(device).eval(), tokenizer, checkpoint, **options)
-
-
-def _sentencepiece_tokenizer(checkpoint: str, local: bool) -> Any:
-    from transformers import AutoTokenizer
-
-    try:
-        return AutoTokenizer.from_pretrained(checkpoint, local_files_only=local)
-    except ValueError as error:
-        # What transformers says of a SentencePiece file (spiece.model) that it lacks the packages for.
-        if "tiktoken" not in str(error):
-            raise
-        raise MissingDataError(
-            f"the tokenizer of {checkpoint!r} is a SentencePiece file, which takes two packages more: "
-            "pip install sentencepiece protobuf"
-        ) from error

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from berdslib.data.records import Passage
 from berdslib.errors import known
 
 # What makes one vector of a text; see ModelCard.
-POOLINGS = ("", "after prefix", "mean", "cls", "pooler", "remote code")
+POOLINGS = ("", "after prefix", "mean", "cls", "pooler", "latent attention")
 NUMBER_FORMATS = ("float32", "bfloat16", "int8", "4bit")
 ENGINES = ("torch", "openvino")
 
@@ -17,12 +18,12 @@ class ModelCard(NamedTuple):
     """How a checkpoint wants to be used.
 
     ``checkpoint`` a Hugging Face id, a folder, or "package:NAME" for weights inside a Python package;
-    ``query_prefix`` and ``passage_prefix`` text put in front; ``normalise`` scale vectors to length 1;
-    ``max_length`` in word pieces, 0 for the checkpoint's own.
+    ``query_prefix`` and ``passage_prefix`` text put in front; ``normalise`` scale vectors to length 1; None for any of
+    the three: as the checkpoint's sentence-transformers files say. ``max_length`` in word pieces, 0 for its own.
 
     ``pooling``: "" as the checkpoint's sentence-transformers files say (mean where it has none); "after prefix" the
     same, but prefixes are left out of the mean; "mean" of the last layer; "cls" its first vector; "pooler" the model's
-    own output for the whole text; "remote code" by Python code that comes with the checkpoint.
+    own output for the whole text; "latent attention" as NV-Embed does (:mod:`berdslib.retrieval.nv_embed`).
 
     ``passage_checkpoint`` where passages have an encoder of their own; ``title_separator`` what stands between title
     and text; ``number_format`` one of ``NUMBER_FORMATS``: "bfloat16" and "int8" multiply in that format, "4bit" stores
@@ -32,9 +33,9 @@ class ModelCard(NamedTuple):
 
     name: str
     checkpoint: str
-    query_prefix: str = ""
-    passage_prefix: str = ""
-    normalise: bool = True
+    query_prefix: str | None = ""
+    passage_prefix: str | None = ""
+    normalise: bool | None = True
     max_length: int = 0
     pooling: str = ""
     passage_checkpoint: str = ""
@@ -51,8 +52,8 @@ class ModelCard(NamedTuple):
         """
         # The first fields are always written, later ones only where they say something: what was cached stays valid.
         later = self._fields[6:]
-        said = [f"{field}={getattr(self, field)}" for field in later if getattr(self, field) != _DEFAULTS[field]]
-        return "|".join([*map(str, self[1:6]), *said])
+        said = [f"{f}={_escaped(getattr(self, f))}" for f in later if getattr(self, f) != _DEFAULTS[f]]
+        return "|".join([*map(_escaped, self[1:6]), *said])
 
     def passage_text(self, passage: Passage) -> str:
         """Return title and text, written as the encoder expects them."""
@@ -62,10 +63,17 @@ class ModelCard(NamedTuple):
 _DEFAULTS = ModelCard._field_defaults
 
 
-def _simcse(name: str, kind: str, size: str) -> ModelCard:
+def _escaped(value: object) -> str:
+    """Return a field so that no two cards have one id: what separates fields, and what a state begins with, escaped."""
+    if value is None:
+        return "\\own"
+    return re.sub(r"([\\|#@])", r"\\\1", str(value))
+
+
+def _simcse(name: str, kind: str, size: str = "base", pooling: str = "") -> ModelCard:
     # Gao et al. (2021): the supervised models keep the layer on top of [CLS] that they were trained with (BERT's
     # pooler, a tanh of a linear map), the unsupervised ones do without; the authors' tool cuts texts at 128.
-    pooling = "pooler" if kind == "sup" else "cls"
+    pooling = pooling or ("pooler" if kind == "sup" else "cls")
     return ModelCard(name, f"princeton-nlp/{kind}-simcse-bert-{size}-uncased", max_length=128, pooling=pooling)
 
 
@@ -104,18 +112,21 @@ _TOLD = [
         max_length=512,
         pooling="mean",
     ),
-    # Lee et al. (2024): latent attention over a language model, which only the authors' code knows to compute.
+    # Lee et al. (2024): attention to learned latent vectors over a language model that looks both ways.
     ModelCard(
         "nv-embed-v2",
         "nvidia/NV-Embed-v2",
         "Instruct: Given a question, retrieve passages that answer the question\nQuery: ",
         max_length=32768,
-        pooling="remote code",
+        pooling="latent attention",
     ),
-    _simcse("simcse-sup", "sup", "base"),
+    _simcse("simcse-sup", "sup"),
     _simcse("simcse-sup-large", "sup", "large"),
-    _simcse("simcse-unsup", "unsup", "base"),
+    _simcse("simcse-unsup", "unsup"),
     _simcse("simcse-unsup-large", "unsup", "large"),
+    # PIR, section 3.1: sentence embeddings are means of token embeddings, SimCSE's too.
+    _simcse("simcse-sup-mean", "sup", pooling="mean"),
+    _simcse("simcse-unsup-mean", "unsup", pooling="mean"),
     # Li and Li (2023): for retrieval, and then before questions only, the prompt that they call C.
     ModelCard(
         "uae-large",
@@ -135,9 +146,12 @@ def model_card(name: str) -> ModelCard:
     """Return the card of an encoder.
 
     Args:
-        name: a key of ``CARDS``, or "hf:org/model" (or "hf:FOLDER") for any sentence-transformers checkpoint.
+        name: a key of ``CARDS``, or "hf:org/model" (or "hf:FOLDER") for any sentence-transformers checkpoint, which
+            is used as its own files say.
 
     Raises:
         InputError: an unknown name.
     """
-    return ModelCard(name, name[3:]) if name.startswith("hf:") else CARDS[known("encoder", name, CARDS)]
+    if name.startswith("hf:"):
+        return ModelCard(name, name[3:], query_prefix=None, passage_prefix=None, normalise=None)
+    return CARDS[known("encoder", name, CARDS)]

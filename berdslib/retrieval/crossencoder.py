@@ -14,7 +14,7 @@ from berdslib.data.fetching import load_model
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.errors import InputError
 from berdslib.retrieval.base import Retriever, check_corpus, check_search
-from berdslib.retrieval.checkpoints import length_batches, load_weights, quiet_loading
+from berdslib.retrieval.checkpoints import length_batches, load_weights, quiet_loading, read_tokenizer
 
 # Asai et al. (2023); BeRDS lets it sort the first hundred of Contriever (section 6).
 TART_FULL = "facebook/tart-full-flan-t5-xl"
@@ -185,7 +185,7 @@ def load_scorer(checkpoint: str, **options: Any) -> PairScorer:
         options: passed to :class:`PairScorer`.
 
     Raises:
-        MissingDataError: neither here nor reachable.
+        MissingDataError: neither here nor reachable, or its tokenizer needs a package that is not here.
         InputError: the checkpoint is no classifier (its top would be random), or has neither one output nor two.
     """
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, T5Tokenizer
@@ -195,7 +195,7 @@ def load_scorer(checkpoint: str, **options: Any) -> PairScorer:
     enc_t5 = "EncT5ForSequenceClassification" in (config.architectures or [])
     # TART's files name a tokenizer class of its authors' own; the vocabulary is T5's.
     reader = T5Tokenizer if enc_t5 else AutoTokenizer
-    tokenizer = load_model(checkpoint, lambda local: reader.from_pretrained(checkpoint, local_files_only=local))
+    tokenizer = load_model(checkpoint, lambda local: read_tokenizer(reader, checkpoint, local))
     if enc_t5:
         return EncT5Scorer(load_weights(_enc_t5(), checkpoint), tokenizer, **options)
     return PairScorer(load_weights(AutoModelForSequenceClassification, checkpoint), tokenizer, **options)

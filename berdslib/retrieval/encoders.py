@@ -9,11 +9,17 @@ from typing import Protocol
 import numpy as np
 
 from berdslib.cpu import keep_freed_memory
-from berdslib.data.fetching import folder_mark
+from berdslib.data.fetching import checkpoint_mark
 from berdslib.errors import InputError, known
 from berdslib.paths import cache_dir
 from berdslib.retrieval.cards import CARDS, ENGINES, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
-from berdslib.retrieval.checkpoints import arithmetic, load_checkpoint, package_folder, quiet_loading
+from berdslib.retrieval.checkpoints import (
+    arithmetic,
+    load_checkpoint,
+    package_folder,
+    quiet_loading,
+    require_arithmetic,
+)
 from berdslib.retrieval.embedding_cache import CachedEncoder
 from berdslib.retrieval.openvino import require_openvino
 
@@ -61,11 +67,10 @@ def get_encoder(
             for the card's, which is float32. It is part of the id.
         engine: "torch", or "openvino" for the same vectors faster on a CPU (:mod:`berdslib.retrieval.openvino`); "" for
             the card's, which is torch, except for int8. It is part of the id.
-        trust_remote_code: let Python code that comes with the checkpoint run on this machine.
+        trust_remote_code: let Python code that comes with the checkpoint run on this machine, which some need.
 
     Raises:
-        InputError: an unknown name, number format or engine, two that do not go together, or a checkpoint that needs
-            its own code, which was not allowed.
+        InputError: an unknown name, number format or engine, or two that do not go together.
         MissingDataError: OpenVINO is not installed.
     """
     card = model_card(name) if isinstance(name, str) else name
@@ -88,9 +93,9 @@ class SentenceEncoder:
         trust_remote_code: let Python code that comes with the checkpoint run on this machine.
 
     Raises:
-        InputError: a card with an unknown pooling, number format or engine, with an engine that cannot do the others,
-            or one that needs its own code, which was not allowed; (on use) no texts, weights that are missing in the
-            checkpoint, or a vector that is not finite.
+        InputError: a card with an unknown pooling, number format or engine, or with an engine that cannot do the
+            others; (on use) no texts, weights that are missing in the checkpoint, a checkpoint that changed,
+            "bfloat16" on a CPU without it, or a vector that is not finite.
         MissingDataError: OpenVINO is not installed; (on first use) the weights are neither on this machine nor
             reachable.
     """
@@ -106,43 +111,43 @@ class SentenceEncoder:
             require_openvino(card.number_format)
         elif card.number_format == "int8":
             raise InputError(f"{card.name}: only OpenVINO does int8 here; take engine='openvino'")
-        if card.pooling == "remote code" and not trust_remote_code:
-            raise InputError(
-                f"{card.name} runs Python code that is downloaded with {card.checkpoint}; "
-                "if you trust it, say so with trust_remote_code=True"
-            )
         self.card, self.batch_size = card, batch_size
-        # A model that was trained anew in the same folder makes other vectors.
-        self._marks = {c: folder_mark(c) for c in (card.checkpoint, card.passage_checkpoint)}
+        # A model that was trained anew in the same folder, or another commit of it on the hub, makes other vectors.
+        self._marks = {c: checkpoint_mark(c) for c in (card.checkpoint, card.passage_checkpoint)}
         self.id = card.id + "".join(self._marks.values())
         self._trust = trust_remote_code
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode questions, float32 (n, d)."""
-        return self._encode(texts, self.card.query_prefix, self.card.checkpoint)
+        return self._encode(texts, "query", self.card.checkpoint)
 
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Encode passages, float32 (n, d)."""
-        return self._encode(texts, self.card.passage_prefix, self.card.passage_checkpoint or self.card.checkpoint)
+        return self._encode(texts, "passage", self.card.passage_checkpoint or self.card.checkpoint)
 
-    def _encode(self, texts: Sequence[str], prefix: str, checkpoint: str) -> np.ndarray:
+    def _encode(self, texts: Sequence[str], role: str, checkpoint: str) -> np.ndarray:
         if not texts:
             raise InputError("there are no texts to encode")
-        card = self.card
+        card, mark = self.card, self._marks[checkpoint]
         keep_freed_memory()
-        mark = folder_mark(checkpoint)
-        if mark != self._marks[checkpoint]:
+        # A commit is loaded by its name, whatever came after it.
+        if not mark.startswith("@") and checkpoint_mark(checkpoint) != mark:
             raise InputError("was written anew since this encoder was made; get the encoder again", path=checkpoint)
-        vectors_of = load_checkpoint(
+        require_arithmetic(card.number_format, card.engine)
+        loaded = load_checkpoint(
             checkpoint, card.pooling, card.max_length, card.number_format, self._trust, card.engine, mark
         )
+        prefix = card.query_prefix if role == "query" else card.passage_prefix
+        if prefix is None:
+            prefix = loaded.query_prefix if role == "query" else loaded.passage_prefix
         with arithmetic(card.number_format) if card.engine == "torch" else nullcontext():
-            vectors = vectors_of(list(texts), prefix, self.batch_size)
+            vectors = loaded.vectors_of(list(texts), prefix, self.batch_size)
         if len(vectors) != len(texts):
             raise InputError(f"{card.name} made {len(vectors)} vectors of {len(texts)} texts")
         if not np.isfinite(vectors).all():
             raise InputError(f"{card.name} made a vector that is not finite")
-        return _unit_length(vectors) if card.normalise else vectors
+        normalise = loaded.normalise if card.normalise is None else card.normalise
+        return _unit_length(vectors) if normalise else vectors
 
 
 def _unit_length(vectors: np.ndarray) -> np.ndarray:

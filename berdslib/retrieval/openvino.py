@@ -65,12 +65,10 @@ def openvino_vectors(model: Any, number_format: str) -> Callable[[list[str], str
     import openvino
     import torch
 
-    from berdslib.retrieval.checkpoints import token_batches, warn_without_bf16
+    from berdslib.retrieval.checkpoints import token_batches
 
     if not hasattr(model[0], "auto_model"):
         raise InputError("only transformers are run by OpenVINO here; take engine='torch'")
-    if number_format == "bfloat16":
-        warn_without_bf16()
     if number_format == "int8":
         _warn_without_int8()
     network = _quantised(model) if number_format == "int8" else _converted(model)
