@@ -652,12 +652,12 @@ def corpus_stats(names: Sequence[str], documents: str, as_json: bool) -> None:
 
     from berdslib.data.passages import CUTS, WORDS, corpus_statistics, documents_by
     from berdslib.data.textio import naming
-    from berdslib.data.web import web_statistics
+    from berdslib.data.web import is_web_corpora, web_statistics
 
     rows = []
     for name in names:
         source, _, cut = name.rpartition(":")
-        if (Path(name) / "pages.csv").is_file():
+        if is_web_corpora(name):
             rows.append({"corpus": name, **web_statistics(name), "documents_by": "docno"})
             continue
         passages, was_cut = _cut(_stream(source), cut, WORDS) if cut in CUTS else _stream(name)
@@ -724,7 +724,7 @@ def corpus_write(
 
 @corpus.command("web")
 @_QUESTIONS
-@click.option("-o", "--output", required=True, type=_FOLDER, help="Folder for QID.jsonl and pages.csv.")
+@click.option("-o", "--output", required=True, type=_FOLDER, help="Folder for QID.jsonl, pages.csv and corpora.json.")
 @click.option("--top", default=100, show_default=True, type=_POSITIVE, help="Search results for each question.")
 @click.option(
     "--extractor", default="trafilatura", show_default=True, help="What takes a page's text: or readability+html2text."
@@ -748,7 +748,8 @@ def corpus_web(
     """Search the web for each question and make a corpus of the pages found; BeRDS section 4.2.
 
     The search goes through serper.dev with the key in the environment variable SERPER_API_KEY. What was answered is
-    kept in the user cache: the same command later gives the same corpora and asks nobody.
+    kept in the user cache: the same command later gives the same corpora and asks nobody. With -c FOLDER, other
+    commands search each question in its own.
     """
     from berdslib.data.web import Web, failures, web_corpora
     from berdslib.data.webtext import check_extractor

@@ -13,9 +13,11 @@ from berdslib.data import web
 from berdslib.data.corpus import Corpus
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.records import Passage
-from berdslib.data.registry import load_passages
+from berdslib.data.registry import load_passages, load_questions
+from berdslib.data.trec import read_trec_run
 from berdslib.data.websearch import Serper
 from berdslib.data.webtext import page_text
+from berdslib.retrieval.registry import make_retriever
 
 KEY = "k3y-of-a-test"
 
@@ -235,3 +237,22 @@ def _empty_folder_of_pages(tmp_path):
     (tmp_path / "none").mkdir()
     pd.DataFrame(columns=web.REPORT_COLUMNS).to_csv(tmp_path / "none" / "pages.csv", index=False)
     return said("stats", tmp_path / "none")
+
+
+def test_each_question_is_searched_in_the_web_corpus_of_its_own(tmp_path):
+    questions, passages = load_questions("sample", "dev")[:2], load_passages("sample")
+    pages = dict(zip((q.qid for q in questions), (passages[:40], []), strict=True))
+    for qid, found in pages.items():
+        write_passages(tmp_path / "web" / web.corpus_name(qid), found)
+    (tmp_path / "web" / "pages.csv").write_text("qid\n")
+    (tmp_path / "web" / "corpora.json").write_text(json.dumps({qid: web.corpus_name(qid) for qid in pages}))
+    out = tmp_path / "run.trec"
+    command = ("-q", "sample", "--split", "dev", "-c", tmp_path / "web", "-r", "bm25")
+    done = json.loads(shell.berds("retrieve", *command, "--limit", "2", "-k", "5", "-o", out, "--json").stdout)
+    assert (done["questions"], done["answered"], done["corpus_size"]) == (2, 1, 40)
+    alone = make_retriever("bm25", passages[:40]).search(questions[:1], 5)
+    assert read_trec_run(out)[["qid", "docno"]].values.tolist() == alone[["qid", "docno"]].values.tolist()
+    scored = shell.berds("experiment", *command, "--limit", "2", "-j", "overlap", "--json")
+    assert {row["n"] for row in json.loads(scored.stdout)} == {2}
+    asked_more = tried("retrieve", *command, "--limit", "3", "-o", out)
+    assert asked_more.exit_code == 1 and "has no corpus of its own" in asked_more.stderr

@@ -14,8 +14,8 @@ class OwnCorpora(Sequence[Passage]):
     """Corpora by question and, as a sequence, all their passages, each once.
 
     Whatever takes a corpus takes these. :func:`berdslib.retrieval.registry.make_retriever` searches each question in
-    its own; a judge looks passages up in all of them. All are held in memory: about a kilobyte a passage, and 4.5 MB a
-    question at the size of BeRDS Table 2.
+    its own, one at a time. As a sequence, which a judge needs, all are held in memory: about a kilobyte a passage, and
+    4.5 MB a question at the size of BeRDS Table 2.
 
     Args:
         corpora: qid → its passages; none at all where the web gave no text. A page that was found for two questions has

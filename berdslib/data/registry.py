@@ -31,10 +31,12 @@ from berdslib.data.fetching import (
     places_of,
     under_data,
 )
+from berdslib.data.own_corpora import OwnCorpora
 from berdslib.data.passages import CUTS
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts
 from berdslib.data.textio import read_jsonl, text_field
 from berdslib.data.trec import read_verdicts
+from berdslib.data.web import is_web_corpora, open_web_corpora
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.llm.prompting import import_prompt
 
@@ -115,10 +117,11 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
     """Return the passages of a data set, a file or a BEIR folder; nothing is downloaded here, see :func:`fetch`.
 
     Args:
-        name_or_path: a data set with passages, a path that :func:`berdslib.data.formats.iter_passages` reads, or a
-            folder that :func:`berdslib.data.corpus.write_corpus` made. With ":words" or ":sentences" behind it the
-            rows are documents, to be cut into passages of 100 words; what comes of that is kept on disk and
-            memory-mapped, see :func:`berdslib.data.corpus.open_corpus`.
+        name_or_path: a data set with passages; a path that :func:`berdslib.data.formats.iter_passages` reads; a folder
+            that :func:`berdslib.data.corpus.write_corpus` made; or one of :func:`berdslib.data.web.web_corpora`, where
+            every question has passages of its own. With ":words" or ":sentences" behind it the rows are documents, to
+            be cut into passages of 100 words; what comes of that is kept on disk and memory-mapped, see
+            :func:`berdslib.data.corpus.open_corpus`.
         limit: only the first so many; 0 = all, which for the large ones does not fit into memory: stream those with
             ``iter_passages(passage_file(name))``, or open them with ``open_corpus``.
 
@@ -132,6 +135,9 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
         corpus = open_corpus(passage_file(name), cut=cut)
         return corpus[:limit] if limit else corpus
     path = passage_file(name_or_path)
+    if is_web_corpora(path):
+        corpora = OwnCorpora(open_web_corpora(path))
+        return corpora[:limit] if limit else corpora
     if is_corpus(path):
         return Corpus(path)[:limit] if limit else Corpus(path)
     return formats.read_passages(path, limit)

@@ -40,6 +40,7 @@ class InOwnCorpora:
         for question in questions:
             queries.setdefault(self._corpora.owner(question.qid), []).append(question)
         bar = tqdm(queries.items(), desc=f"{self.name}, a corpus a question", unit="corpus", delay=2, leave=False)
-        runs = [self._make(self._corpora.of(qid)).search(asked, k) for qid, asked in bar if self._corpora.of(qid)]
+        corpora = ((self._corpora.of(qid), asked) for qid, asked in bar)
+        runs = [self._make(corpus).search(asked, k) for corpus, asked in corpora if corpus]
         run = pd.concat(runs) if runs else ranked_run({})
         return make_run(run["qid"].tolist(), run["docno"].tolist(), run["score"].tolist())
