@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import logging
 import multiprocessing
 import os
 import random
+import re
 import signal
 import threading
 import time
+import tracemalloc
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,10 +20,11 @@ import pytest
 from berdslib.data.corpus import Corpus, write_corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import BerdsError, InputError
-from berdslib.retrieval import encoding
+from berdslib.retrieval import encoders, encoding
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.encoders import CachedEncoder, get_encoder
 from berdslib.retrieval.encoding import encode_corpus
+from berdslib.retrieval.index import NumpyIndex, Rescored, make_index
 
 PASSAGES = [Passage(f"d{i}", f"text number {i}", f"title {i % 7}" if i % 3 else "") for i in range(1000)]
 
@@ -209,6 +213,38 @@ def test_vectors_that_were_cut_short_are_refused(log, folder, keep):
         encode_corpus(PASSAGES, Fake(log), folder)
 
 
+@pytest.mark.parametrize("keep", [0, 60, 500])
+def test_a_shard_that_was_cut_short_is_encoded_again(log, folder, caplog, keep):
+    stopped(folder, log, 3)
+    before, shard = len(calls(log)), sorted((folder / "shards").iterdir())[1]
+    os.truncate(shard, keep)
+    with caplog.at_level(logging.WARNING):
+        got = encode_corpus(PASSAGES, Fake(log), folder, 100)
+    np.testing.assert_array_equal(got, expected(PASSAGES))
+    assert len(calls(log)) - before == 8 and f"{shard} is damaged" in caplog.text
+
+
+def test_what_a_killed_run_left_unfinished_is_removed(log, folder):
+    context = multiprocessing.get_context("fork")
+    for _ in range(2):
+        process = context.Process(target=_killed_while_joining, args=(log, folder))
+        process.start()
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL
+        assert len(list(folder.glob(".vectors.npy.*"))) == 1
+    np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
+    assert sorted(p.name for p in folder.iterdir()) == [".lock", "manifest.json", "vectors.npy"]
+    assert len(calls(log)) == 10
+
+
+def _killed_while_joining(log, folder):
+    replace = os.replace
+    os.replace = lambda old, new: (
+        os.kill(os.getpid(), signal.SIGKILL) if new.name == "vectors.npy" else replace(old, new)
+    )
+    encode_corpus(PASSAGES, Fake(log), folder, 100)
+
+
 def test_folders_that_are_refused(tmp_path, log, folder):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").touch()
@@ -248,6 +284,70 @@ def test_dense_on_disk_finds_what_dense_in_memory_finds(user_cache, corpus, log,
             np.testing.assert_allclose(run["score"], in_memory["score"], rtol=1e-5)
     assert len(calls(log)) == 3  # in memory, in the user's cache, in the folder
     assert len(list((user_cache / "vectors").iterdir())) == 1
+
+
+def test_dense_uses_an_index_that_holds_vectors_and_encodes_nothing(corpus, log, tmp_path):
+    """Also ties are those of the docnos: d0, d1, d10, …, whatever index was opened."""
+    vectors = np.ones((1000, 8), np.float32)
+    filled = make_index("numpy")
+    filled.add(vectors)
+    filled.save(tmp_path / "index")
+    exact = make_index("faiss-ivf")
+    exact.add(vectors)
+    for passages in (corpus, PASSAGES):
+        opened = NumpyIndex.open(tmp_path / "index")
+        run = Dense(passages, Fake(log), index=opened).search([Question("q", "what?")], 7)
+        assert run["docno"].tolist() == sorted(p.docno for p in PASSAGES)[:7]
+        rescored = Rescored(exact, np.load(tmp_path / "index", mmap_mode="r"), depth=1000)
+        run = Dense(passages, Fake(log), index=rescored).search([Question("q", "what?")], 7)
+        assert run["docno"].tolist() == sorted(p.docno for p in PASSAGES)[:7]
+    assert not calls(log)
+    for few in (opened, rescored):
+        with pytest.raises(InputError, match="holds 1000 vectors, and there are 999 passages"):
+            Dense(PASSAGES[1:], Fake(log), index=few)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(InputError, match="nothing to encode"):
+        Dense(PASSAGES, Fake(log), index=opened, executor=pool)
+
+
+def test_dense_fills_an_empty_index(log):
+    index = make_index("faiss-ivf", effort=77)
+    run = Dense(PASSAGES, Fake(log), index=index).search([Question("q", "text number 500")], 5)
+    assert len(index) == 1000 and index.effort == 77
+    assert (
+        run["docno"].tolist()
+        == Dense(PASSAGES, Fake(log)).search([Question("q", "text number 500")], 5)["docno"].tolist()
+    )
+
+
+def test_dense_holds_nothing_for_a_passage_on_disk(tmp_path, log):
+    """20,000 docnos in a list, and their order, would be 1.4 MB."""
+    corpus = write_corpus((Passage(f"docno-{i}", "x") for i in range(20_000)), tmp_path / "c")
+    np.save(tmp_path / "v.npy", np.zeros((20_000, 8), np.float32))
+    tracemalloc.start()
+    dense = Dense(corpus, Fake(log), index=NumpyIndex.open(tmp_path / "v.npy"))
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    print(f"bytes a passage: {held / 20_000:.2f}, at most {peak / 20_000:.2f}")
+    assert peak < 40_000 and dense.search([Question("q", "x")], 2)["docno"].tolist() == ["docno-0", "docno-1"]
+
+
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "large_corpora.md"
+
+
+def test_the_steps_of_the_document_lead_to_a_run(corpus, log, tmp_path, monkeypatch):
+    """Its Python, as it stands there, on a small corpus: all are candidates, so the run is exact."""
+    steps = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(steps) == 4
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(encoders, "get_encoder", lambda name, cached=True: Fake(log))
+    write_corpus(PASSAGES, "wikipedia")
+    questions = [Question("a", "text number 500"), Question("b", "number 777")]
+    for step in steps:  # each as if in a session of its own
+        names = {"questions": questions}
+        exec(step, names)
+    want = Dense(PASSAGES, Fake(log)).search(questions, 100)
+    assert names["run"].equals(want) and len(want) == 200
+    assert set(names["words"].search(questions, 5)["docno"]) >= {"d500", "d777"}
 
 
 def test_minilm_in_shards_equals_minilm_at_once(tmp_path):
@@ -320,3 +420,26 @@ def test_killed_at_random_moments_the_result_is_that_of_an_unbroken_run(tmp_path
     assert len(calls(log)) - before == 100 - kept, f"seed {seed}"
     assert len(calls(log)) <= 100 + 2 * 4  # each kill lost what two workers were at
     print(f"seed {seed}: of 100 shards {seen} after the kills, {kept} after that of a worker, all at the end")
+
+
+# ---------------------------------------------------------------- dask
+
+
+class Deadly(Fake):
+    def encode_passages(self, texts):
+        os._exit(9)
+
+
+@pytest.mark.slow
+def test_dask_gives_the_same_and_a_worker_that_is_killed_again_and_again_is_an_error(corpus, log, folder, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    options = {"processes": True, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with (
+        distributed.LocalCluster(n_workers=2, local_directory=str(tmp_path / "dask"), **options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        executor = client.get_executor(pure=False)
+        np.testing.assert_array_equal(encode_corpus(corpus, Fake(log), folder, 100, executor), expected(PASSAGES))
+        assert len(calls(log)) == 10 and str(os.getpid()) not in {pid for pid, _, _ in calls(log)}
+        with pytest.raises(BerdsError, match=r"worker process was killed.*call again to go on"):
+            encode_corpus(corpus, Deadly(log), tmp_path / "other", 500, executor)

@@ -1,6 +1,7 @@
 """Indexes against brute force: what they find, that they survive saving, and what they refuse to open; BM25's too."""
 
 import json
+import math
 import os
 import sys
 import tracemalloc
@@ -14,7 +15,16 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.retrieval import bm25
 from berdslib.retrieval import index as module
 from berdslib.retrieval.bm25 import BM25, VARIANTS
-from berdslib.retrieval.index import INDEXES, FaissIndex, MilvusIndex, NumpyIndex, index_recall, make_index, whole
+from berdslib.retrieval.index import (
+    INDEXES,
+    FaissIndex,
+    MilvusIndex,
+    NumpyIndex,
+    Rescored,
+    index_recall,
+    make_index,
+    whole,
+)
 
 EXACT = ("numpy", "faiss")
 APPROXIMATE = ("faiss-ivf", "faiss-hnsw", "faiss-ivf-pq")
@@ -67,6 +77,35 @@ def test_numpy_in_blocks_equals_a_full_sort_with_many_ties(monkeypatch):
             assert numbers(hits) == brute_force(vectors, queries, k, ties)
             for query, (rows, scores) in zip(queries, hits, strict=True):
                 np.testing.assert_array_equal(scores, vectors[rows] @ query)
+
+
+@pytest.mark.parametrize("scale", [1, 1e-30, 1e15])
+def test_numpy_is_exact_where_float32_is_not(monkeypatch, scale):
+    """Vectors whose scores differ in the eighth digit, and twins: against a sort of sums that are rounded once."""
+    monkeypatch.setattr(module, "_ROWS", 500)
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal(384) + 1e-7 * rng.standard_normal((1203, 384))
+    vectors = (scale * vectors).astype(np.float32)
+    vectors[[5, 700, 1201, 1202]] = vectors[3]
+    queries, ties = rng.standard_normal((5, 384)).astype(np.float32), rng.permutation(1203)
+    index = filled("numpy", vectors, ties)
+    together = index.search(queries, 40)
+    for query, (rows, scores) in zip(queries, together, strict=True):
+        exact = [math.fsum(products) for products in vectors.astype(np.float64) * query.astype(np.float64)]
+        assert rows.tolist() == sorted(range(1203), key=lambda i: (-exact[i], ties[i]))[:40]
+        np.testing.assert_allclose(scores, np.array(exact)[rows], rtol=1e-12)
+        alone = index.search(query[None], 40)[0]
+        assert rows.tolist() == alone[0].tolist() and scores.tolist() == alone[1].tolist()
+
+
+def test_numpy_refuses_numbers_that_cannot_be_compared():
+    for wrong in (np.nan, np.inf, 1e30):
+        vectors = np.ones((3, 2), np.float32)
+        vectors[1, 1] = wrong
+        with pytest.raises(InputError, match="not finite, or too large"):
+            filled("numpy", vectors).search(np.ones((1, 2), np.float32), 1)
+    with pytest.raises(InputError, match="not finite, or too large"):
+        filled("numpy", np.ones((3, 2), np.float32)).search(np.full((1, 2), np.nan, np.float32), 1)
 
 
 def test_numpy_searches_vectors_on_disk_in_bounded_memory(tmp_path, monkeypatch):
@@ -233,6 +272,57 @@ def test_more_effort_finds_more():
         print(kind, recalls)
 
 
+@pytest.mark.parametrize("name", APPROXIMATE)
+def test_effort_is_given_by_name_and_kept_with_the_index(name, tmp_path):
+    vectors, queries = clustered(8000, clusters=4000), clustered(40, clusters=4000, seed=1)
+    found = []
+    for effort in (3, 300):
+        index = make_index(name, effort=effort)
+        index.add(vectors)
+        index.search(queries, 20)  # more than the effort of "hnsw", which is not to be what is saved
+        index.save(tmp_path / "index")
+        inside = faiss.read_index(str(tmp_path / "index"))
+        assert effort == (inside.hnsw.efSearch if name == "faiss-hnsw" else inside.nprobe)
+        opened = FaissIndex.open(tmp_path / "index")
+        assert opened.effort == effort and len(opened) == 8000
+        found.append(numbers(opened.search(queries, 3)))
+        opened.effort = 300 if effort == 3 else 3
+        found.append(numbers(opened.search(queries, 3)))
+    assert found[0] == found[3] != found[1] == found[2] or name == "faiss-hnsw"  # its graph is not built the same twice
+    assert found[0] != found[1]
+
+
+def test_effort_that_cannot_be_given():
+    for name in ("numpy", "faiss", "milvus"):
+        with pytest.raises(InputError, match="knows no effort"):
+            make_index(name, effort=5)
+    with pytest.raises(InputError, match="at least 1, not 0"):
+        make_index("faiss-ivf", effort=0)
+
+
+def test_rescored_sorts_the_candidates_by_the_vectors_on_disk(tmp_path):
+    vectors, queries = clustered(4000), clustered(30, seed=1)
+    vectors[7] = vectors[3000]
+    queries[0] = vectors[7]
+    np.save(tmp_path / "vectors.npy", vectors)
+    index, ties = filled("faiss-ivf-pq", vectors), np.arange(4000)[::-1]
+    rescored = Rescored(index, np.load(tmp_path / "vectors.npy", mmap_mode="r"), depth=50, tie_order=ties)
+    candidates = numbers(index.search(queries, 50))
+    exact = queries.astype(np.float64) @ vectors.T.astype(np.float64)
+    for i, (rows, scores) in enumerate(rescored.search(queries, 10)):
+        assert rows.tolist() == sorted(candidates[i], key=lambda row: (-exact[i, row], ties[row]))[:10]
+        np.testing.assert_allclose(scores, exact[i, rows], rtol=1e-12)
+    assert numbers(rescored.search(queries[:1], 2)) == [[3000, 7]]
+    true = filled("numpy", vectors)
+    assert index_recall(rescored, true, queries, 10) > index_recall(index, true, queries, 10) + 0.1
+    assert len(rescored.search(queries, 60)[0][0]) == 60
+    for wrong in (vectors[1:], vectors[:0]):
+        with pytest.raises(InputError, match="given to rescore"):
+            Rescored(index, wrong)
+    with pytest.raises(InputError, match="given to rescore"):
+        Rescored(make_index("faiss"), vectors[:0])
+
+
 def test_few_vectors(name):
     vectors = clustered(3)
     if name == "faiss-ivf-pq":
@@ -284,6 +374,42 @@ def test_a_saved_milvus_index_that_lost_vectors_is_refused(tmp_path):
     with pytest.raises(InputError, match="something else"):
         (tmp_path / "other").mkdir()
         filled("milvus", clustered(50)).save(tmp_path / "other")
+
+
+@pytest.fixture
+def uri(tmp_path):
+    """Of a Milvus that outlives an index, as a server does."""
+    pytest.importorskip("milvus_lite")
+    return f"milvus:{tmp_path / 'shared.db'}"
+
+
+def test_the_same_vectors_share_a_collection_on_a_server(uri, monkeypatch):
+    vectors, sent = clustered(300), []
+    for expected, added in ((300, vectors), (0, vectors.copy()), (50, vectors[:50]), (0, vectors)):
+        index = make_index(uri)
+        upsert = index._client.upsert
+        monkeypatch.setattr(index._client, "upsert", lambda c, rows, u=upsert: (sent.append(len(rows)), u(c, rows)))
+        index.add(added)
+        assert sum(sent) == expected and len(index) == len(added)
+        assert [rows[0] for rows in numbers(index.search(added[:20], 1))] == list(range(20))
+        sent.clear()
+    assert len(index._client.list_collections()) == 2
+    with pytest.raises(InputError, match="at once"):
+        index.add(vectors)
+    index.drop()
+    assert len(index._client.list_collections()) == 1 and len(index) == 0
+    index.add(vectors)
+    assert sum(sent) == 300 and numbers(index.search(vectors[:3], 1)) == [[0], [1], [2]]
+
+
+def test_a_collection_that_is_not_complete_is_filled(uri):
+    vectors = clustered(300)
+    index = filled(uri, vectors)
+    index._client.delete(index.collection, ids=list(range(0, 300, 7)))
+    assert numbers(index.search(vectors[:1], 1)) != [[0]]
+    again = filled(uri, vectors)
+    assert numbers(again.search(vectors, 1)) == [[i] for i in range(300)]
+    assert len(again._client.query(again.collection, filter="id >= 0", output_fields=["id"])) == 300
 
 
 # ---------------------------------------------------------------- BM25

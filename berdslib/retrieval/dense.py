@@ -5,28 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 import pandas as pd
 
 from berdslib.data.corpus import Corpus
 from berdslib.data.records import Passage, Question
+from berdslib.errors import InputError
 from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run
 from berdslib.retrieval.encoders import Encoder
 from berdslib.retrieval.encoding import encode_corpus, full_text
-from berdslib.retrieval.index import make_index
+from berdslib.retrieval.index import Index, Rescored, make_index
 
 
 class Dense:
     """Ranks passages by the dot product of their vector with the question's.
 
     A blank question finds nothing: its vector would say only what the encoder makes of silence. Of a corpus on disk
-    neither texts nor vectors are ever all in memory (with the index "numpy"), only its docnos.
+    neither docnos nor texts are ever all in memory, nor vectors with the index "numpy".
 
     Args:
         passages: the corpus; docnos must be unique.
         encoder: see :func:`berdslib.retrieval.encoders.get_encoder`.
-        index: a key of ``INDEXES``, or "milvus:URI"; see :func:`berdslib.retrieval.index.make_index`.
+        index: a key of ``INDEXES``, or "milvus:URI"; see :func:`berdslib.retrieval.index.make_index`. Or an index: an
+            empty one, which is filled; or one that holds the vectors of these passages by this encoder, in their order,
+            such as an opened one: then nothing is encoded. One that has no tie order is given that of the docnos.
         name: what the retriever is called in tables.
         folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.retrieval.encoding.encode_corpus`;
             given a list, it is encoded in the same way.
@@ -34,7 +38,8 @@ class Dense:
         text_of: what is encoded of a passage, such as ``card.passage_text``.
 
     Raises:
-        InputError: an empty corpus, a repeated docno, an unknown index.
+        InputError: an empty corpus, a repeated docno, an unknown index, one that holds another number of vectors, or
+            a folder or an executor with one that holds vectors.
     """
 
     def __init__(
@@ -42,19 +47,31 @@ class Dense:
         passages: Sequence[Passage],
         encoder: Encoder,
         *,
-        index: str = "numpy",
+        index: str | Index | Rescored = "numpy",
         name: str = "dense",
         folder: Path | None = None,
         executor: Executor | None = None,
         text_of: Callable[[Passage], str] = full_text,
     ) -> None:
         self.name, self._encoder = name, encoder
+        self._docnos: Sequence[str]
         if isinstance(passages, Corpus):  # checked when it was written
-            self._docnos = list(passages.docnos())
+            self._docnos = _DocnosOnDisk(passages)
         else:
             check_corpus(passages)
             self._docnos = [p.docno for p in passages]
-        self._index = make_index(index, docno_order(self._docnos))
+        self._index = make_index(index) if isinstance(index, str) else index
+        if self._index.tie_order is None:
+            self._index.tie_order = _DocnoOrder(self._docnos)
+        if isinstance(self._index, Rescored) or len(self._index):
+            if len(self._index) != len(self._docnos):
+                raise InputError(
+                    f"the index holds {len(self._index)} vectors, and there are {len(self._docnos)} passages",
+                    field="index",
+                )
+            if folder is not None or executor is not None:
+                raise InputError("the index holds vectors already, so there is nothing to encode", field="index")
+            return
         if isinstance(passages, Corpus) or folder is not None or executor is not None:
             vectors = encode_corpus(passages, encoder, folder, executor=executor, text_of=text_of)
         else:
@@ -73,3 +90,34 @@ class Dense:
         nothing = (np.empty(0, dtype=np.int64), np.empty(0))
         by_qid = {q.qid: hit for q, hit in zip(asked, found, strict=True)}
         return gather_run(questions, self._docnos, [by_qid.get(q.qid, nothing) for q in questions])
+
+
+class _DocnosOnDisk(Sequence[str]):
+    """The docnos of a corpus, each read when it is asked for: of a billion passages only those that are found."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+
+    def __len__(self) -> int:
+        return len(self._corpus)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [p.docno for p in self._corpus[index]]
+        return self._corpus[index].docno
+
+
+class _DocnoOrder:
+    """Orders hits with equal scores by docno, without having sorted all docnos before."""
+
+    def __init__(self, docnos: Sequence[str]) -> None:
+        self._docnos = docnos
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        return docno_order([self._docnos[int(row)] for row in rows])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from itertools import islice
@@ -21,6 +23,8 @@ from berdslib.paths import cache_dir
 from berdslib.retrieval.embedding_cache import CachedEncoder
 from berdslib.retrieval.encoders import Encoder
 from berdslib.retrieval.index import whole
+
+logger = logging.getLogger(__name__)
 
 _FORMAT = 1  # raised whenever what is written changes
 _AHEAD = 64  # shards handed over at a time: an executor keeps what it was handed, texts of a list included
@@ -42,7 +46,8 @@ def encode_corpus(
     """Return the vectors of all passages, float32 (n, d), memory-mapped from disk; what is there is not encoded again.
 
     Each shard is a file that appears when it is complete, so a run that was killed at any moment goes on with the next
-    call. At the end they are joined to ``vectors.npy``, which needs the room twice for a moment.
+    call; a file that cannot be read is encoded again. At the end they are joined to ``vectors.npy``, which needs the
+    room twice for a moment.
 
     Args:
         passages: the corpus. Of a :class:`~berdslib.data.corpus.Corpus` a worker is told the path and the range, and
@@ -60,7 +65,7 @@ def encode_corpus(
     Raises:
         InputError: no passages, a folder that holds vectors of another encoder or corpus, a corpus that was changed
             meanwhile, or an encoder that returns something else than one vector a passage.
-        BerdsError: a worker process was killed.
+        BerdsError: a worker process was killed (of dask: more often than its ``allowed-failures``).
     """
     from filelock import FileLock
 
@@ -76,14 +81,13 @@ def encode_corpus(
     with FileLock(folder / ".lock"):
         _check_manifest(folder, {"format": _FORMAT, "encoder": encoder.id, "corpus": corpus, "passages": len(passages)})
         result, shards = folder / "vectors.npy", folder / "shards"
+        for unfinished in (*folder.glob(".vectors.npy.*"), *folder.glob(".manifest.json.*")):
+            unfinished.unlink()  # only who holds the lock writes these, so who wrote them was killed
         if not result.exists():
             files = [shards / f"{i * shard}-{digest}.npy" for i, digest in enumerate(digests)]
-            todo = (
-                (encoder, text_of, *_part(passages, i * shard, shard), digests[i], file)
-                for i, file in enumerate(files)
-                if not file.exists()
-            )
-            _run(todo, sum(not file.exists() for file in files), executor)
+            missing = [i for i, file in enumerate(files) if not _is_whole(file, min(shard, len(passages) - i * shard))]
+            todo = ((encoder, text_of, *_part(passages, i * shard, shard), digests[i], files[i]) for i in missing)
+            _run(todo, len(missing), executor)
             _join(files, len(passages), result)
         # What is left there, by a worker that was killed or outlived its caller, is of no use any more.
         shutil.rmtree(shards, ignore_errors=True)
@@ -147,6 +151,22 @@ def _words(about: dict[str, Any]) -> str:
     )
 
 
+def _is_whole(file: Path, n: int) -> bool:
+    """Return whether this shard is there; one that a failing disk has cut short is deleted."""
+    try:
+        vectors = np.load(file, mmap_mode="r")
+        if vectors.ndim == 2 and len(vectors) == n and vectors.dtype == np.float32:
+            return True
+        problem = f"holds {vectors.dtype} {vectors.shape}"
+    except FileNotFoundError:
+        return False
+    except (ValueError, EOFError) as error:
+        problem = str(error)
+    logger.warning("%s is damaged (%s); it is encoded again", file, problem)
+    file.unlink()
+    return False
+
+
 def _run(todo: Iterator[tuple[Any, ...]], n: int, executor: Executor | None) -> None:
     """Encode the shards, here or in an executor, which is handed some at a time."""
     from tqdm.auto import tqdm
@@ -167,13 +187,19 @@ def _run(todo: Iterator[tuple[Any, ...]], n: int, executor: Executor | None) -> 
                 for future in done:
                     future.result()
                     bar.update()
-        except BrokenExecutor:
+        except _killed():
             raise BerdsError(
                 "a worker process was killed (out of memory?). What is encoded is kept; call again to go on"
             ) from None
         finally:
             for future in running:
                 future.cancel()
+
+
+def _killed() -> tuple[type[Exception], ...]:
+    """Return what executors raise when a worker was killed; dask has an error of its own."""
+    dask = sys.modules.get("distributed")
+    return (BrokenExecutor,) if dask is None else (BrokenExecutor, dask.KilledWorker)
 
 
 def _encode_shard(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import logging
@@ -19,15 +20,28 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from berdslib.errors import InputError, MissingDataError, known
-from berdslib.retrieval.base import top_k
 
 Hits = list[tuple[np.ndarray, np.ndarray]]  # for each query: numbers of vectors, and their scores
 
 _QUERIES, _ROWS = 64, 65_536  # of one block of scores: 16 MiB of memory, however many vectors there are
 
 
+class TieOrder(Protocol):
+    """Says which of several vectors with equal scores comes first; an array of numbers is one."""
+
+    def __getitem__(self, rows: np.ndarray, /) -> np.ndarray:
+        """Return a number for each of these vectors, smaller wins; comparable within one call only."""
+        ...
+
+
 class Index(Protocol):
     """Holds vectors and finds those with the largest dot product."""
+
+    tie_order: TieOrder | None
+
+    def __len__(self) -> int:
+        """Return how many vectors it holds."""
+        ...
 
     def add(self, vectors: np.ndarray) -> None:
         """Append float32 (n, d) vectors; they are numbered in the order in which they come."""
@@ -42,7 +56,7 @@ class Index(Protocol):
         ...
 
     @classmethod
-    def open(cls, path: Path, tie_order: np.ndarray | None = None) -> Self:
+    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
         """Open what `save` wrote, memory-mapped where the format allows it.
 
         Raises:
@@ -52,53 +66,60 @@ class Index(Protocol):
 
 
 class NumpyIndex:
-    """Exact search as a matrix product in blocks; ties go to the smaller number in `tie_order`.
+    """Exact search; ties go to the smaller number in `tie_order`, and a score depends on its two vectors alone.
+
+    A matrix product in float32, in blocks, finds the candidates: its last digits depend on where a vector stands and on
+    what else is asked. So whatever its rounding may have kept from the k best is among them, and each is scored again
+    by itself in float64.
 
     Args:
         tie_order: (n,) int, smaller wins among equal scores; None for the order in which vectors were added.
     """
 
-    def __init__(self, tie_order: np.ndarray | None = None) -> None:
+    def __init__(self, tie_order: TieOrder | None = None) -> None:
         self._vectors: np.ndarray | None = None
-        self._ties = tie_order
+        self._lengths: dict[int, float] = {}  # where a block starts → see _longest; of those that were searched
+        self.tie_order = tie_order
+
+    def __len__(self) -> int:
+        """Return how many vectors it holds."""
+        return 0 if self._vectors is None else len(self._vectors)
 
     def add(self, vectors: np.ndarray) -> None:
         """Append float32 (n, d) vectors; the first batch is kept as it is, memory-mapped or not."""
         _check_vectors(vectors, None if self._vectors is None else self._vectors.shape[1])
         self._vectors = vectors if self._vectors is None else np.concatenate([self._vectors, vectors])
+        self._lengths = {}
 
     def search(self, queries: np.ndarray, k: int) -> Hits:
         """Return for each query (numbers, scores) of its k best vectors; fewer where there are fewer.
 
-        Memory beside the vectors: 16 MiB, and 16 bytes for each hit. Vectors on disk are read once in a call.
+        Memory beside the vectors: about 20 MiB, and 16 bytes for each hit. Vectors on disk are read once in a call, so
+        many queries in one call cost much less than many calls.
+
+        Raises:
+            InputError: an empty index, queries of another dimension, or numbers that are not finite or above 1e18.
         """
         if self._vectors is None:
             raise InputError("the index is empty")
         queries = _as_queries(queries, self._vectors.shape[1])
-        best: Hits = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
+        lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
+        best: Hits = [(np.empty(0, dtype=np.int64), np.empty(0)) for _ in queries]
         for start in range(0, len(self._vectors), _ROWS):
             block = np.asarray(self._vectors[start : start + _ROWS])
+            if start not in self._lengths:
+                self._lengths[start] = _longest(block)
+            errors = _rounding(block.shape[1]) * self._lengths[start] * lengths + block.shape[1] * 2.0**-125
+            if not np.isfinite(errors).all():
+                raise InputError("vectors or queries hold numbers that are not finite, or too large")
             for first in range(0, len(queries), _QUERIES):
                 for i, scores in enumerate(queries[first : first + _QUERIES] @ block.T, start=first):
-                    best[i] = self._better(best[i], scores, start, k)
+                    new = _candidates(scores, errors[i], k, best[i][1])
+                    if len(new):
+                        rows = np.concatenate([best[i][0], new + start])
+                        exact = np.concatenate([best[i][1], _scores(block, new, queries[i])])
+                        best[i] = _best(rows, exact, k, self.tie_order)
         return best
-
-    def _better(
-        self, best: tuple[np.ndarray, np.ndarray], scores: np.ndarray, start: int, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the k best of those found so far and of a block of scores, of the vectors from `start` on."""
-        if len(best[0]) < k:
-            new = top_k(scores, k, self._order_of(np.arange(start, start + len(scores))))
-        else:  # of a later block hardly any score is as good as the k-th best so far
-            new = np.flatnonzero(scores >= best[1][-1])
-            if not len(new):
-                return best
-        rows, values = np.concatenate([best[0], new + start]), np.concatenate([best[1], scores[new]])
-        order = top_k(values, k, self._order_of(rows))
-        return rows[order], values[order]
-
-    def _order_of(self, rows: np.ndarray) -> np.ndarray:
-        return rows if self._ties is None else self._ties[rows]
 
     def save(self, path: Path) -> None:
         """Write the vectors as .npy, complete or not at all."""
@@ -108,7 +129,7 @@ class NumpyIndex:
             np.save(file, self._vectors)
 
     @classmethod
-    def open(cls, path: Path, tie_order: np.ndarray | None = None) -> Self:
+    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
         """Open saved vectors, memory-mapped.
 
         Raises:
@@ -143,6 +164,9 @@ def _bytes_of_code(dim: int) -> int:
 _FAISS = {"flat": "Flat", "hnsw": "HNSW32", "ivf": "IVF{cells},Flat", "ivf-pq": "IVF{cells},PQ{code}np"}
 
 
+_EFFORT = 128
+
+
 class FaissIndex:
     """Search with faiss. Which of several equal scores wins at rank k is left to faiss.
 
@@ -151,15 +175,22 @@ class FaissIndex:
         kind: "flat" (exact); or approximate, see :func:`index_recall`: "ivf" (vectors in cells, of which the nearest
             are searched), "hnsw" (a graph of neighbours; slow to build, fast to search), or "ivf-pq" (cells, and a
             vector of 384 numbers in 96 bytes, so that scores are approximate too).
-        effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query.
+        effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index. The
+            attribute of this name can be set at any time.
 
     Raises:
-        InputError: an unknown kind.
+        InputError: an unknown kind, or an effort below 1.
     """
 
-    def __init__(self, tie_order: np.ndarray | None = None, *, kind: str = "flat", effort: int = 128) -> None:
+    def __init__(self, tie_order: TieOrder | None = None, *, kind: str = "flat", effort: int = _EFFORT) -> None:
+        if effort < 1:
+            raise InputError(f"must be at least 1, not {effort}", field="effort")
         self._index: Any = None
-        self._ties, self._kind, self._effort = tie_order, known("kind of faiss index", kind, _FAISS), effort
+        self.tie_order, self._kind, self.effort = tie_order, known("kind of faiss index", kind, _FAISS), effort
+
+    def __len__(self) -> int:
+        """Return how many vectors it holds."""
+        return 0 if self._index is None else int(self._index.ntotal)
 
     def add(self, vectors: np.ndarray) -> None:
         """Append float32 (n, d) vectors (copied into faiss); "ivf" and "ivf-pq" learn their cells from the first batch.
@@ -189,12 +220,15 @@ class FaissIndex:
             raise InputError("the index is empty")
         queries = _as_queries(queries, self._index.d)
         k = min(k, self._index.ntotal)
-        if hasattr(self._index, "nprobe"):
-            self._index.nprobe = self._effort
-        if hasattr(self._index, "hnsw"):
-            self._index.hnsw.efSearch = max(self._effort, k)
+        self._set_effort(k)
         scores, rows = self._index.search(queries, k)
-        return [_ordered(r[r >= 0], s[r >= 0], self._ties) for r, s in zip(rows, scores, strict=True)]
+        return [_best(r[r >= 0], s[r >= 0], k, self.tie_order) for r, s in zip(rows, scores, strict=True)]
+
+    def _set_effort(self, k: int = 1) -> None:
+        if hasattr(self._index, "nprobe"):
+            self._index.nprobe = self.effort
+        if hasattr(self._index, "hnsw"):
+            self._index.hnsw.efSearch = max(self.effort, k)
 
     def save(self, path: Path) -> None:
         """Write the index in faiss' own format, complete or not at all."""
@@ -202,12 +236,13 @@ class FaissIndex:
 
         if self._index is None:
             raise InputError("the index is empty")
+        self._set_effort()
         with whole(path) as unfinished:
             faiss.write_index(self._index, str(unfinished))
 
     @classmethod
-    def open(cls, path: Path, tie_order: np.ndarray | None = None) -> Self:
-        """Open a saved index of any kind, memory-mapped.
+    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
+        """Open a saved index of any kind, memory-mapped, with the effort with which it was saved.
 
         Raises:
             InputError: no complete faiss index is there, or one that finds the smallest distance.
@@ -216,7 +251,7 @@ class FaissIndex:
 
         try:
             # The first flag maps the vectors of "flat" and "hnsw", the second the cells of "ivf" and "ivf-pq".
-            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+            index: Any = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
             if isinstance(index, faiss.IndexIVF):
                 index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
         except RuntimeError as error:
@@ -225,6 +260,8 @@ class FaissIndex:
             raise InputError("is a faiss index of distances; one of dot products is needed", path=path)
         opened = cls(tie_order)
         opened._index = index
+        if hasattr(index, "nprobe") or hasattr(index, "hnsw"):
+            opened.effort = int(index.nprobe if hasattr(index, "nprobe") else index.hnsw.efSearch)
         return opened
 
 
@@ -239,38 +276,65 @@ class MilvusIndex:
     Args:
         tie_order: equal scores within the list are ordered by it.
         uri: of a server, such as "http://host:19530" (its token, if it wants one, is read from MILVUS_TOKEN); None for
-            the embedded one, in temporary files. On a server the vectors stay in a collection of their own.
+            the embedded one, in temporary files. On a server the vectors stay in a collection that is named after
+            their hash: who adds the same vectors again finds it, and sends only what is not there. `drop` removes it.
 
     Raises:
         MissingDataError: pymilvus is not installed, or no server answers.
     """
 
-    def __init__(self, tie_order: np.ndarray | None = None, *, uri: str | None = None) -> None:
-        self._ties, self._uri = tie_order, uri
-        self.collection, self._n, self._dim = f"berdslib_{uuid.uuid4().hex}", 0, 0
+    def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None) -> None:
+        self.tie_order, self._uri = tie_order, uri
+        self.collection, self._n, self._dim = "", 0, 0
         self._folder = None if uri else _temporary_folder()
         place = uri or str(Path(self._folder.name) / "vectors.db")  # type: ignore[union-attr]
         self._client = _milvus(place)
-        weakref.finalize(self, _release, self._client, place)
+        weakref.finalize(self, _release, self._client, None if uri else place)
+
+    def __len__(self) -> int:
+        """Return how many vectors it holds."""
+        return self._n
 
     def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors, sent in parts of 4 MiB."""
+        """Append float32 (n, d) vectors, sent in parts of 4 MiB.
+
+        Raises:
+            InputError: not such vectors, or a second time on a server, where their hash names the collection.
+        """
         _check_vectors(vectors, self._dim or None)
-        if not self._dim:
-            self._dim = vectors.shape[1]
-            self._client.create_collection(
-                self.collection,
-                dimension=self._dim,
-                metric_type="IP",
-                auto_id=False,
-                consistency_level="Strong",  # what was added is found at once
-            )
+        if self._n and self._uri:
+            raise InputError("all vectors of a collection on a server are added at once; they may be memory-mapped")
+        held = 0 if self._n else self._make_collection(vectors)
         size = max(1, 2**22 // (4 * self._dim))
-        for start in range(0, len(vectors), size):
+        # A collection with fewer is what an interrupted call left, or one that is filled right now: to send a vector
+        # twice does no harm, as one of the same number is replaced.
+        for start in range(0, len(vectors) if held != len(vectors) else 0, size):
             part = vectors[start : start + size]
             rows = [{"id": self._n + start + i, "vector": vector} for i, vector in enumerate(part)]
-            self._client.insert(self.collection, rows)
+            self._client.upsert(self.collection, rows)
         self._n += len(vectors)
+
+    def _make_collection(self, vectors: np.ndarray) -> int:
+        """Make the collection of these vectors unless it is there; return how many it holds."""
+        self._dim = vectors.shape[1]
+        self.collection = f"berdslib_{_hash_of(vectors)}"
+        if self._client.has_collection(self.collection):
+            self._client.load_collection(self.collection)
+            return _count(self._client, self.collection)
+        self._client.create_collection(
+            self.collection,
+            dimension=self._dim,
+            metric_type="IP",
+            auto_id=False,
+            consistency_level="Strong",  # what was added is found at once
+        )
+        return 0
+
+    def drop(self) -> None:
+        """Remove the collection, on a server too; the index is empty then. Files that `save` wrote are left alone."""
+        if self._n:
+            self._client.drop_collection(self.collection)
+        self.collection, self._n, self._dim = "", 0, 0
 
     def search(self, queries: np.ndarray, k: int) -> Hits:
         """Return for each query (numbers, scores) of its k best vectors; fewer where fewer are found.
@@ -290,7 +354,7 @@ class MilvusIndex:
             for found in self._client.search(self.collection, data=part, limit=k, output_fields=["id"]):
                 rows = np.array([hit["id"] for hit in found], dtype=np.int64)
                 scores = np.array([hit["distance"] for hit in found], dtype=np.float32)
-                hits.append(_ordered(rows, scores, self._ties))
+                hits.append(_best(rows, scores, k, self.tie_order))
         return hits
 
     def save(self, path: Path) -> None:
@@ -306,7 +370,7 @@ class MilvusIndex:
             (unfinished / "milvus.json").write_text(json.dumps(about), encoding="utf-8")
 
     @classmethod
-    def open(cls, path: Path, tie_order: np.ndarray | None = None) -> Self:
+    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
         """Open a saved index: a copy of the saved database, or the collection on its server.
 
         Raises:
@@ -319,7 +383,7 @@ class MilvusIndex:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"holds no saved Milvus index: {error!r}", path=path) from None
         index = cls.__new__(cls)
-        index._ties, index._uri, index._folder = tie_order, uri, None
+        index.tie_order, index._uri, index._folder = tie_order, uri, None
         if uri is None:
             # One process at a time may have a database open, and it writes to it: so each opens a copy.
             index._folder = _temporary_folder()
@@ -328,14 +392,25 @@ class MilvusIndex:
             shutil.copytree(Path(path) / "vectors.db", Path(index._folder.name) / "vectors.db")
             uri = str(Path(index._folder.name) / "vectors.db")
         index._client, index.collection, index._n, index._dim = _milvus(uri), name, n, dim
-        weakref.finalize(index, _release, index._client, uri)
+        weakref.finalize(index, _release, index._client, uri if index._folder else None)
         held = 0
         if index._client.has_collection(name):
             index._client.load_collection(name)
-            held = int(index._client.get_collection_stats(name)["row_count"])
+            held = _count(index._client, name)
         if held != n:
             raise InputError(f"was saved with {n} vectors, and collection {name} holds {held}", path=path)
         return index
+
+
+def _hash_of(vectors: np.ndarray) -> str:
+    hashed = hashlib.blake2b(str(vectors.shape).encode(), digest_size=16)
+    for start in range(0, len(vectors), _ROWS):
+        hashed.update(np.ascontiguousarray(vectors[start : start + _ROWS]).data)
+    return hashed.hexdigest()
+
+
+def _count(client: Any, collection: str) -> int:
+    return int(client.query(collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
 
 def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
@@ -358,13 +433,47 @@ def _milvus(uri: str) -> Any:
         raise MissingDataError(f"no Milvus at {uri!r}: {error}") from None
 
 
-def _release(client: Any, uri: str) -> None:
+def _release(client: Any, files: str | None) -> None:
+    """Close the client, and the embedded server of its own temporary files: another may use one of files that stay."""
     client.close()
-    if "://" not in uri:  # else the embedded server keeps the vectors in memory, and writes them when the process ends
-        importlib.import_module("milvus_lite.server_manager").server_manager_instance.release_server(uri)
+    if files:  # else it keeps the vectors in memory, and writes them when the process ends
+        importlib.import_module("milvus_lite.server_manager").server_manager_instance.release_server(files)
 
 
-INDEXES: dict[str, Callable[[np.ndarray | None], Index]] = {
+class Rescored:
+    """Search with an index of approximate scores, whose best candidates are scored by the vectors themselves.
+
+    Args:
+        index: such as an opened "faiss-ivf-pq".
+        vectors: float32 (n, d), those that were added to it; memory-mapped, only those of candidates are read.
+        depth: candidates for a query; at least k are taken.
+        tie_order: smaller wins among equal scores.
+
+    Raises:
+        InputError: an empty index, or another number of vectors.
+    """
+
+    def __init__(self, index: Index, vectors: np.ndarray, depth: int = 400, tie_order: TieOrder | None = None) -> None:
+        _check_vectors(vectors, None)
+        if not len(index) or len(index) != len(vectors):
+            raise InputError(f"the index holds {len(index)} vectors, and {len(vectors)} are given to rescore with")
+        self._index, self._vectors, self._depth, self.tie_order = index, vectors, depth, tie_order
+
+    def __len__(self) -> int:
+        """Return how many vectors it holds."""
+        return len(self._vectors)
+
+    def search(self, queries: np.ndarray, k: int) -> Hits:
+        """Return for each query (numbers, scores) of the k best among its candidates; scores are exact."""
+        queries = _as_queries(queries, self._vectors.shape[1])
+        hits: Hits = []
+        for query, (rows, _) in zip(queries, self._index.search(queries, max(self._depth, k)), strict=True):
+            rows = np.sort(rows)  # as they lie on disk
+            hits.append(_best(rows, _scores(self._vectors, rows, query), k, self.tie_order))
+        return hits
+
+
+INDEXES: dict[str, Callable[..., Index]] = {
     "numpy": NumpyIndex,
     "faiss": FaissIndex,
     "faiss-ivf": partial(FaissIndex, kind="ivf"),
@@ -374,20 +483,24 @@ INDEXES: dict[str, Callable[[np.ndarray | None], Index]] = {
 }
 
 
-def make_index(name: str, tie_order: np.ndarray | None = None) -> Index:
+def make_index(name: str, tie_order: TieOrder | None = None, effort: int | None = None) -> Index:
     """Return an empty index by name.
 
     Args:
         name: a key of ``INDEXES``, or "milvus:URI" for a Milvus server.
         tie_order: (n,) int, smaller wins among equal scores.
+        effort: of an approximate index of faiss, see :class:`FaissIndex`; None for 128.
 
     Raises:
-        InputError: an unknown name.
+        InputError: an unknown name, or an effort for an index that knows none.
         MissingDataError: Milvus was asked for and is not installed, or does not answer.
     """
+    if effort is not None and not name.startswith("faiss-"):
+        raise InputError(f"index {name!r} knows no effort; those of faiss that are approximate do", field="effort")
     if name.startswith("milvus:") and len(name) > len("milvus:"):
         return MilvusIndex(tie_order, uri=name.removeprefix("milvus:"))
-    return INDEXES[known("index", name, INDEXES)](tie_order)
+    options = {} if effort is None else {"effort": effort}
+    return INDEXES[known("index", name, INDEXES)](tie_order, **options)
 
 
 def index_recall(index: Index, exact: Index, queries: np.ndarray, k: int) -> float:
@@ -438,9 +551,62 @@ def whole(path: Path, holding: str | None = None) -> Iterator[Path]:
         raise
 
 
-def _ordered(rows: np.ndarray, scores: np.ndarray, ties: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    order = np.lexsort((rows if ties is None else ties[rows], -scores))
-    return rows[order], scores[order]
+def _longest(block: np.ndarray) -> float:
+    """Return a bound of the lengths of some vectors, for which their squares' rounding and underflow are allowed."""
+    return float(np.sqrt(1.01 * float(np.einsum("nd,nd->n", block, block).max()) + block.shape[1] * 2.0**-126))
+
+
+def _rounding(dim: int) -> float:
+    """Return what rounding changes at most in a float32 dot product, in whatever order, over the product of lengths.
+
+    It is n u / (1 - n u) for n numbers, u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), by the
+    inequality of Cauchy and Schwarz; 1.01 stands for the denominator and for the rounding in float64.
+    """
+    return 1.01 * dim * 2.0**-24
+
+
+def _candidates(scores: np.ndarray, error: float, k: int, best: np.ndarray) -> np.ndarray:
+    """Return the positions of all scores, each wrong by `error` at most, that may be among the k best.
+
+    Args:
+        scores: (n,) float32.
+        error: as above.
+        k: how many are wanted.
+        best: exact scores of the best so far, best first, at most k.
+    """
+    # Of a later block hardly any score is as good as the k-th best so far.
+    new = np.arange(len(scores)) if len(best) < k else np.flatnonzero(scores >= _below(best[-1] - error))
+    if len(new) > k:
+        among = scores[new]
+        kth_best = float(np.partition(among, len(new) - k)[len(new) - k])
+        new = new[among >= _below(kth_best - 2 * error)]
+    return new
+
+
+def _below(number: float) -> np.float32:
+    return np.nextafter(np.float32(number), np.float32(-np.inf))
+
+
+def _scores(vectors: np.ndarray, rows: np.ndarray, query: np.ndarray) -> np.ndarray:
+    """Return the dot products of some vectors with a query, each summed by itself, always in the same order."""
+    query = query.astype(np.float64)
+    parts = (rows[start : start + 1024] for start in range(0, len(rows), 1024))
+    return np.concatenate([np.empty(0), *((vectors[part] * query).sum(axis=1) for part in parts)])
+
+
+def _best(rows: np.ndarray, scores: np.ndarray, k: int, ties: TieOrder | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k best, best first; only of equal scores it is asked which comes first."""
+    if len(rows) > k:
+        among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+        rows, scores = rows[among], scores[among]
+    order = np.argsort(-scores, kind="stable")
+    same = np.diff(scores[order]) == 0
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if len(tied):
+        part = order[tied]
+        first = rows[part] if ties is None else ties[rows[part]]
+        order[tied] = part[np.lexsort((first, -scores[part]))]
+    return rows[order[:k]], scores[order[:k]]
 
 
 def _check_vectors(vectors: np.ndarray, dim: int | None) -> None:
