@@ -174,8 +174,8 @@ class FaissIndex:
         tie_order: accepted so that indexes can be exchanged; equal scores within the list are ordered by it.
         kind: "flat" (exact; slower than NumPy for many queries in one call, as faiss takes a matrix product for huge
             numbers of them only); or approximate, see :func:`index_recall`: "ivf" (vectors in cells, of which the
-            nearest are searched), "hnsw" (a graph of neighbours; slow to build, fast to search), or "ivf-pq" (cells, and a
-            vector of 384 numbers in 96 bytes, so that scores are approximate too; see :class:`Rescored`).
+            nearest are searched), "hnsw" (a graph of neighbours; slow to build, fast to search), or "ivf-pq" (cells,
+            and a vector of 384 numbers in 96 bytes, so that scores are approximate too; see :class:`Rescored`).
         effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index. The
             attribute of this name can be set at any time.
 
