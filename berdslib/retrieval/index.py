@@ -172,9 +172,10 @@ class FaissIndex:
 
     Args:
         tie_order: accepted so that indexes can be exchanged; equal scores within the list are ordered by it.
-        kind: "flat" (exact); or approximate, see :func:`index_recall`: "ivf" (vectors in cells, of which the nearest
-            are searched), "hnsw" (a graph of neighbours; slow to build, fast to search), or "ivf-pq" (cells, and a
-            vector of 384 numbers in 96 bytes, so that scores are approximate too).
+        kind: "flat" (exact; slower than NumPy for many queries in one call, as faiss takes a matrix product for huge
+            numbers of them only); or approximate, see :func:`index_recall`: "ivf" (vectors in cells, of which the
+            nearest are searched), "hnsw" (a graph of neighbours; slow to build, fast to search), or "ivf-pq" (cells,
+            and a vector of 384 numbers in 96 bytes, so that scores are approximate too; see :class:`Rescored`).
         effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index. The
             attribute of this name can be set at any time.
 
@@ -254,6 +255,9 @@ class FaissIndex:
             index: Any = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
             if isinstance(index, faiss.IndexIVF):
                 index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
+                # Else each call starts 32 threads to read ahead, which takes longer than to search what is in memory.
+                cells: Any = faiss.downcast_InvertedLists(index.invlists)
+                cells.prefetch_nthread = 0
         except RuntimeError as error:
             raise InputError(f"holds no complete faiss index: {str(error).splitlines()[-1]}", path=path) from None
         if index.metric_type != faiss.METRIC_INNER_PRODUCT:
