@@ -91,6 +91,18 @@ def test_by_name_from_a_folder(model, tokenizer, tmp_path):
     judge = make_judge(f"nli:{tmp_path}")
     assert judge.id.startswith("nli(") and 0 <= judge.p_yes(PAIRS[:2])[0] <= 1
     assert make_judge(f"nli:{tmp_path}", title_position="none").id != judge.id
+    model.base_model.save_pretrained(tmp_path)  # without the top, and another judge to every store of verdicts
+    with pytest.raises(InputError, match="lacks weights"):
+        make_judge(f"nli:{tmp_path}")
+
+
+def test_a_model_trained_anew_in_its_folder_is_another_judge(model, tokenizer, tmp_path):
+    ids = []
+    for _ in range(2):
+        model.save_pretrained(tmp_path)
+        tokenizer.save_pretrained(tmp_path)
+        ids.append(make_judge(f"nli:{tmp_path}").id)
+    assert ids[0] != ids[1]
 
 
 # ---------------------------------------------------------------- T5

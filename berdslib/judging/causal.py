@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from berdslib.data.fetching import load_model
+from berdslib.data.fetching import checkpoint_mark, load_model
 from berdslib.errors import MissingDataError
 from berdslib.judging.judges import Pair
 from berdslib.judging.yesno import NEEDS, YesNoJudge
@@ -248,7 +248,8 @@ def load_causal(
         # Merged weights would be rounded to 4 bits anew, most of a small adapter with them; so it stays beside them.
         model = model if four_bit else model.merge_and_unload()
     model = model.eval() if four_bit else model.to(device).eval()
-    name = "+".join(filter(None, [checkpoint, adapter, "4bit-nf4" if four_bit else ""]))
+    marked = [one and one + checkpoint_mark(one) for one in (checkpoint, adapter)]  # another state is another judge
+    name = "+".join(filter(None, [*marked, "4bit-nf4" if four_bit else ""]))
     return Causal(model, tokenizer, name, prompt=prompt, **options)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from berdslib.cpu import keep_freed_memory
-from berdslib.data.fetching import folder_mark, load_model
+from berdslib.data.fetching import checkpoint_mark, load_model
 from berdslib.judging.finetuning import encoder_pair
 from berdslib.judging.judges import Pair, document_text
-from berdslib.retrieval.checkpoints import length_batches
+from berdslib.retrieval.checkpoints import length_batches, load_weights
 
 
 class CrossEncoder:
@@ -83,6 +83,7 @@ def load_cross_encoder(checkpoint: str, **options: Any) -> CrossEncoder:
 
     Raises:
         MissingDataError: neither here nor reachable.
+        InputError: weights of its top are missing, and would be random.
     """
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -92,8 +93,5 @@ def load_cross_encoder(checkpoint: str, **options: Any) -> CrossEncoder:
 
         model = AutoPeftModelForSequenceClassification.from_pretrained(checkpoint, num_labels=1).merge_and_unload()
     else:
-        model = load_model(
-            checkpoint,
-            lambda local: AutoModelForSequenceClassification.from_pretrained(checkpoint, local_files_only=local),
-        )
-    return CrossEncoder(model, tokenizer, checkpoint + folder_mark(checkpoint), **options)
+        model = load_weights(AutoModelForSequenceClassification, checkpoint)
+    return CrossEncoder(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), **options)

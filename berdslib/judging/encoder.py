@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from berdslib.data.fetching import load_model
+from berdslib.data.fetching import checkpoint_mark, load_model
 from berdslib.errors import InputError
 from berdslib.judging.judges import Pair, document_text
 from berdslib.llm.untrusted import defuse
-from berdslib.retrieval.checkpoints import length_batches, read_tokenizer
+from berdslib.retrieval.checkpoints import length_batches, load_weights, read_tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -122,19 +122,13 @@ def load_nli(checkpoint: str, **options: Any) -> Nli:
 
     Raises:
         MissingDataError: the model is neither here nor reachable.
+        InputError: it is no classifier: the weights of its top are missing, and would be random.
     """
-    import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    def load(local: bool) -> tuple[Any, Any]:
-        return (
-            AutoTokenizer.from_pretrained(checkpoint, local_files_only=local),
-            AutoModelForSequenceClassification.from_pretrained(checkpoint, local_files_only=local),
-        )
-
-    tokenizer, model = load_model(checkpoint, load)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    return Nli(model.to(device).eval(), tokenizer, checkpoint, **options)
+    tokenizer = load_model(checkpoint, lambda local: read_tokenizer(AutoTokenizer, checkpoint, local))
+    model = load_weights(AutoModelForSequenceClassification, checkpoint)
+    return Nli(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), **options)
 
 
 class NliT5:
@@ -240,4 +234,4 @@ def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> NliT5:
         )
 
     tokenizer, model = load_model(checkpoint, load)
-    return NliT5(model.to(device).eval(), tokenizer, checkpoint, **options)
+    return NliT5(model.to(device).eval(), tokenizer, checkpoint + checkpoint_mark(checkpoint), **options)

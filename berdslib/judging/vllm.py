@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from berdslib.data.fetching import load_model
+from berdslib.data.fetching import checkpoint_mark, load_model
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.causal import adapter_folder
 from berdslib.judging.judges import Pair
@@ -172,7 +172,8 @@ def load_vllm(
         **lora_settings,
         **(engine or {}),
     )
-    name = "+".join(filter(None, [checkpoint, adapter]))
+    marked = [one and one + checkpoint_mark(one) for one in (checkpoint, adapter)]  # another state is another judge
+    name = "+".join(filter(None, marked))
     return Vllm(running, tokenizer, name, top=top, lora=lora, prompt=prompt, max_length=max_length, **options)
 
 
