@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tiny import mistral_tokenizer
+from tokenizers import Tokenizer, models
 from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
 
 from berdslib.data.records import Passage
@@ -24,18 +25,8 @@ MISTRAL_TEMPLATE = (
 @pytest.fixture(scope="module")
 def tokenizer():
     """A small byte-level BPE with Mistral's special tokens and an answer token for each spelling."""
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
     texts = [p.full_text for p in load_passages("sample")] + ["Yes No yes no YES NO " * 50]
-    trainer = trainers.BpeTrainer(
-        vocab_size=800, special_tokens=["<unk>", "<s>", "</s>", "[INST]", "[/INST]"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False,
-    )  # fmt: skip
-    bpe.train_from_iterator(texts, trainer)
-    bpe.add_tokens(["Yes", "No"])
-    bpe.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
-    return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    return mistral_tokenizer(texts, 800, marks=["[INST]", "[/INST]"], words=["Yes", "No"])
 
 
 @pytest.fixture(scope="module")

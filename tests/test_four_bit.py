@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
+from tiny import mistral_tokenizer
+from transformers import MistralConfig, MistralForCausalLM
 
 from berdslib.data.registry import load_gold, load_passages, load_questions
 from berdslib.judging.causal import Causal, load_causal
@@ -15,15 +15,7 @@ bnb = pytest.importorskip("bitsandbytes")
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trainer = trainers.BpeTrainer(
-        vocab_size=600, special_tokens=["<unk>", "<s>", "</s>"], show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )  # fmt: skip
-    bpe.train_from_iterator([p.full_text for p in load_passages("sample")], trainer)
-    bpe.add_tokens(["Yes", "No"])
-    return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    return mistral_tokenizer([p.full_text for p in load_passages("sample")], words=["Yes", "No"], starts=False)
 
 
 @pytest.fixture(scope="module")

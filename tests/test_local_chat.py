@@ -4,8 +4,8 @@ import json
 
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
+from tiny import mistral_tokenizer
+from transformers import MistralConfig, MistralForCausalLM
 
 from berdslib.data.registry import load_passages
 from berdslib.errors import InputError, MissingDataError
@@ -21,14 +21,7 @@ ASK = [{"role": "user", "content": "Should city zoos be phased out?"}]
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer, bpe.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=600, special_tokens=["<unk>", "<s>", "</s>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False,
-    )  # fmt: skip
-    bpe.train_from_iterator([p.text for p in load_passages("sample", limit=100)], trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    return mistral_tokenizer([p.text for p in load_passages("sample", limit=100)], starts=False)
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerFast
+from tiny import mistral_tokenizer
 
 from berdslib.data.records import Passage, Question
 from berdslib.data.registry import load_passages
@@ -38,15 +37,7 @@ BLOCKS = "latent_attention_model.cross_attend_blocks"
 @pytest.fixture(scope="module")
 def words():
     """A tokenizer as Mistral's is: <s> before a text, </s> in it is the end mark."""
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trainer = trainers.BpeTrainer(
-        vocab_size=600, special_tokens=["<unk>", "<s>", "</s>"], show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )  # fmt: skip
-    bpe.train_from_iterator([p.full_text for p in load_passages("sample")[:80]], trainer)
-    bpe.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
-    return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    return mistral_tokenizer([p.full_text for p in load_passages("sample")[:80]])
 
 
 def random_weights(words):

@@ -13,8 +13,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
+from tiny import mistral_tokenizer
+from transformers import MistralConfig, MistralForCausalLM
 
 from berdslib.data.records import Passage
 from berdslib.data.registry import load_gold, load_passages, load_questions
@@ -26,17 +26,8 @@ from berdslib.judging.vllm import Vllm, load_vllm, probability_of_yes
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=600, special_tokens=["<unk>", "<s>", "</s>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False,
-    )  # fmt: skip
-    bpe.train_from_iterator([p.full_text for p in load_passages("sample")] + [" Yes No yes no" * 100], trainer)
-    bpe.add_tokens(["Yes", "No"])
-    bpe.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
-    return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    texts = [p.full_text for p in load_passages("sample")] + [" Yes No yes no" * 100]
+    return mistral_tokenizer(texts, words=["Yes", "No"])
 
 
 @pytest.fixture(scope="module")

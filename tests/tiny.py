@@ -1,0 +1,27 @@
+"""Tiny random models need a tokenizer; it is learnt in a moment."""
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
+
+
+def mistral_tokenizer(texts, size=600, *, marks=(), words=(), starts=True):
+    """Return a byte-level BPE with Mistral's special tokens.
+
+    Args:
+        texts: to learn from.
+        size: of the vocabulary.
+        marks: special tokens besides <unk>, <s> and </s>.
+        words: tokens of their own, in every text.
+        starts: <s> is put before a text.
+    """
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer, bpe.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, special_tokens=["<unk>", "<s>", "</s>", *marks], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    bpe.train_from_iterator(texts, trainer)
+    bpe.add_tokens(list(words))
+    if starts:
+        bpe.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
