@@ -443,3 +443,12 @@ def test_dask_gives_the_same_and_a_worker_that_is_killed_again_and_again_is_an_e
         assert len(calls(log)) == 10 and str(os.getpid()) not in {pid for pid, _, _ in calls(log)}
         with pytest.raises(BerdsError, match=r"worker process was killed.*call again to go on"):
             encode_corpus(corpus, Deadly(log), tmp_path / "other", 500, executor)
+
+
+def test_an_index_serves_one_corpus_after_another_with_the_ties_of_each(log):
+    index = make_index("numpy")
+    index.add(np.ones((3, 8), np.float32))
+    for names in ("abc", "zyx"):
+        passages = [Passage(name, "same") for name in names]
+        run = Dense(passages, Fake(log), index=index).search([Question("q", "what?")], 2)
+        assert run["docno"].tolist() == sorted(names)[:2]

@@ -273,6 +273,12 @@ def test_passages_of_the_sphere_layout(tmp_path, zipped):
     assert read_passages(path) == [Passage("s-1", 'Raw "text".', "One"), Passage("s-2", "", "")]
 
 
+def test_one_column_may_hold_line_breaks(tmp_path):
+    path = tmp_path / "q.tsv"
+    path.write_text('question\n"Should we?\nOr not?"\nNext?\n')
+    assert [row["question"] for _, row in read_table(path)] == ["Should we?\nOr not?", "Next?"]
+
+
 def test_rows_are_never_swallowed_by_a_quotation_mark(tmp_path):
     """Nobody quoted these cells: rows 2 to 4 would be one."""
     rows = '1\tHe said 5" is fine\n2\t" opening quote\n3\tthird\n4\tthe end"\n5\tfifth\n'

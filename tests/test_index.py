@@ -482,3 +482,22 @@ def test_bm25_that_is_not_whole_is_refused(tmp_path):
 def test_bm25_of_passages_without_words_survives_saving(tmp_path):
     BM25([Passage("a", "the of"), Passage("b", "")]).save(tmp_path / "index")
     assert BM25.load(tmp_path / "index").search([Question("q", "cats")], 5).empty
+
+
+def test_an_index_that_faiss_wrote_is_searched_as_thoroughly_as_ours(tmp_path):
+    """Its own settings, one cell and sixteen candidates, find little; so did files of ours that did not say."""
+    faiss = pytest.importorskip("faiss")
+    vectors = np.random.default_rng(0).standard_normal((4000, 16)).astype(np.float32)
+    for kind in ("faiss-ivf", "faiss-hnsw"):
+        index = make_index(kind)
+        index.add(vectors)
+        bare = index._index
+        if kind == "faiss-ivf":
+            bare.nprobe = 1
+        else:
+            bare.hnsw.efSearch = 16
+        faiss.write_index(bare, str(tmp_path / kind))
+        assert FaissIndex.open(tmp_path / kind).effort == 128
+        index.effort = 77
+        index.save(tmp_path / "said")
+        assert FaissIndex.open(tmp_path / "said").effort == 77

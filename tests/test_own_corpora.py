@@ -10,6 +10,7 @@ from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, Precision
 from berdslib.retrieval import registry
 from berdslib.retrieval.expansion import template_expansions
+from berdslib.retrieval.index import make_index
 from berdslib.retrieval.pipeline import make_system
 from berdslib.retrieval.registry import make_retriever
 from berdslib.study.experiment import experiment
@@ -72,6 +73,21 @@ def test_an_experiment_scores_them(questions, corpora):
         systems, questions, [Precision @ 5, MRecall @ 5], verdicts=load_gold("sample"), passages=passages
     ).table
     assert set(table["n"]) == {3}  # the question without a corpus counts, and scores nothing
+
+
+def test_only_queries_made_of_a_question_share_its_corpus():
+    corpora = OwnCorpora({"5": [Passage("a", "one")]})
+    assert corpora.owner("12:5") == "5"
+    with pytest.raises(InputError, match="no corpus of its own"):
+        corpora.owner("kialo:5")
+
+
+@pytest.mark.parametrize("option", ["index", "folder"])
+def test_no_index_or_folder_can_be_that_of_all(questions, corpora, tmp_path, option):
+    options = {"index": make_index("numpy"), "folder": tmp_path}
+    with pytest.raises(InputError, match="none can have an index or a folder"):
+        make_retriever("minilm", OwnCorpora(corpora), **{option: options[option]})
+    assert not make_retriever("minilm", OwnCorpora(corpora), index="numpy").search(questions, 1).empty
 
 
 def test_a_question_without_a_corpus_is_an_error_that_names_it(questions, corpora):

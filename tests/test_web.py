@@ -21,7 +21,7 @@ import httpcore
 import nasty_server as nasty
 import pandas as pd
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nasty_server import PUBLIC, SENTENCE, SMALL, FakeSerper, NastyServer, PrivateService, World, html, running
 
@@ -450,6 +450,7 @@ def test_the_rules_of_robots_txt(server, robots, path, allowed):
 BITS = st.sampled_from(["user-agent", ":", "*", " ", "\n", "disallow", "crawl-delay", "/", "$", "%", "²", "9"])
 
 
+@settings(deadline=None)
 @given(st.text() | st.lists(BITS).map("".join))
 def test_any_robots_txt_is_read(text):
     rules = robots_rules(text)
@@ -467,10 +468,11 @@ def test_only_rules_forbid(server):
     assert {found.pop(status) for status in (404, 403, 410)} == {("ok", 200, "")}
     assert found == {status: ("status", status, f"robots.txt: status {status}") for status in (429, 500, 503)}
     assert server.count("good") == 3
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    fetcher = Fetcher(SMALL._replace(allow={f"127.0.0.1:{port}"}))
-    pages = [fetcher.fetch(f"http://127.0.0.1:{port}/{i}") for i in range(2)]
+    with socket.socket() as deaf:  # bound, so that nobody else takes the port, but listening to none
+        deaf.bind(("127.0.0.1", 0))
+        port = deaf.getsockname()[1]
+        fetcher = Fetcher(SMALL._replace(allow={f"127.0.0.1:{port}"}))
+        pages = [fetcher.fetch(f"http://127.0.0.1:{port}/{i}") for i in range(2)]
     assert {(page.outcome, page.reason[:24]) for page in pages} == {("network", "robots.txt: ConnectError")}
 
 

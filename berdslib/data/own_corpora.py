@@ -35,7 +35,8 @@ class OwnCorpora(Sequence[Passage]):
         Raises:
             InputError: it has none.
         """
-        for one in (qid, qid.partition(":")[2]):  # query expansion names its queries so
+        number, _, made_of = qid.partition(":")  # query expansion names its queries so
+        for one in (qid, made_of if number.isdecimal() else qid):
             if one in self._corpora:
                 return one
         there = ", ".join(map(repr, list(self._corpora)[:3]))

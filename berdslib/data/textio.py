@@ -136,7 +136,8 @@ def read_table(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, row) of a JSONL, CSV or TSV file with named columns; the kind is told by the name.
 
     Cells are quoted where they have to be, as Python's csv module does it, in TSV too (the DPR dump). A TSV file that
-    was written without any quoting reads the same unless a cell starts with a quotation mark; that is refused.
+    was written without any quoting reads the same unless a cell starts with a quotation mark: one that is between two
+    of them loses them, and one that would take in other rows is refused.
 
     Raises:
         InputError: an unknown ending, a row of the wrong width, no header, or a quoted cell of a TSV file that seems
@@ -177,7 +178,7 @@ def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[s
             elif len(row) != len(header):
                 problem = f"{len(row)} columns where the header has {len(header)}"
                 raise InputError(problem, path=path, line=line)
-            elif delimiter == "\t" and len(widths) > 1 and set(widths) == {len(header)}:
+            elif delimiter == "\t" and len(header) > 1 and len(widths) > 1 and set(widths) == {len(header)}:
                 # In a file that nobody quoted, a cell that starts with a quotation mark takes in all rows up to one
                 # with that mark at the end of the same cell: each line of what was read is a row by itself.
                 problem = (

@@ -113,7 +113,8 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
     """Write a corpus for each question, QID.jsonl, pages.csv with what came of each page, and corpora.json.
 
     The last one lists the questions with their files, and is written last: without it, a folder is not complete. In a
-    folder that was written before, everything is replaced, and corpora of questions that are not asked now are removed.
+    folder that was written before, everything is replaced; corpora of questions that are not asked now are removed, or,
+    after a run that did not end, left there and not listed.
 
     Args:
         questions: at least one; an empty corpus is written for one without any text, with a warning.
@@ -145,18 +146,24 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
                 logger.warning("no page for question %r gave any text", question.qid)
             if listing.exists():
                 listing.unlink()  # until the end, the folder holds some of both runs
+            if not is_web_corpora(folder):
+                _write_report(folder, pd.DataFrame(columns=REPORT_COLUMNS))  # so that one can tell what began here
             write_passages(folder / corpus_name(question.qid), passages)
     report = pd.DataFrame(rows, columns=REPORT_COLUMNS)
     files = {q.qid: corpus_name(q.qid) for q in questions}
     for qid in before:
         if qid not in files:
             (folder / corpus_name(qid)).unlink(missing_ok=True)
-    with write_text(folder / _REPORT) as file:
-        report.to_csv(file, index=False, lineterminator="\n")
+    _write_report(folder, report)
     with write_text(listing) as file:
         json.dump(files, file, ensure_ascii=False, indent=1)
     _tell(report)
     return report
+
+
+def _write_report(folder: Path, report: pd.DataFrame) -> None:
+    with write_text(folder / _REPORT) as file:
+        report.to_csv(file, index=False, lineterminator="\n")
 
 
 def _listed(folder: Path) -> dict[str, str]:
@@ -204,7 +211,8 @@ class WebCorpora(Mapping[str, list[Passage]]):
             raise InputError(f"holds no corpora from the web ({_REPORT})", path=folder)
         if not (self.folder / _LIST).is_file():
             raise InputError(
-                f"holds no {_LIST}, which comes last: a run did not end here; again, it goes on where it was",
+                f"holds no {_LIST}, which comes last: a run did not end here, or was one of an earlier version; again, "
+                "it goes on from the cache",
                 path=folder,
             )
         self._files = _listed(self.folder)
@@ -212,6 +220,9 @@ class WebCorpora(Mapping[str, list[Passage]]):
     def __getitem__(self, qid: str) -> list[Passage]:
         path = self.file(qid)
         return read_passages(path) if path.stat().st_size else []
+
+    def __contains__(self, qid: object) -> bool:
+        return qid in self._files  # reading nothing
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._files)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -170,8 +170,11 @@ def _noting_lacks() -> Iterator[set[str]]:
 
     lacking: set[str] = set()
     own = PreTrainedModel.__dict__["from_pretrained"]
+    here = get_ident()
 
     def noting(cls: Any, *args: Any, **options: Any) -> Any:
+        if get_ident() != here:  # another thread loads what is none of ours
+            return own.__func__(cls, *args, **options)
         model, report = own.__func__(cls, *args, **options | _REPORT)
         lacking.update(_lacks(report))
         return (model, report) if options.get("output_loading_info") else model

@@ -61,7 +61,7 @@ class Dense:
             check_corpus(passages)
             self._docnos = [p.docno for p in passages]
         self._index = make_index(index) if isinstance(index, str) else index
-        if self._index.tie_order is None:
+        if self._index.tie_order is None or isinstance(self._index.tie_order, _DocnoOrder):  # of another corpus
             self._index.tie_order = _DocnoOrder(self._docnos)
         if isinstance(self._index, Rescored) or len(self._index):
             if len(self._index) != len(self._docnos):

@@ -243,7 +243,7 @@ class FaissIndex:
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open a saved index of any kind, memory-mapped, with the effort with which it was saved.
+        """Open a saved index of any kind, memory-mapped, with the effort with which it was saved, or 128.
 
         Raises:
             InputError: no complete faiss index is there, or one that finds the smallest distance.
@@ -264,8 +264,9 @@ class FaissIndex:
             raise InputError("is a faiss index of distances; one of dot products is needed", path=path)
         opened = cls(tie_order)
         opened._index = index
-        if hasattr(index, "nprobe") or hasattr(index, "hnsw"):
-            opened.effort = int(index.nprobe if hasattr(index, "nprobe") else index.hnsw.efSearch)
+        said = getattr(index, "nprobe", 0) or (index.hnsw.efSearch if hasattr(index, "hnsw") else 0)
+        # 1 and 16 are what faiss writes where nobody said anything.
+        opened.effort = _EFFORT if said in (0, 1, 16) else int(said)
         return opened
 
 

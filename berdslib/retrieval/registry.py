@@ -65,6 +65,8 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
     """
     make = _maker(check_retriever(name), **options)
     if isinstance(passages, OwnCorpora) and not name.startswith(_LUCENE):
+        if not isinstance(options.get("index", ""), str) or options.get("folder"):
+            raise InputError("where each question has a corpus of its own, none can have an index or a folder given")
         return InOwnCorpora(name, make, passages)
     return make(passages)
 
