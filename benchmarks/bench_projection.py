@@ -23,18 +23,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.pir import PirQuery, PirTask, load_pir
 from berdslib.data.pir_build import build_exfever, build_perspectrum
 from berdslib.data.pir_sample import PLACES, location_task, story_task  # noqa: F401
 from berdslib.data.records import make_run
-from berdslib.data.registry import load_gold, load_passages, load_questions
 from berdslib.evaluation.perspective_recall import p_recall
-from berdslib.evaluation.significance import bootstrap_interval, paired_test
+from berdslib.llm.extraction import extract, qa_f1
+from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.adaptive import LOUD, SAME, adaptive_form, choose, contrast, half_of_roots, loudness
 from berdslib.retrieval.base import docno_order, top_k
-from berdslib.retrieval.encoders import get_encoder
-from berdslib.retrieval.extraction import extract, qa_f1
 from berdslib.retrieval.projection import METHODS, OFFICIAL, apply_form, scores
+from berdslib.stats import bootstrap_interval, paired_test
 
 DEMO = ("perspectrum", "ambigqa", "allsides", "exfever")
 STRENGTHS = (-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)

@@ -22,8 +22,7 @@ from berdslib.data.records import (
     make_verdicts,
     ranked_run,
 )
-from berdslib.data.textio import (
-    StrPath,
+from berdslib.data.tables import (
     is_missing,
     number,
     read_jsonl,
@@ -31,10 +30,10 @@ from berdslib.data.textio import (
     text_field,
     text_list,
     write_jsonl,
-    write_text,
     yes_probability,
 )
 from berdslib.errors import InputError
+from berdslib.files import StrPath, write_text
 
 # What others call the fields of a passage, in the order in which they are looked for. `docid` comes late: in MS MARCO
 # v2 a passage has a `pid`, and its `docid` is that of its document.

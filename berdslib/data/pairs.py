@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from berdslib.data.textio import StrPath, read_table, text_field
+from berdslib.data.tables import read_table, text_field
 from berdslib.errors import InputError
+from berdslib.files import StrPath
 
 _LABELS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from berdslib.data.pir import PirQuery, PirTask, check_pir, passages_of, places, read_json
-from berdslib.data.textio import StrPath, number, read_table, text_field, text_list
+from berdslib.data.tables import number, read_table, text_field, text_list
 from berdslib.errors import InputError, known
+from berdslib.files import StrPath
 from berdslib.llm.chat import ChatModel
 
 logger = logging.getLogger(__name__)

@@ -25,12 +25,12 @@ import pandas as pd
 from berdslib.data.formats import iter_passages, read_passages, write_passages
 from berdslib.data.passages import corpus_statistics, split_words
 from berdslib.data.records import Passage, Question, check_questions
-from berdslib.data.textio import StrPath, write_text
 from berdslib.data.webcache import Kept, cache_path, keep, recall, web_cache
 from berdslib.data.webfetch import Fetcher, Limits, Page
 from berdslib.data.websearch import Result, SearchProvider, Serper
 from berdslib.data.webtext import PageText, TextReader
 from berdslib.errors import InputError, MissingDataError
+from berdslib.files import StrPath, write_text
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,8 @@ import pandas as pd
 from berdslib.data.corpus import Corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
-from berdslib.judging.judges import Gold, Judge
+from berdslib.judging.base import Judge
+from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_run
 
 

@@ -14,9 +14,10 @@ import pandas as pd
 
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
-from berdslib.judging.judges import Gold, Judge, Pair, pairs_of
+from berdslib.files import chunk_starts, rows_by_key
+from berdslib.judging.base import Judge, Pair, pairs_of
+from berdslib.judging.baselines import Gold
 from berdslib.paths import cache_dir
-from berdslib.storage import chunk_starts, rows_by_key
 
 logger = logging.getLogger(__name__)
 

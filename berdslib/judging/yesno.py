@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from berdslib.errors import InputError
-from berdslib.judging.judges import Pair, document_text
+from berdslib.judging.base import Pair, document_text
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.untrusted import defuse
 
@@ -27,7 +27,7 @@ class YesNoJudge:
         shots: 0, or 1 for an example before the question (BeRDS Table 14, bottom).
         chat: use the tokenizer's chat template; None where it has one.
         max_length: tokens a prompt may have; longer documents are cut at their end, statement and instruction never.
-        title_position: see :func:`berdslib.judging.judges.document_text`.
+        title_position: see :func:`berdslib.judging.base.document_text`.
 
     Raises:
         InputError: the vocabulary has no token for Yes or No, or an unusable argument.

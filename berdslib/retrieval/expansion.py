@@ -1,7 +1,7 @@
 """Query expansion: a question is searched under several perspectives, and the lists found are made one.
 
 Expansions are plain data, question id → [(name, statement), …], in the order in which they were generated: recorded
-ones (:func:`berdslib.data.registry.load_expansions`), made by rule, or asked of a chat model. BeRDS, section 6.
+ones (:func:`berdslib.data.datasets.load_expansions`), made by rule, or asked of a chat model. BeRDS, section 6.
 """
 
 from __future__ import annotations

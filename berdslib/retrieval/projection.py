@@ -17,9 +17,9 @@ import pandas as pd
 from berdslib.data.corpus import Corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
+from berdslib.models.base import Encoder
+from berdslib.models.corpus_vectors import encode_corpus, full_text
 from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run, top_k
-from berdslib.retrieval.encoders import Encoder
-from berdslib.retrieval.encoding import encode_corpus, full_text
 from berdslib.retrieval.index import Hits, make_index
 
 # Table 4. (a, b) is the one vector after the other. For "concat" the passage has to grow to that length: by zeros here,
@@ -288,7 +288,7 @@ class Projected:
 
     Args:
         passages: the corpus; docnos must be unique.
-        encoder: see :func:`berdslib.retrieval.encoders.get_encoder`; root and perspective are encoded as queries.
+        encoder: see :func:`berdslib.models.encoders.get_encoder`; root and perspective are encoded as queries.
         perspectives: for each qid (root query, perspective), both as text.
         method: a name, or a function of the vectors (query, root, perspective, passages) that returns a form, such as
             :func:`berdslib.retrieval.adaptive.adaptive_form`.
@@ -299,7 +299,7 @@ class Projected:
             and "cast+" than for "pap+".
         index: what finds candidates, see :func:`berdslib.retrieval.index.make_index`.
         name: what the retriever is called in tables; "" for the method's name.
-        folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.retrieval.encoding.encode_corpus`.
+        folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.models.corpus_vectors.encode_corpus`.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
 
     Raises:

@@ -12,10 +12,11 @@ from berdslib.data.corpus import Corpus
 from berdslib.data.records import Passage, Question, check_run, check_verdicts
 from berdslib.errors import InputError, known
 from berdslib.evaluation.measures import Measure, evaluate, parse_measure
-from berdslib.evaluation.significance import bootstrap_interval, holm, macro_mean, paired_test
-from berdslib.judging.judges import Gold, Judge
+from berdslib.judging.base import Judge
+from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever
+from berdslib.stats import bootstrap_interval, holm, macro_mean, paired_test
 
 MACRO = "macro"
 

@@ -11,8 +11,9 @@ from berdslib.data.pir import PirTask, load_pir, tasks_in
 from berdslib.data.records import make_run
 from berdslib.errors import InputError, known
 from berdslib.evaluation.perspective_recall import mean_p_recall, p_recall
+from berdslib.models.base import Encoder
+from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import docno_order, top_k
-from berdslib.retrieval.encoders import Encoder, get_encoder
 from berdslib.retrieval.projection import METHODS, OFFICIAL, scores
 
 
@@ -32,7 +33,7 @@ def score_methods(
         source: as :func:`berdslib.data.pir.load_pir` takes it.
         tasks: which of its tasks; none for all.
         methods: keys of ``METHODS`` or ``OFFICIAL``; none for all of ``METHODS``.
-        encoder: see :func:`berdslib.retrieval.encoders.get_encoder`.
+        encoder: see :func:`berdslib.models.encoders.get_encoder`.
         k: cut-off.
         single_root: see :func:`berdslib.evaluation.perspective_recall.p_recall`.
         difference: tasks in which query - root stands for the perspective (DIVERGENCES P5).

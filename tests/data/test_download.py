@@ -1,0 +1,359 @@
+"""Downloads against a small server in this process: what arrives, what is kept, what is said."""
+
+import hashlib
+import http.server
+import multiprocessing
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from berdslib.data import download as module
+from berdslib.data.download import download
+from berdslib.errors import InputError, MissingDataError
+
+BODY = bytes(range(256)) * 4096  # 1 MiB
+SHA256 = hashlib.sha256(BODY).hexdigest()
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves `body` at every address; the switches make it fail in the ways servers do."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.body = BODY
+        self.etag = '"v1"'
+        self.ranges = True  # answers Range requests
+        self.length = True  # announces Content-Length
+        self.cuts = []  # bytes after which the next responses break off
+        self.statuses = []  # the next responses are these errors
+        self.pause = 0.0  # seconds after each 16 KiB
+        self.redirect = ""
+        self.seen = []  # the Range header of each request, None if it had none
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}/file.bin"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        server, asked = self.server, self.headers.get("Range")
+        server.seen.append(asked)
+        if server.statuses:
+            return self.send_error(server.statuses.pop(0))
+        if server.redirect:
+            self.send_response(302)
+            self.send_header("Location", server.redirect)
+            return self.end_headers()
+        start, total = 0, len(server.body)
+        unchanged = self.headers.get("If-Range") in (None, server.etag)
+        if asked and server.ranges and unchanged:
+            start = int(re.fullmatch(r"bytes=(\d+)-", asked)[1])
+            if start >= total:
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{total}")
+                self.send_header("Content-Length", "0")
+                return self.end_headers()
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{total - 1}/{total}")
+        else:
+            self.send_response(200)
+        if server.length:
+            self.send_header("Content-Length", str(total - start))
+        if server.etag:
+            self.send_header("ETag", server.etag)
+        self.end_headers()
+        end = start + server.cuts.pop(0) if server.cuts else total
+        for i in range(start, min(end, total), 1 << 14):
+            try:
+                self.wfile.write(server.body[i : min(i + (1 << 14), end)])
+            except OSError:
+                return None
+            time.sleep(server.pause)
+        return None
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(module, "BACK_OFF", 0.01)
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setenv("no_proxy", "*")
+    with Server() as one:
+        threading.Thread(target=one.serve_forever, args=(0.01,), daemon=True).start()
+        yield one
+        one.shutdown()
+
+
+def leftovers(folder):
+    return sorted(p.name for p in folder.iterdir() if not p.name.endswith(".lock"))
+
+
+def test_a_file_arrives_under_its_name_and_nothing_else_stays(server, tmp_path):
+    target = tmp_path / "made" / "on the way" / "file.bin"
+    assert download(server.url, target, sha256=SHA256.upper(), size=len(BODY)) == target
+    assert target.read_bytes() == BODY
+    assert leftovers(target.parent) == ["file.bin"]
+    assert server.seen == [None]
+
+
+def test_a_file_that_is_there_is_not_asked_for_again(server, tmp_path):
+    target = tmp_path / "file.bin"
+    target.write_bytes(BODY)
+    assert download(server.url, str(target), size=len(BODY)) == target
+    assert server.seen == []
+
+
+def test_a_file_of_another_size_is_not_overwritten(server, tmp_path):
+    target = tmp_path / "file.bin"
+    target.write_bytes(b"my own notes")
+    with pytest.raises(InputError, match=r"file.bin: holds 12 bytes, but 1,048,576 are on record; remove it"):
+        download(server.url, target, size=len(BODY))
+    assert target.read_bytes() == b"my own notes"
+
+
+@pytest.mark.parametrize("sha256", [SHA256, None])
+def test_a_cut_connection_is_resumed(server, tmp_path, sha256):
+    server.cuts = [300_000, 200_000]
+    download(server.url, tmp_path / "file.bin", sha256=sha256)
+    assert server.seen == [None, "bytes=300000-", "bytes=500000-"]
+    assert (tmp_path / "file.bin").read_bytes() == BODY
+    assert leftovers(tmp_path) == ["file.bin"]
+
+
+def test_attempts_that_bring_something_are_not_counted(server, tmp_path):
+    server.cuts = [100_000] * 8
+    download(server.url, tmp_path / "file.bin", sha256=SHA256, retries=1)
+    assert len(server.seen) == 9
+
+
+def test_a_later_call_resumes_what_an_earlier_one_gave_up(server, tmp_path):
+    target = tmp_path / "file.bin"
+    server.cuts = [400_000]
+    with pytest.raises(MissingDataError, match="The 400,000 bytes that arrived are kept"):
+        download(server.url, target, retries=0)
+    assert not target.exists()
+    download(server.url, target)
+    assert target.read_bytes() == BODY
+    assert server.seen[-1] == "bytes=400000-"
+
+
+def test_a_server_without_ranges_sends_everything_again(server, tmp_path):
+    server.ranges, server.cuts = False, [300_000]
+    download(server.url, tmp_path / "file.bin", sha256=SHA256)
+    assert server.seen == [None, "bytes=300000-"]
+    assert (tmp_path / "file.bin").read_bytes() == BODY
+
+
+def test_a_server_without_ranges_that_always_breaks_off_is_given_up(server, tmp_path):
+    server.ranges, server.cuts = False, [300_000] * 20
+    with pytest.raises(MissingDataError, match="broke off after 300,000 of 1,048,576 bytes"):
+        download(server.url, tmp_path / "file.bin", sha256=SHA256, retries=2)
+    assert len(server.seen) == 3
+
+
+def test_a_file_that_changed_in_between_is_not_stitched_together(server, tmp_path):
+    target = tmp_path / "file.bin"
+    server.cuts = [400_000]
+    with pytest.raises(MissingDataError):
+        download(server.url, target, retries=0)
+    server.body, server.etag = BODY[::-1], '"v2"'
+    download(server.url, target)
+    assert target.read_bytes() == BODY[::-1]
+
+
+def test_without_checksum_and_version_nothing_is_resumed(server, tmp_path):
+    server.etag, server.cuts = "", [400_000]
+    download(server.url, tmp_path / "file.bin")
+    assert server.seen == [None, None]
+    assert (tmp_path / "file.bin").read_bytes() == BODY
+
+
+def test_a_part_of_another_address_is_not_used(server, tmp_path):
+    target = tmp_path / "file.bin"
+    server.cuts = [400_000]
+    with pytest.raises(MissingDataError):
+        download(server.url + "?other", target, sha256=SHA256, retries=0)
+    download(server.url, target, sha256=SHA256)
+    assert server.seen == [None, None]
+
+
+def test_a_complete_part_is_recognised_by_the_416(server, tmp_path):
+    target = tmp_path / "file.bin"
+    (tmp_path / "file.bin.part").write_bytes(BODY)
+    (tmp_path / "file.bin.part.note").write_text(f'{server.url}\n"v1"\n')
+    download(server.url, target, sha256=SHA256)
+    assert target.read_bytes() == BODY
+    assert server.seen == [f"bytes={len(BODY)}-"]
+    assert leftovers(tmp_path) == ["file.bin"]
+
+
+def test_a_part_that_is_too_long_starts_anew_after_the_416(server, tmp_path):
+    (tmp_path / "file.bin.part").write_bytes(BODY + b"more")
+    (tmp_path / "file.bin.part.note").write_text(f'{server.url}\n"v1"\n')
+    download(server.url, tmp_path / "file.bin", sha256=SHA256)
+    assert (tmp_path / "file.bin").read_bytes() == BODY
+    assert server.seen == [f"bytes={len(BODY) + 4}-", None]
+
+
+def test_a_wrong_checksum_removes_the_part_and_shows_both_sums(server, tmp_path):
+    wrong = "0" * 64
+    with pytest.raises(MissingDataError) as caught:
+        download(server.url, tmp_path / "file.bin", sha256=wrong)
+    assert SHA256 in str(caught.value)
+    assert wrong in str(caught.value)
+    assert leftovers(tmp_path) == []
+
+
+def test_a_damaged_part_is_found_out_by_the_checksum(server, tmp_path):
+    (tmp_path / "file.bin.part").write_bytes(b"x" * 1000)
+    (tmp_path / "file.bin.part.note").write_text(f'{server.url}\n"v1"\n')
+    with pytest.raises(MissingDataError, match="wrong checksum"):
+        download(server.url, tmp_path / "file.bin", sha256=SHA256)
+    download(server.url, tmp_path / "file.bin", sha256=SHA256)
+    assert (tmp_path / "file.bin").read_bytes() == BODY
+
+
+def test_another_size_than_on_record_is_refused_before_it_is_fetched(server, tmp_path):
+    with pytest.raises(MissingDataError, match="now has 1,048,576 bytes, but 5 are on record"):
+        download(server.url, tmp_path / "file.bin", size=5)
+    assert leftovers(tmp_path) == []
+
+
+def test_no_length_announced(server, tmp_path):
+    server.length = False
+    download(server.url, tmp_path / "file.bin", sha256=SHA256, size=len(BODY))
+    assert (tmp_path / "file.bin").read_bytes() == BODY
+
+
+def test_not_found_names_address_and_target_and_is_not_tried_again(server, tmp_path):
+    server.statuses = [404] * 5
+    with pytest.raises(MissingDataError, match=r"404.*fetch it by hand and put it at ") as caught:
+        download(server.url, tmp_path / "file.bin")
+    assert server.url in str(caught.value)
+    assert str(tmp_path / "file.bin") in str(caught.value)
+    assert len(server.seen) == 1
+
+
+def test_a_server_error_is_tried_again(server, tmp_path):
+    server.statuses = [500, 503, 429]
+    download(server.url, tmp_path / "file.bin", sha256=SHA256)
+    assert len(server.seen) == 4
+
+
+def test_a_server_error_that_stays_is_given_up(server, tmp_path):
+    server.statuses = [500] * 9
+    with pytest.raises(MissingDataError, match="answered 500"):
+        download(server.url, tmp_path / "file.bin", retries=2)
+    assert len(server.seen) == 3
+
+
+def test_no_network_names_address_and_target(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "BACK_OFF", 0.0)
+    monkeypatch.setenv("no_proxy", "*")
+    with Server() as gone:
+        url = gone.url
+    with pytest.raises(MissingDataError, match="no answer") as caught:
+        download(url, tmp_path / "file.bin", retries=1)
+    assert url in str(caught.value)
+    assert str(tmp_path / "file.bin") in str(caught.value)
+    assert leftovers(tmp_path) == []
+
+
+def test_a_server_that_falls_silent(server, tmp_path):
+    server.pause = 5.0
+    with pytest.raises(MissingDataError, match="broke off"):
+        download(server.url, tmp_path / "file.bin", timeout=0.2, retries=0)
+
+
+@pytest.mark.parametrize("url", ["ftp://example.org/x", "file:///etc/hostname", "data:,x", "x.bin"])
+def test_only_the_web(url, tmp_path):
+    with pytest.raises(InputError, match="http or https"):
+        download(url, tmp_path / "x")
+
+
+def test_a_redirect_away_from_the_web_is_refused(server, tmp_path):
+    server.redirect = "ftp://example.org/x"
+    with pytest.raises(MissingDataError, match="redirect away from http"):
+        download(server.url, tmp_path / "x")
+
+
+def test_a_folder_is_no_target(server, tmp_path):
+    with pytest.raises(InputError, match="is a folder"):
+        download(server.url, tmp_path)
+
+
+def test_a_full_disk_is_told_before(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: _Free())
+    with pytest.raises(module.BerdsError, match="needs 1,048,576 more bytes, but only 10 are free"):
+        download(server.url, tmp_path / "file.bin")
+
+
+class _Free:
+    free = 10
+
+
+def test_two_threads_fetch_it_once(server, tmp_path):
+    server.pause = 0.002
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(download, server.url, tmp_path / "file.bin", sha256=SHA256) for _ in range(4)]
+        assert {job.result() for job in jobs} == {tmp_path / "file.bin"}
+    assert server.seen == [None]
+    assert (tmp_path / "file.bin").read_bytes() == BODY
+
+
+def test_two_processes_fetch_it_once(server, tmp_path):
+    server.pause = 0.01
+    target = tmp_path / "file.bin"
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=download, args=(server.url, target), kwargs={"sha256": SHA256}) for _ in "ab"]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    assert server.seen == [None]
+    assert target.read_bytes() == BODY
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_what_a_killed_process_leaves_is_resumed(server, tmp_path):
+    server.pause = 0.02
+    target, part = tmp_path / "file.bin", tmp_path / "file.bin.part"
+    code = "import sys; from berdslib.data.download import download; download(sys.argv[1], sys.argv[2])"
+    process = subprocess.Popen([sys.executable, "-c", code, server.url, str(target)])
+    deadline = time.monotonic() + 60
+    while not (part.exists() and part.stat().st_size > 200_000):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    kept = part.stat().st_size
+    assert not target.exists()
+    assert kept < len(BODY)
+    server.pause = 0.0
+    download(server.url, target)
+    assert server.seen == [None, f"bytes={kept}-"]
+    assert target.read_bytes() == BODY
+
+
+def test_a_folder_that_was_written_anew_is_another_model(tmp_path):
+    from berdslib.models.loading import folder_mark
+
+    assert folder_mark("org/model") == "" == folder_mark(str(tmp_path / "nothing"))
+    (tmp_path / "model.safetensors").write_bytes(b"one")
+    first = folder_mark(str(tmp_path))
+    assert first == folder_mark(str(tmp_path)) and first.startswith("#") and len(first) == 9
+    (tmp_path / "model.safetensors").write_bytes(b"two, longer")
+    assert folder_mark(str(tmp_path)) != first
