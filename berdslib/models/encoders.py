@@ -35,9 +35,9 @@ def get_encoder(
     Args:
         name: a key of ``CARDS``, "hf:org/model" for any sentence-transformers checkpoint, or a card of your own.
         cached: keep vectors under the user cache, keyed by model and text.
-        number_format: "float32", "bfloat16" (faster where the processor has it, see :func:`berdslib.models.cpu.has_bf16`),
-            "int8" (faster still, and the least exact; by OpenVINO) or "4bit" (for models that do not fit otherwise); ""
-            for the card's, which is float32. It is part of the id.
+        number_format: "float32", "bfloat16" (faster where the processor has it, see
+            :func:`berdslib.models.loading.has_bf16`), "int8" (faster still, and the least exact; by OpenVINO) or
+            "4bit" (for models that do not fit otherwise); "" for the card's, which is float32. It is part of the id.
         engine: "torch", or "openvino" for the same vectors faster on a CPU (:mod:`berdslib.models.openvino`); "" for
             the card's, which is torch, except for int8. It is part of the id.
         trust_remote_code: let Python code that comes with the checkpoint run on this machine, which some need.

@@ -11,7 +11,7 @@ import importlib.util
 import logging
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,13 +42,15 @@ def load_model(checkpoint: str, load: Callable[[bool], _Model]) -> _Model:
     Raises:
         MissingDataError: it is neither here nor reachable; the reason is given.
     """
-    try:
-        return load(True)
-    except (OSError, ValueError) as error:
-        not_here = error
+    with quiet_loading():
+        try:
+            return load(True)
+        except (OSError, ValueError) as error:
+            not_here = error
     try:
         require_hub(checkpoint)
-        return load(False)
+        with quiet_loading():
+            return load(False)
     except (OSError, ValueError, MissingDataError) as error:
         reason = str(error or not_here).strip().splitlines()[0]
         raise MissingDataError(
@@ -192,13 +194,23 @@ def read_tokenizer(kind: Any, checkpoint: str, local: bool) -> Any:
         ) from error
 
 
-def quiet_loading() -> None:
-    """Tell transformers that a missing 4-bit kernel, or a bar for 0.1 s of reading, is no news to the user."""
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Hide, while the block loads a model, the news that a 4-bit kernel is missing and bars for 0.1 s of reading."""
     from transformers.utils import logging as messages
 
-    messages.disable_progress_bar()
+    kernels = logging.getLogger("bitsandbytes")
+    level, verbosity, bars = kernels.level, messages.get_verbosity(), messages.is_progress_bar_enabled()
+    kernels.setLevel(logging.ERROR)
     messages.set_verbosity_error()
+    messages.disable_progress_bar()
+    try:
+        yield
+    finally:
+        kernels.setLevel(level)
+        messages.set_verbosity(verbosity)
+        if bars:
+            messages.enable_progress_bar()
 
 
 # ---------------------------------------------------------------- device and numbers

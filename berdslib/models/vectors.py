@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from berdslib.errors import InputError
-from berdslib.files import chunk_starts, rows_by_key
+from berdslib.files import chunk_starts, errors_of_store, rows_by_key
 from berdslib.models.base import Encoder
 
 
@@ -41,7 +42,7 @@ class CachedEncoder:
         folder.mkdir(parents=True, exist_ok=True)
         stem = hashlib.sha256(encoder.id.encode()).hexdigest()[:16]
         self._rows_path, self._table_path = folder / f"{stem}.f32", folder / f"{stem}.sqlite"
-        with closing(self._connect()) as table, table:
+        with self._table() as table, table:
             table.execute("CREATE TABLE IF NOT EXISTS row (key BLOB PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID")
             table.execute("CREATE TABLE IF NOT EXISTS model (id TEXT, dim INTEGER)")
 
@@ -53,9 +54,14 @@ class CachedEncoder:
         """Encode passages, float32 (n, d); a read-only view of the file where the rows lie together on disk."""
         return self._encode(texts, "p", self.encoder.encode_passages)
 
-    def _connect(self) -> sqlite3.Connection:
+    @contextmanager
+    def _table(self) -> Iterator[sqlite3.Connection]:
         # A writer holds its lock while it encodes one chunk, so a waiting one must be patient.
-        return sqlite3.connect(self._table_path, timeout=3600, isolation_level=None)
+        with (
+            errors_of_store(self._table_path, "a cache of vectors"),
+            closing(sqlite3.connect(self._table_path, timeout=3600, isolation_level=None)) as table,
+        ):
+            yield table
 
     def _turn(self) -> AbstractContextManager[object]:
         from filelock import FileLock
@@ -66,7 +72,7 @@ class CachedEncoder:
         if not texts:
             raise InputError("there are no texts to encode")
         keys = [hashlib.sha256(f"{role}\0{text}".encode()).digest() for text in texts]
-        with closing(self._connect()) as table:
+        with self._table() as table:
             missing = list(dict.fromkeys(zip(keys, texts, strict=True)))
             known_rows = self._look_up(table, keys)
             missing = [(key, text) for key, text in missing if key not in known_rows]
@@ -101,6 +107,8 @@ class CachedEncoder:
         if vectors.ndim != 2 or len(vectors) != n or dim not in (0, vectors.shape[1]):
             want = f"({n}, {dim or 'd'})"
             raise InputError(f"encoder {self.id!r} returned vectors of shape {vectors.shape}, not {want}")
+        if not np.isfinite(vectors).all():  # it would be kept for good
+            raise InputError(f"encoder {self.id!r} returned a vector that is not finite; nothing of it is kept")
         return vectors
 
     def _need_rows(self, n: int, dim: int) -> None:
@@ -114,8 +122,6 @@ class CachedEncoder:
             )
 
     def _append(self, vectors: np.ndarray, first: int) -> None:
-        import os
-
         self._rows_path.touch()
         with open(self._rows_path, "r+b") as file:
             file.seek(first * vectors.shape[1] * 4)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from berdslib.data.corpus import Corpus
+from berdslib.data.corpus import Corpus, by_docno
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.errors import InputError
 from berdslib.models.loading import (
@@ -16,7 +16,6 @@ from berdslib.models.loading import (
     length_batches,
     load_model,
     load_weights,
-    quiet_loading,
     read_tokenizer,
 )
 from berdslib.retrieval.base import Retriever, check_corpus, check_search
@@ -59,7 +58,7 @@ class CrossEncoderRetriever:
         self.name, self.depth = name, depth
         self._first, self._scorer = first, scorer
         # A corpus on disk stays there.
-        self._passages = passages.by_docno if isinstance(passages, Corpus) else {p.docno: p for p in passages}
+        self._passages = by_docno(passages)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question.
@@ -195,7 +194,6 @@ def load_scorer(checkpoint: str, **options: Any) -> PairScorer:
     """
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, T5Tokenizer
 
-    quiet_loading()
     config = load_model(checkpoint, lambda local: AutoConfig.from_pretrained(checkpoint, local_files_only=local))
     enc_t5 = "EncT5ForSequenceClassification" in (config.architectures or [])
     # TART's files name a tokenizer class of its authors' own; the vocabulary is T5's.

@@ -54,7 +54,8 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
         name: a key of ``RETRIEVERS``; "hf:org/model" for a dense retriever on any sentence-transformers checkpoint;
             "pyserini:INDEX" for a Lucene index in a folder or of Pyserini's prebuilt ones, whatever the corpus; or
             "FIRST+cross:MODEL", FIRST being one of these names: a classifier of sentence pairs sorts what it finds.
-        passages: the corpus; of :class:`~berdslib.data.question_corpora.OwnCorpora`, each question is searched in its own.
+        passages: the corpus; of :class:`~berdslib.data.question_corpora.OwnCorpora`, each question is searched in its
+            own.
         options: passed on: ``analyser="english-stem"`` to BM25; ``index="faiss"`` and whatever else :class:`Dense` and
             :func:`~berdslib.models.encoders.get_encoder` take to dense retrievers; ``depth=100`` to cross-encoders,
             whose other options go to FIRST.

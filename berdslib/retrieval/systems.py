@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from berdslib.data.corpus import Corpus
+from berdslib.data.corpus import by_docno
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
 from berdslib.models.base import Encoder
@@ -88,7 +88,9 @@ class Diversified:
         return diversify(run, aspects=aspects, k=k, **self._options)
 
 
-def passage_vectors(passages: Sequence[Passage], encoder: Encoder) -> Callable[[list[str]], np.ndarray]:
+def passage_vectors(
+    passages: Sequence[Passage], encoder: Encoder, text_of: Callable[[Passage], str] = full_text
+) -> Callable[[list[str]], np.ndarray]:
     """Return the function from docnos to their vectors, float32 (n, d), that diversifiers compare documents by.
 
     The encoder's cache, if it has one, keeps them: another λ encodes nothing anew.
@@ -96,15 +98,15 @@ def passage_vectors(passages: Sequence[Passage], encoder: Encoder) -> Callable[[
     Args:
         passages: the corpus.
         encoder: the paper's is UAE-Large-V1 with its "cls" pooling (A.6).
+        text_of: what is encoded of a passage, such as ``card.passage_text``: with the text that the retriever encodes,
+            the vectors in its cache serve here too.
     """
-    by_docno: Mapping[str, Passage] = (
-        passages.by_docno if isinstance(passages, Corpus) else {p.docno: p for p in passages}
-    )
+    corpus = by_docno(passages)
 
     def vectors_of(docnos: list[str]) -> np.ndarray:
-        if strangers := [docno for docno in docnos if docno not in by_docno]:
-            raise InputError(f"passage {strangers[0]!r} is not in the corpus", field="docno")
-        return encoder.encode_passages([full_text(by_docno[docno]) for docno in docnos])
+        if unknown := [docno for docno in docnos if docno not in corpus]:
+            raise InputError(f"passage {unknown[0]!r} is not in the corpus", field="docno")
+        return encoder.encode_passages([text_of(corpus[docno]) for docno in docnos])
 
     return vectors_of
 

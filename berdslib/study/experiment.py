@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.corpus import Corpus
+from berdslib.data.corpus import by_docno
 from berdslib.data.records import Passage, Question, check_run, check_verdicts
 from berdslib.errors import InputError, known
 from berdslib.evaluation.measures import Measure, evaluate, parse_measure
@@ -77,7 +77,7 @@ def experiment(
     if isinstance(judge, Gold):
         verdicts = judge.verdicts
     elif judge is not None:
-        corpus = passages.by_docno if isinstance(passages, Corpus) else {p.docno: p for p in passages}
+        corpus = by_docno(passages)
         judged = [judge_run(run, questions, corpus, judge, k=depth, store=store) for run in runs.values()]
         verdicts = check_verdicts(pd.concat(judged).drop_duplicates(["qid", "pid", "docno"]))
     assert verdicts is not None  # _check saw to it

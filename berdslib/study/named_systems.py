@@ -12,6 +12,7 @@ from berdslib.errors import MissingDataError, known
 from berdslib.judging.aspects import judged_aspects
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore
+from berdslib.models.cards import model_card
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
@@ -72,7 +73,11 @@ def named_systems(
     """
     taken_apart = {name: system_parts(name) for name in names}  # all names are checked before anything is built
     kinds = {DIVERSIFIERS[kind].needs for _, parts in taken_apart.values() for kind, _ in parts if kind in DIVERSIFIERS}
-    vectors = passage_vectors(passages, get_encoder(encoder)) if "vectors" in kinds else None
+    vectors = (
+        passage_vectors(passages, get_encoder(encoder), model_card(encoder).passage_text)
+        if "vectors" in kinds
+        else None
+    )
     for _, parts in taken_apart.values():
         for value in (value for kind, value in parts if kind == "expand"):
             known("set of expansions", value, expansions)

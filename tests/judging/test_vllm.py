@@ -238,7 +238,7 @@ def test_a_preset_brings_its_adapter_and_wording(monkeypatch, user_cache):
         make_judge("vllm:mistral-berds")
     seen = {}
     monkeypatch.setattr(
-        "berdslib.judging.vllm.load_vllm", lambda checkpoint, **o: seen.update(o, checkpoint=checkpoint)
+        "berdslib.judging.registry.load_vllm", lambda checkpoint, **o: seen.update(o, checkpoint=checkpoint)
     )
     make_judge("vllm:mistral-berds")
     assert seen["checkpoint"].startswith("mistralai/Mistral-7B") and seen["wording"] == "published"

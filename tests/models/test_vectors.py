@@ -152,6 +152,30 @@ def test_an_encoder_that_fails_leaves_the_chunks_before_it(log, folder):
     assert encoded(log) == TEXTS[:300]
 
 
+def test_a_vector_that_is_not_finite_is_not_kept(log, folder):
+    broken = CachedEncoder(Broken(), folder)
+    with pytest.raises(InputError, match="not finite"):
+        broken.encode_passages(["a", "b"])
+    broken.encoder.value = 1.0
+    np.testing.assert_array_equal(broken.encode_passages(["a", "b"]), np.ones((2, 3), dtype=np.float32))
+
+
+class Broken:
+    """An encoder that returns NaN, until it is mended."""
+
+    id, value = "broken", np.nan
+
+    def encode_passages(self, texts):
+        return np.full((len(texts), 3), self.value, dtype=np.float32)
+
+
+def test_a_damaged_cache_is_named_as_what_it_is(log, folder):
+    cached = CachedEncoder(Broken(), folder)
+    cached._table_path.write_bytes(b"no database at all" * 100)
+    with pytest.raises(InputError, match=r"\.sqlite: cannot be used as a cache of vectors: file is not a database"):
+        cached.encode_passages(["a"])
+
+
 @pytest.mark.parametrize("width", [7, 9])
 def test_vectors_of_another_shape_are_an_error(log, folder, width):
     class Reshaped(Fake):

@@ -2,17 +2,21 @@
 
 import json
 
+import numpy as np
 import pytest
 from shell import berds, tried
 
 from berdslib.data.datasets import load_expansions, load_passages, load_questions
 from berdslib.data.pir import full_queries, write_pir
 from berdslib.data.pir_sample import location_task
+from berdslib.data.records import Passage, Question
 from berdslib.data.trec import read_trec_run
 from berdslib.errors import InputError
 from berdslib.evaluation.perspective_recall import p_recall
+from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval.expansion import expanded_search
 from berdslib.retrieval.retrievers import make_retriever
+from berdslib.study import named_systems as named_systems_module
 from berdslib.study.named_systems import known_expansions, named_systems
 from berdslib.study.pir import score_methods
 
@@ -84,3 +88,25 @@ def test_the_judge_that_scores_and_re_ranks_is_told_off():
     said = berds("experiment", "-q", "sample", "--split", "dev", "-r", "bm25,bm25+coverage:0.5", "-j", "overlap",
                  "--opinion", "overlap", "--limit", "2").stderr  # fmt: skip
     assert "praise of itself" in said
+
+
+def test_a_diversifier_reads_the_text_that_the_retriever_encoded(monkeypatch):
+    """A card's title separator holds for both, so that no passage is encoded twice."""
+    read = []
+
+    class Listening:
+        id = "listening"
+
+        def encode_passages(self, texts):
+            read.extend(texts)
+            return np.eye(len(texts), 4, dtype=np.float32)
+
+        encode_queries = encode_passages
+
+    card = ModelCard("listening", "nowhere", title_separator=" [SEP] ")
+    monkeypatch.setitem(CARDS, "listening", card)
+    monkeypatch.setattr(named_systems_module, "get_encoder", lambda *_: Listening())
+    passages = [Passage("d1", "Yes.", "Title"), Passage("d2", "No.", "Other")]
+    systems = named_systems(["bm25+mmr:0.5"], passages, {}, encoder="listening")
+    systems["bm25+mmr:0.5"].search([Question("q", "title other yes no")], 2)
+    assert set(read) == {"Title [SEP] Yes.", "Other [SEP] No."}
