@@ -21,6 +21,7 @@ SAME = 0.3  # a perspective whose cosine with its root is larger repeats part of
 SAMPLE = 10_000  # passages
 
 Key = TypeVar("Key")
+STRENGTHS = (-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def half_of_roots(roots: Sequence[str], seed: int = 0) -> np.ndarray:
