@@ -230,21 +230,33 @@ def systems_of(tasks):
     return systems, pd.DataFrame(choices).T
 
 
+GROUPS = {
+    "all 13": tuple(KINDS),
+    "the demo's 4": DEMO,
+    "Wikipedia's 3": ("wiki-place", "wiki-year", "wiki-topic"),
+    "the other 6, ours": ("stances", "stories", "location", "news-place", "news-year", "news-topic"),
+}
+
+
 def gains(systems):
-    """Return the differences to the baseline: per task the mean and its interval, then over the tasks."""
+    """Return the differences to the baseline: mean over groups of tasks, and the task that loses most."""
     rows = {}
     for name, of_task in systems.items():
         differences = {t: values - systems["baseline"][t] for t, values in of_task.items()}
-        groups = [t for t, values in differences.items() for _ in values]
-        low, high = bootstrap_interval(np.concatenate(list(differences.values())), groups)
+        rows[name] = {group: gain({t: differences[t] for t in names}) for group, names in GROUPS.items()}
         means = {t: values.mean() for t, values in differences.items()}
         worst = min(means, key=means.get)
-        mean = np.mean(list(means.values()))
-        rows[name] = {
-            "mean of tasks": f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]",
-            "worst": f"{means[worst]:+.1f} {worst}",
-        }
-    return pd.DataFrame(rows).T
+        rows[name]["worst task"] = f"{worst}, {means[worst]:+.1f}"
+    return pd.DataFrame(rows).T.drop(index="baseline")
+
+
+def gain(differences):
+    """Return the mean of the tasks' means with its interval, roots being drawn within their task."""
+    groups = [task for task, values in differences.items() for _ in values]
+    low, high = bootstrap_interval(np.concatenate(list(differences.values())), groups)
+    mean = np.mean([values.mean() for values in differences.values()])
+    mean, low, high = np.round([mean, low, high], 1) + 0.0  # rounding may leave a -0
+    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 def markdown(frame):
@@ -261,6 +273,8 @@ def main():
     table = pd.DataFrame({s: {t: with_interval(v) for t, v in of.items()} for s, of in systems.items()})
     table.insert(0, "roots", [len(v) for v in systems["baseline"].values()])
     projected = pd.Series({t.name: f"{100 * t.old.mean():.0f} %" for t in tasks})
+    chosen = systems["strength from half"]
+    table["gain of that strength"] = [gain({t: v - systems["baseline"][t]}) for t, v in chosen.items()]
     for part in (table, gains(systems), choices.assign(**{"old rule projects": projected})):
         print(markdown(part), end="\n\n")
 

@@ -1,15 +1,14 @@
-"""The adaptive rule: in both regimes on vectors made by hand, its parts, and on the tasks of the benchmark script."""
+"""Choosing how much to project: the choice itself in both regimes, and the script that shows why a rule does not do."""
 
-import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
-from berdslib.retrieval.adaptive import adaptive_form, choose, contrast, half_of_roots, loudness
-from berdslib.retrieval.projection import Projected, apply_form, make_form, scores, unit_vectors
+from berdslib.retrieval.adaptive import choose, choose_strength, half_of_roots
+from berdslib.retrieval.projection import unit_vectors
 
 
 def regime(perspective_is_content, seed=0, topics=12, sides=8, d=64):
@@ -34,72 +33,49 @@ def regime(perspective_is_content, seed=0, topics=12, sides=8, d=64):
     return unit_vectors(root + perspective), root, perspective, unit_vectors(passages), np.arange(topics * sides)
 
 
-def found_in_top(values, gold, k):
-    return float(np.mean([g in np.argsort(-row, kind="stable")[:k] for row, g in zip(values, gold, strict=True)]))
+def hits_in_top(gold, k):
+    """A measure for choose_strength: 1 for each query whose gold passage is among its best k."""
+
+    def per_root(values):
+        return np.array([float(g in np.argsort(-row, kind="stable")[:k]) for row, g in zip(values, gold, strict=True)])
+
+    return per_root
 
 
-def test_the_rule_keeps_what_is_sought_and_projects_what_only_disturbs():
-    *content, gold = regime(perspective_is_content=True)
-    top1 = {m: found_in_top(scores(m, *content), gold, 1) for m in ("baseline", "pap")}
-    assert top1["baseline"] > 0.95 and top1["pap"] < 0.5  # projection ruins it
-    assert found_in_top(apply_form(adaptive_form(*content), content[3]), gold, 1) == top1["baseline"]
-    *phrase, gold = regime(perspective_is_content=False)
-    top8 = {m: found_in_top(scores(m, *phrase), gold, 8) for m in ("baseline", "pap")}
-    assert top8["pap"] > top8["baseline"] + 0.3  # projection saves it
-    assert found_in_top(apply_form(adaptive_form(*phrase), phrase[3]), gold, 8) == top8["pap"]
+def test_what_only_disturbs_is_projected_out():
+    *vectors, gold = regime(perspective_is_content=False)
+    assert choose_strength(*vectors, hits_in_top(gold, 8)) >= 0.75
 
 
-def test_each_query_is_decided_by_itself():
-    *a, _ = regime(perspective_is_content=True)
-    *b, _ = regime(perspective_is_content=False)
-    passages = np.concatenate([a[3], b[3]])
-    joint = [np.concatenate([x, y]) for x, y in zip(a[:3], b[:3], strict=True)]
-    together = apply_form(adaptive_form(*joint, passages), passages)
-    alone = [
-        apply_form(adaptive_form(*(v[i : i + 1] for v in joint), passages), passages)[0] for i in (0, 50, 120, 190)
-    ]
-    np.testing.assert_allclose(together[[0, 50, 120, 190]], alone, atol=1e-12)
+def test_what_is_sought_is_never_projected_out():
+    *vectors, gold = regime(perspective_is_content=True)
+    assert choose_strength(*vectors, hits_in_top(gold, 1)) <= 0
 
 
-def test_extreme_thresholds_are_the_two_methods_it_chooses_from():
-    *v, _ = regime(perspective_is_content=True)
-    np.testing.assert_array_equal(apply_form(adaptive_form(*v, loud=1e9), v[3]), scores("baseline", *v))
-    np.testing.assert_array_equal(apply_form(adaptive_form(*v, loud=-1), v[3]), scores("pap", *v))
+def test_a_perspective_that_drowns_in_its_root_is_made_louder():
+    root, perspective = np.array([[1.0, 0, 0]] * 2), np.array([[0, 1.0, 0], [0, 0, 1.0]])
+    passages = np.array([[1.0, 0, 0], [1, 1, 0], [1, 0, 1]])  # the root alone, and seen from either perspective
+    query = root + 0.3 * perspective  # cosine .96 with the first passage, .88 with the one sought
+    assert choose_strength(query, root, perspective, passages, hits_in_top([1, 2], 1)) == -1
 
 
-def test_a_perspective_that_repeats_its_root_is_replaced_by_the_difference():
-    rng = np.random.default_rng(0)
-    root, passages = rng.standard_normal((5, 16)), rng.standard_normal((40, 16))
-    query = root + 0.3 * rng.standard_normal((5, 16))
-    projected = apply_form(adaptive_form(query, root, query, passages, loud=-1), passages)
-    np.testing.assert_allclose(projected, scores("pap", query, root, query, passages, source="difference"), atol=1e-12)
-    np.testing.assert_array_equal(scores("pap", query, root, query, passages), 0)  # its text would leave nothing
-    same = adaptive_form(query, query, query, passages, loud=-1)  # no difference at all: q as it is
-    np.testing.assert_allclose(
-        apply_form(same, passages), scores("baseline", query, query, query, passages), atol=1e-12
+def test_no_projection_is_always_among_the_choices_and_wins_a_draw():
+    *vectors, gold = regime(perspective_is_content=True)
+    assert choose_strength(*vectors, lambda values: np.zeros(len(values)), strengths=(1.0, 0.5)) == 0
+    assert choose_strength(*vectors, hits_in_top(gold, 1), strengths=(1.0,)) == 0
+
+
+def test_the_source_reaches_the_projection():
+    *vectors, gold = regime(perspective_is_content=False)
+    query, root, _, passages = vectors
+    # As in AmbigQA the perspective's text is the query: only query - root is left to project out.
+    of_text = choose_strength(query, root, query, passages, hits_in_top(gold, 8), strengths=(1.0,))
+    of_difference = choose_strength(
+        query, root, query, passages, hits_in_top(gold, 8), strengths=(1.0,), source="difference"
     )
-
-
-def test_loudness_by_hand():
-    passages = np.array([[1.0, 0, 0], [-1, 0, 0], [0.6, 0.8, 0], [0.6, -0.8, 0]])
-    # Along x: 1, -1, .6, .6; along y: 0, 0, .8, -.8.
-    along = {"x": np.std([1, -1, 0.6, 0.6]), "y": np.std([0, 0, 0.8, -0.8])}
-    root, perspective = np.array([[3.0, 0, 0]] * 3), np.array([[0, 5.0, 0], [0, 0, 1], [0, 0, 0]])
-    assert loudness(root, perspective, passages) == pytest.approx([along["y"] / along["x"], 0, 0])
-    assert loudness(np.array([[0.0, 0, 1]]), root[:1], passages) == [0]  # a root that spreads nothing
-    every_second = loudness(root, perspective, passages, sample=2)  # 1 and .6 along x, 0 and .8 along y
-    assert every_second == pytest.approx([0.4 / 0.2, 0, 0])
-
-
-def test_contrast_by_hand():
-    p = np.array([[1.0, 0], [0, 1], [1, 0], [2, 2], [5, 5]])
-    roots = ["a", "a", "a", "b", "c"]  # a repeat in "a"; "b" and "c" have one perspective
-    assert contrast(p, roots).tolist() == [[1, -1], [-1, 1], [1, -1], [0, 0], [0, 0]]
-    three = contrast(np.eye(3), ["a"] * 3)
-    assert three[0].tolist() == [1, -0.5, -0.5]
-    # What two perspectives share is no part of their contrast, so projection along it leaves that part of a query.
-    shared, own = np.array([[0, 0, 7.0]] * 2), np.eye(3)[:2]
-    assert (contrast(own + shared, ["a", "a"])[:, 2] == 0).all()
+    assert (of_text, of_difference) == (0.0, 1.0)
+    with pytest.raises(InputError, match="unknown source"):
+        choose_strength(query, root, query, passages, hits_in_top(gold, 8), source="texts")
 
 
 def test_half_of_roots_splits_by_root():
@@ -119,6 +95,8 @@ def test_choose_needs_more_than_luck():
     assert choose({0: base, 1: lucky}, default=0) == 0
     assert choose({0: base, 1: lucky, 2: steady}, default=0) == 2
     assert choose({0: base, 1: base - 0.1}, default=0) == 0
+    for n in range(2, 60):  # one root that gains is one standard error exactly, whatever the rounding says
+        assert choose({0: np.zeros(n), 1: np.eye(n)[0] * 100}, default=0) == 0
     for options, default, message in (
         ({1: base}, 0, "not among"),
         ({0: base[:1]}, 0, "two roots"),
@@ -128,73 +106,133 @@ def test_choose_needs_more_than_luck():
             choose(options, default=default)
 
 
-class Fixed:
-    """An encoder that knows a few texts."""
-
-    id = "fixed"
-
-    def __init__(self, known):
-        self.known = known
-
-    def encode_queries(self, texts):
-        return np.array([self.known[t] for t in texts], dtype=np.float32)
-
-    encode_passages = encode_queries
+# ---------------------------------------------------------------- scripts/projection_rule.py
 
 
-def test_the_rule_is_a_method_of_the_projected_retriever():
-    q, r, p, c, gold = regime(perspective_is_content=False)
-    names = [f"{kind}{i}" for kind in "qrp" for i in range(len(q))] + [f"c{i:03}" for i in range(len(c))]
-    encoder = Fixed(dict(zip(names, np.concatenate([q, r, p, c]), strict=True)))
-    passages = [Passage(f"c{i:03}", f"c{i:03}") for i in range(len(c))]
-    roles = {f"q{i}": (f"r{i}", f"p{i}") for i in range(len(q))}
-    retriever = Projected(passages, encoder, roles, method=adaptive_form)
-    run = retriever.search([Question(f"q{i}", f"q{i}") for i in range(len(q))], 8)
-    hit = np.mean([f"c{g:03}" in set(run[run["qid"] == f"q{i}"]["docno"]) for i, g in enumerate(gold)])
-    assert hit == pytest.approx(found_in_top(scores("pap", q, r, p, c), gold, 8), abs=0.03)
-    assert retriever.name == "adaptive_form"
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "scripts"))
+    import projection_rule
+
+    yield projection_rule
+    for name in ("projection_rule", "projection_tasks"):
+        sys.modules.pop(name, None)
 
 
-# ---------------------------------------------------------------- the benchmark's tasks
+def measured(script, name, plain, pap, feature):
+    """A task of one query a root, measured by hand."""
+    plain, pap = np.array(plain, dtype=float), np.array(pap, dtype=float)
+    hits = {s: pap if s == 1 else plain for s in script.STRENGTHS}
+    return script.Measured(
+        name, np.arange(len(plain)), hits, {"f": np.array(feature)}, np.zeros(len(plain), bool), plain
+    )
 
 
-@pytest.fixture(scope="module")
-def bench():
-    path = Path(__file__).resolve().parents[1] / "benchmarks" / "bench_projection.py"
-    spec = importlib.util.spec_from_file_location("bench_projection", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_a_rule_by_hand(script):
+    task = measured(script, "t", plain=[0, 0, 100], pap=[100, 100, 0], feature=[0.1, 0.5, 0.9])
+    assert script.Rule(0.0).values(task).tolist() == [0, 0, 100]
+    assert script.Rule(1.0).values(task).tolist() == [100, 100, 0]
+    assert script.Rule(1.0, "f", 1, 0.4).values(task).tolist() == [0, 100, 0]
+    assert script.Rule(1.0, "f", -1, 0.7).values(task).tolist() == [100, 100, 100]
+    assert script.Rule(1.0, "f", 1, 0.4, whole_task=True).values(task).tolist() == [100, 100, 0]  # the mean is .5
+    assert script.Rule(1.0, "f", 1, 0.6, whole_task=True).values(task).tolist() == [0, 0, 100]
+
+
+def test_the_rule_that_is_chosen_costs_no_training_task_more_than_a_point(script):
+    wins = measured(script, "a", plain=[0] * 20, pap=[100] * 20, feature=[0.2] * 20)
+    loses = measured(script, "b", plain=[100] * 20, pap=[0] * 20, feature=[0.8] * 20)
+    chosen = script.choose_rule([wins, loses])
+    assert (chosen.feature, chosen.sign) == ("f", -1) and 0.2 < chosen.threshold <= 0.8
+    alike = measured(script, "b", plain=[100] * 20, pap=[0] * 20, feature=[0.2] * 20)
+    assert chosen_name(script, [wins, alike]) == "never"  # always PAP has the same mean, and ruins "b"
+    assert chosen_name(script, [wins]) == "always PAP"
+
+
+def chosen_name(script, training):
+    return str(script.choose_rule(training))
+
+
+def test_as_many_candidates_as_the_protocol_says(script):
+    task = measured(script, "t", [0.0], [0.0], [0.0])
+    assert len(script.candidates([task._replace(features={f: np.zeros(1) for f in "abcdefghi"})])) == 692
+
+
+def test_a_root_is_scored_only_in_halves_that_it_did_not_choose(script):
+    better = measured(script, "t", plain=[0.0] * 12, pap=[100.0] * 11 + [0.0], feature=[0.0] * 12)
+    values, strengths = script.with_strength_chosen(better)
+    assert set(strengths) == {1.0} and values.tolist() == [100.0] * 11 + [0.0]
+    # With one lucky root a half gains, yet by no more than a standard error, so nothing is projected.
+    lucky = measured(script, "t", plain=[0.0] * 12, pap=[100.0] + [0.0] * 11, feature=[0.0] * 12)
+    assert set(script.with_strength_chosen(lucky)[1]) == {0.0}
+
+
+def test_features_by_hand(script):
+    assert script.shared(np.array([[1, 2, 3, 4]]), np.array([[4, 3, 9]]), np.array([[3, 1]])).tolist() == [0.25]
+    passages = np.array([[1.0, 0, 0], [-1, 0, 0], [0.6, 0.8, 0], [0.6, -0.8, 0]])
+    along = {"x": np.std([1, -1, 0.6, 0.6]), "y": np.std([0, 0, 0.8, -0.8])}
+    root, perspective = np.array([[3.0, 0, 0]] * 2), np.array([[0, 5.0, 0], [0, 0, 1]])
+    assert script.loudness(root, perspective, passages) == pytest.approx([along["y"] / along["x"], 0])
+    assert script.loudness(np.array([[0.0, 0, 1]]), root[:1], passages) == [0]  # a root that spreads nothing
+
+
+def test_generated_news_hold_both_ways_of_going_wrong(script):
+    import projection_tasks
+
+    for name, kind in (("news-place", "place"), ("news-year", "year"), ("news-topic", "topic")):
+        task = projection_tasks.news_task(name)
+        texts = {p.docno: p.text for p in task.passages}
+        assert len(set(texts.values())) == len(texts) and len({q.root for q in task.queries}) == 50
+        assert not {q.root for q in task.queries} & set(texts.values())
+        for q in task.queries:
+            (gold,) = q.gold
+            matters, values = zip(*(parts(projection_tasks, kind, text) for text in texts.values()), strict=True)
+            matter, value = parts(projection_tasks, kind, texts[gold])
+            assert value == q.label and matter == parts(projection_tasks, kind, q.root)[0]
+            assert sum(m == matter for m in matters) >= 5  # the same matter with another value
+            assert sum(v == value for v in values) >= 5  # another matter with this value
+        assert task == projection_tasks.news_task(name)  # the draw is seeded
+
+
+def parts(module, kind, text):
+    """Return (matter, value) of a generated article, read off its words."""
+    city = next(c for c in module.PLACES.values() if c in text)
+    place = next(p for p, c in module.PLACES.items() if c == city)
+    topic = next(t for a, t in zip(module.ARTICLES, module.TOPICS, strict=True) if a.format(city=city) in text)
+    year = text.removeprefix("In ")[:4]
+    return {"place": (topic, place), "year": (topic, year), "topic": (place, topic)}[kind]
 
 
 @pytest.mark.slow
-def test_the_place_is_kept(bench):
-    """PAP ruins the task whose perspectives are places, as it does AGNews; the rule does not."""
-    v = bench.Vectors(bench.location_task(), bench.get_encoder("minilm"))
-    got = {m: v.per_root(scores(m, *v.args())).mean() for m in ("baseline", "pap")}
-    assert got["pap"] < got["baseline"] - 40
-    assert v.per_root(apply_form(adaptive_form(*v.args()), v.passages)).mean() == got["baseline"]
+def test_the_rule_that_failed_fails_where_a_place_is_sought_and_the_chosen_strength_does_not(script):
+    import projection_tasks
+
+    task = script.measure(projection_tasks.news_task("news-place"), script.get_encoder("minilm"))
+    baseline = task.per_root(task.hits[0.0]).mean()
+    assert 30 < baseline < 80
+    assert task.per_root(task.hits[1.0]).mean() < baseline - 30
+    assert task.per_root(task.old_hits).mean() < baseline - 20
+    values, strengths = script.with_strength_chosen(task)
+    assert max(strengths) <= 0 and values.mean() >= baseline - 1
 
 
 @pytest.mark.real_data
 @pytest.mark.slow
-def test_no_demo_task_falls_below_the_baseline(real_data, bench):
-    encoder, means = bench.get_encoder("minilm"), []
-    for name in bench.DEMO:
-        v = bench.Vectors(bench.load_pir("pir-demo", name), encoder)
-        base = v.per_root(scores("baseline", *v.args())).mean()
-        ours = v.per_root(apply_form(adaptive_form(*v.args()), v.passages)).mean()
-        assert ours >= base - 1, name
-        means.append(ours - base)
-    assert np.mean(means) > 1.5
-    assert make_form("pap", *v.args()[:3]).query.shape == v.query.shape
+def test_a_strength_chosen_on_half_of_the_demo_s_roots_costs_no_task_more_than_a_point(real_data, script):
+    for name in script.DEMO:
+        task = script.measure(script.load_pir("pir-demo", name), script.get_encoder("minilm"))
+        values, _ = script.with_strength_chosen(task)
+        assert values.mean() >= task.per_root(task.hits[0.0]).mean() - 1, name
 
 
-def test_written_tasks_hang_together(bench):
-    for task, texts in ((bench.story_task(), 40), (bench.location_task(), 400)):
-        assert len({p.text for p in task.passages}) == len(task.passages) == texts
-        assert len({q.qid for q in task.queries}) == len(task.queries)
-        docnos = {p.docno: p.text for p in task.passages}
-        assert all(set(q.gold) <= set(docnos) for q in task.queries)
-    for q in task.queries:  # of the places
-        assert bench.PLACES[q.label] in docnos[q.gold[0]]
+@pytest.mark.real_data
+def test_wikipedia_s_tasks_name_one_value_and_keep_roots_out(real_data, script):
+    import projection_tasks
+
+    tasks = projection_tasks.tasks_by_value(real_data)
+    assert list(tasks) == ["wiki-place", "wiki-year", "wiki-topic", "news-place", "news-year", "news-topic"]
+    for name in ("wiki-place", "wiki-year"):
+        texts = {p.docno: p.text for p in tasks[name].passages}
+        assert len({q.root for q in tasks[name].queries}) == 50
+        assert not {q.root for q in tasks[name].queries} & set(texts.values())
+        for q in tasks[name].queries:
+            assert all(q.label in texts[docno] for docno in q.gold) and q.label not in q.root

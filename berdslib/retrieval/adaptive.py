@@ -1,27 +1,24 @@
-"""Whether, and from what, to project: choices made on development roots, and a rule that sees vectors only.
+"""How much of a perspective to project out: chosen on labelled roots of the same task, and nothing without them.
 
 Projection helps where a perspective moves a query's scores without telling passages apart ("a news article biased
-towards: left" finds whatever sounds like news), and ruins where the perspective is what is sought ("in Brazil").
+towards: left" finds whatever sounds like news), and ruins where the perspective is what is sought ("in Brazil"). None
+of the rules that we tried tells the two apart without labels, as docs/projection_rule.md shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 
 from berdslib.errors import InputError
-from berdslib.retrieval.projection import Form, make_form, perspective_vectors, unit_vectors
+from berdslib.retrieval.projection import scores
 
-# Chosen with benchmarks/bench_projection.py --tasks on half of the demo's roots and on three tasks of other roots: no
-# task there falls more than a point below the baseline. From 0.6 to 0.75 little changes; at 0.4 places count as loud.
-LOUD = 0.6  # a perspective that spreads the scores so much in relation to its root is projected out
-SAME = 0.3  # a perspective whose cosine with its root is larger repeats part of it: AmbigQA's is 0.84, AllSides' 0.17
-SAMPLE = 10_000  # passages
+# 0 is the query as it is, 1 is PAP; below 0 the perspective is made louder than the query has it.
+STRENGTHS = (-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
 
 Key = TypeVar("Key")
-STRENGTHS = (-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def half_of_roots(roots: Sequence[str], seed: int = 0) -> np.ndarray:
@@ -60,81 +57,48 @@ def choose(options: Mapping[Key, np.ndarray], default: Key) -> Key:
     if len(base) < 2 or any(len(values) != len(base) for values in options.values()):
         raise InputError("every option needs one score for each of two roots or more")
     gains = {key: np.asarray(values, dtype=np.float64) - base for key, values in options.items()}
-    sure = [key for key, gain in gains.items() if gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain))]
+    # Where a single root gains, the gain is one standard error exactly; rounding must not decide.
+    errors = {key: gain.std(ddof=1) / np.sqrt(len(gain)) for key, gain in gains.items()}
+    sure = [key for key, gain in gains.items() if gain.mean() > errors[key] * (1 + 1e-9)]
     return max(sure, key=lambda key: gains[key].mean(), default=default)
 
 
-def contrast(perspective: np.ndarray, roots: Sequence[str]) -> np.ndarray:
-    """Return for each query its perspective less the mean of the other perspectives of its root, (n, d).
-
-    Repeats of a perspective count once; where a root has no other, the vector is zero, and projection changes nothing.
-
-    Args:
-        perspective: (n, d).
-        roots: (n,) the root of each query.
-    """
-    vectors, of_root = np.asarray(perspective, dtype=np.float64), np.asarray(roots)
-    out = np.zeros_like(vectors)
-    for root in np.unique(of_root):
-        rows = np.flatnonzero(of_root == root)
-        distinct, which = np.unique(vectors[rows], axis=0, return_inverse=True)
-        if len(distinct) > 1:
-            others = (distinct.sum(axis=0) - distinct) / (len(distinct) - 1)
-            out[rows] = (distinct - others)[which.ravel()]
-    return out
-
-
-def loudness(root: np.ndarray, perspective: np.ndarray, passages: np.ndarray, sample: int = SAMPLE) -> np.ndarray:
-    """Return how much more the perspective spreads the passages' scores than the root does, (n,).
-
-    The ratio of two standard deviations of cosines. They are taken over the corpus, not over the root's neighbours:
-    among twenty articles on one event the root says little, and the place that tells them apart would seem loud.
-
-    Args:
-        root: (n, d).
-        perspective: (n, d); the loudness of a zero vector is 0.
-        passages: (m, d), memory-mapped or not.
-        sample: of a larger corpus, so many passages at equal distances are looked at.
-    """
-    step = max(1, -(-len(passages) // sample))
-    seen = unit_vectors(np.asarray(passages[::step], dtype=np.float64))
-    by_root, by_perspective = ((seen @ unit_vectors(v).T).std(axis=0) for v in (root, perspective))
-    return np.divide(by_perspective, by_root, out=np.zeros(len(root)), where=by_root > 0)
-
-
-def adaptive_form(
+def choose_strength(
     query: np.ndarray,
     root: np.ndarray,
     perspective: np.ndarray,
     passages: np.ndarray,
+    per_root: Callable[[np.ndarray], np.ndarray],
     *,
-    loud: float = LOUD,
-    same: float = SAME,
-    sample: int = SAMPLE,
-) -> Form:
-    """Return a form that projects loud perspectives out of the query ("pap") and leaves the others in ("baseline").
+    strengths: Sequence[float] = STRENGTHS,
+    source: str = "text",
+) -> float:
+    """Return the strength to project with on a task, chosen on labelled development roots of that task.
 
-    Sees vectors only, each query by itself. Where a perspective repeats its root, it is query − root that is projected
-    out: the text itself would take the topic along. A perspective that is loud and sought nevertheless is projected out
-    too: these vectors do not tell the two apart. Do not expect much: on the scoring halves of PIR's demo tasks it lost
-    nothing and won nothing that is clear of chance (8 to 17 roots each), and on a task of stances it lost one query.
+    Score it on other roots: :func:`half_of_roots` draws the ones to choose on. The answer is 0, no projection, unless
+    another strength is better by a standard error; so a task with few roots mostly stays as it is.
 
     Args:
-        query: (n, d).
+        query: (n, d) vectors of the development queries.
         root: (n, d).
         perspective: (n, d).
-        passages: (m, d), the corpus.
-        loud: the :func:`loudness` above which a perspective is projected out.
-        same: the cosine of perspective and root above which it repeats the root.
-        sample: how many passages the loudness looks at.
+        passages: (m, d).
+        per_root: the measure: given scores (n, m), it returns one number for each development root, larger is better,
+            such as p-Recall@5.
+        strengths: to choose from; 0 is always among them.
+        source: see :func:`~berdslib.retrieval.projection.perspective_vectors`.
 
     Returns:
-        A form for :func:`~berdslib.retrieval.projection.apply_form` or ``rescore``; as a function, it is a method for
+        A strength for the method "pap" of :func:`~berdslib.retrieval.projection.scores` or
         :class:`~berdslib.retrieval.projection.Projected`.
+
+    Raises:
+        InputError: as for :func:`choose` and :func:`~berdslib.retrieval.projection.scores`.
+
+    Source: none; the paper projects everywhere. Measured in docs/projection_rule.md.
     """
-    repeats = np.einsum("ij,ij->i", unit_vectors(root), unit_vectors(perspective)) > same
-    direction = np.where(repeats[:, None], perspective_vectors(query, root, perspective, "difference"), perspective)
-    projected = make_form("pap", query, root, direction)
-    unchanged = make_form("baseline", query, root, direction)
-    is_loud = loudness(root, direction, passages, sample) > loud
-    return Form(*(np.where(is_loud, a.T, b.T).T for a, b in zip(projected, unchanged, strict=True)))
+    options = {
+        strength: per_root(scores("pap", query, root, perspective, passages, strength=strength, source=source))
+        for strength in (0.0, *strengths)
+    }
+    return choose(options, default=0.0)
