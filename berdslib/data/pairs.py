@@ -24,7 +24,7 @@ def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
     """Read pairs from TSV, CSV or JSONL with the columns question, document, perspective, label.
 
     A label is 1/0, true/false or yes/no. The published training script knows only the string "True", and so finds no
-    positive example in the released file, which has 1/0 (DIVERGENCES B10); here a file with one class only is refused.
+    positive example in the released file, which has 1/0 (divergences.md B10); here a file with one class is refused.
 
     Raises:
         InputError: a missing column, another label, no pairs, or labels all alike.

@@ -19,8 +19,8 @@ def oracle(
     """Choose the best k of each question's candidates: what no reordering of them can beat.
 
     Best is, first, to cover as many perspectives as MRecall@k asks for, the smaller of their number and k
-    (DIVERGENCES B2), or else all that the candidates show; then Precision@k; then the earlier ranks, compared place by
-    place. Exact for up to 12 perspectives, by dynamic programming over sets of them. Beyond, perspectives are covered
+    (divergences.md B2), or else all that the candidates show; then Precision@k; then the earlier ranks, compared one
+    by one. Exact for up to 12 perspectives, by dynamic programming over sets of them. Beyond, perspectives are covered
     greedily: MRecall@k and Precision@k are the largest possible all the same, since each step covers one more and k
     are asked for at most, but other lists as good may have earlier ranks.
 

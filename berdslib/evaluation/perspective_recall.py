@@ -234,7 +234,7 @@ def extend_gold(queries: Sequence[PirQuery]) -> tuple[PirQuery, ...]:
     """Return the queries as the authors' notebook leaves them: the first of each root has the gold of all its queries.
 
     A cell of theirs that collects the gold of each root starts with the first query's own list and extends it in
-    place, so that every measure taken later is higher (DIVERGENCES P1). For matching their numbers only; here the
+    place, so that every measure taken later is higher (divergences.md P1). For matching their numbers only; here the
     queries given are left as they are.
 
     >>> tea = [PirQuery("1", "for tea", "tea", "for", ("a",)), PirQuery("2", "against tea", "tea", "against", ("b",))]

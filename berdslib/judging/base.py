@@ -39,7 +39,7 @@ class Judge(Protocol):
 
 
 def document_text(passage: Passage, title_position: str) -> str:
-    """Return what a judge reads: the text with its title "before", "after" or "none" (DIVERGENCES B6).
+    """Return what a judge reads: the text with its title "before", "after" or "none" (divergences.md B6).
 
     Raises:
         InputError: another position.

@@ -29,7 +29,7 @@ def strict_answer(text: str) -> bool | None:
 
 
 def official_answer(text: str) -> bool | None:
-    """Read an answer as the published script does: yes if the last word is "yes" (DIVERGENCES B7).
+    """Read an answer as the published script does: yes if the last word is "yes" (divergences.md B7).
 
     It takes "I cannot say yes" for a yes and '"Yes"' for a no; on an empty answer, where it crashes, this is None.
     """

@@ -29,7 +29,7 @@ class Nli:
     """A natural-language-inference classifier: premise = document, hypothesis = perspective, P(entailment).
 
     Where the two do not fit into the model, the document is cut at its end and the perspective never; the official
-    code cuts the joined text from the right and can lose the perspective (DIVERGENCES B12).
+    code cuts the joined text from the right and can lose the perspective (divergences.md B12).
 
     Args:
         model: a loaded sequence classifier (see :func:`load_nli` for loading by name).
@@ -134,7 +134,7 @@ class NliT5:
     """A text-to-text NLI model: P(entailed) = softmax over "1" and "0" where its answer begins.
 
     One pass of the encoder and one step of the decoder; nothing is generated. Long documents are cut at their end, the
-    perspective never (DIVERGENCES B12).
+    perspective never (divergences.md B12).
 
     Args:
         model: a loaded encoder-decoder model that reads "premise: P hypothesis: H" (see :func:`load_nli_t5`).

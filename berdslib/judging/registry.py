@@ -41,7 +41,7 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
             (BERDS_CHAT_URL, OPENAI_API_KEY); "overlap+similarity" is the committee of the two.
         gold: the verdict table, needed for "gold".
         title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
-            "after" for causal judges, whose prompts come from there, and "before" for the others (DIVERGENCES B6).
+            "after" for causal judges, whose prompts come from there, and "before" for the others (divergences.md B6).
 
     Raises:
         InputError: an unknown name, "gold" without a table, or a title position for a judge that reads no text.

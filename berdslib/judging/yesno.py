@@ -105,7 +105,7 @@ class YesNoJudge:
             text = self.tokenizer.apply_chat_template(
                 [first, *messages[1:]], tokenize=False, add_generation_prompt=True
             )
-        # The template has written the opening token already; a second one would be DIVERGENCES B8.
+        # The template has written the opening token already; a second one would be divergences.md B8.
         ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 

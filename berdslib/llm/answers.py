@@ -35,7 +35,7 @@ def parse_perspectives(text: str, nested: str = "all") -> list[tuple[str, str]]:
 
     Read with them: code fences and prose around, several objects, commas too many or too few, Python's quotes and
     curly ones, unescaped quotes, keys without quotes, one key twice. Every text in lists and inner objects is a
-    statement (DIVERGENCES B14): {"Costs": {"short term": "…"}} is named "Costs: short term"; an object with a name and
+    statement (divergences.md B14): {"Costs": {"short term": "…"}} is named "Costs: short term"; an object with a name and
     a statement in it is one pair. Underscores in names are read as blanks. Numbers and empty texts are no statements.
 
     Args:

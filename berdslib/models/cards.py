@@ -101,7 +101,7 @@ _TOLD = [
         passage_checkpoint="facebook/dpr-ctx_encoder-single-nq-base",
         title_separator=" [SEP] ",
     ),
-    # Izacard et al. (2022). The checkpoint has no pooler: reading one would be reading random weights (DIVERGENCES P6).
+    # Izacard et al. (2022). The checkpoint has no pooler: reading one reads random weights (divergences.md P6).
     ModelCard("contriever", "facebook/contriever-msmarco", normalise=False, max_length=512, pooling="mean"),
     # Asai et al. (2023): the same network as Contriever's; the instruction stands before the question only.
     ModelCard(

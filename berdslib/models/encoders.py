@@ -58,7 +58,7 @@ def get_encoder(
 class SentenceEncoder:
     """An encoder as its card tells; the weights are loaded when the first text arrives.
 
-    A batch that fails is an error: a dropped one would move every later vector (DIVERGENCES P7).
+    A batch that fails is an error: a dropped one would move every later vector (divergences.md P7).
 
     Args:
         card: how to use the checkpoint.

@@ -134,7 +134,7 @@ def expanded_search(
 
 
 def _with_spent_turns(lists: Sequence[Mapping[str, Sequence[str]]], k: int) -> pd.DataFrame:
-    """Take turns without looking at what is listed, k times, and then list each passage once (DIVERGENCES B13)."""
+    """Take turns without looking at what is listed, k times, and then list each passage once (divergences.md B13)."""
     fused = {}
     for qid in dict.fromkeys(qid for one in lists for qid in one):
         rounds = zip_longest(*(one.get(qid, ()) for one in lists))

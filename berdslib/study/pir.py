@@ -38,7 +38,7 @@ def score_methods(
         encoder: see :func:`berdslib.models.encoders.get_encoder`.
         k: cut-off.
         single_root: see :func:`berdslib.evaluation.perspective_recall.p_recall`.
-        difference: tasks in which query - root stands for the perspective (DIVERGENCES P5).
+        difference: tasks in which query - root stands for the perspective (divergences.md P5).
 
     Returns:
         Frame task, method, roots, mean, low, high (p-Recall@k and its 95 % interval over roots).

@@ -107,7 +107,7 @@ def test_worked_example_of_the_paper_definition():
 
 
 def test_b1_official_cutoff_depends_on_row_order_ours_does_not():
-    # DIVERGENCES B1: the published script takes k from the first question's number of documents.
+    # divergences.md B1: the published script takes k from the first question's number of documents.
     one, two = question("one", 2), question("two", 2)
     verdicts = verdicts_of({("one", "a"): [1, 0], ("one", "b"): [0, 1], ("two", "c"): [1, 1]})
     run = ranked_run({"one": ["a", "b"], "two": ["c"]})

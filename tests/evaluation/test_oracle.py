@@ -95,7 +95,7 @@ def test_a_list_by_hand():
     def best(k, **options):
         return oracle(run, verdicts, asked, k, **options)["docno"].tolist()
 
-    assert best(1) == ["a1"]  # one of two perspectives is all that MRecall@1 asks for (DIVERGENCES B2)
+    assert best(1) == ["a1"]  # one of two perspectives is all that MRecall@1 asks for (divergences.md B2)
     assert best(2) == ["a1", "b"]  # the earlier ranks: a1 and b before b and ab
     assert best(3) == ["a1", "a2", "b"]
     assert best(5) == best(9) == ["none", "a1", "a2", "b", "ab"]

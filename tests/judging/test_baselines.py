@@ -119,7 +119,7 @@ def test_clustered_intervals_are_wider_where_pairs_of_a_question_are_alike():
 
 
 def test_b10_both_spellings_of_labels_and_never_one_class(tmp_path):
-    # DIVERGENCES B10: the official script counts only "True"; the released file has 0/1, so no example is positive.
+    # divergences.md B10: the official script counts only "True"; the released file has 0/1, so no example is positive.
     rows = ["question\tdocument\tperspective\tlabel", "q\td\tp\t1", "q\td\tp2\t0", "q\td\tp3\tTrue"]
     (tmp_path / "p.tsv").write_text("\n".join(rows))
     pairs = read_labelled_pairs(tmp_path / "p.tsv")
@@ -184,7 +184,7 @@ def test_similarity_is_the_cosine_of_the_two_texts():
 
 
 def test_b6_title_position_changes_text_and_id():
-    # DIVERGENCES B6: the official code puts the title behind the text; ours is a named choice, kept in the judge's id.
+    # divergences.md B6: the official code puts the title behind the text; ours is a named choice, in the judge's id.
     passage = Passage("d", "Text.", "Title")
     shown = {where: document_text(passage, where) for where in ("before", "after", "none")}
     assert shown == {"before": "Title Text.", "after": "Text. Title", "none": "Text."}
@@ -207,7 +207,7 @@ def test_a_pair_is_judged_once_however_often_it_is_asked(tmp_path):
 
 
 def test_b9_judging_twice_appends_nothing(tmp_path):
-    # DIVERGENCES B9: the official script appends a second set of predictions; positions then mean nothing.
+    # divergences.md B9: the official script appends a second set of predictions; positions then mean nothing.
     question = Question("q", "Cats?", ("Cats are kind.", "Cats are not kind."))
     passages = {d: Passage(d, f"text {d}") for d in ("a", "b")}
     run, store = ranked_run({"q": ["a", "b"]}), VerdictStore(tmp_path / "v.sqlite")

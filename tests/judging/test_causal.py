@@ -83,7 +83,7 @@ def test_shots_and_chat_template_too(model, tokenizer, pairs):
 
 
 def test_b8_one_opening_token(model, tokenizer, pairs):
-    # DIVERGENCES B8: one of the two official scripts doubles the opening token; ours has one, chat template or not.
+    # divergences.md B8: one of the two official scripts doubles the opening token; ours has one, chat template or not.
     plain_ids = Causal(model, tokenizer, "tiny").token_ids(pairs[0])
     tokenizer.chat_template = MISTRAL_TEMPLATE
     try:

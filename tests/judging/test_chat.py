@@ -172,7 +172,7 @@ def test_probability_from_the_first_tokens_alternatives():
     ],
 )
 def test_b7_reading_an_answer(text, strict, official):
-    # DIVERGENCES B7: the official reader accepts what ends in yes, and rejects a quoted or emphasised Yes.
+    # divergences.md B7: the official reader accepts what ends in yes, and rejects a quoted or emphasised Yes.
     assert strict_answer(text) is strict
     assert official_answer(text) is official
 

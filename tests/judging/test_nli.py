@@ -61,7 +61,7 @@ def test_probabilities_equal_one_pair_at_a_time(model, tokenizer):
 
 
 def test_b12_only_the_premise_is_cut(model, tokenizer):
-    # DIVERGENCES B12: the official code joins both and cuts from the right at 256 tokens: the hypothesis can be lost.
+    # divergences.md B12: the official code joins them and cuts at 256 tokens from the right: the hypothesis may go.
     long, claim = "cats sleep all day " * 200, "zebras are striped"
     official = tokenizer(f"premise: {long} hypothesis: {claim}", truncation=True, max_length=256)["input_ids"]
     assert "zebras" not in tokenizer.decode(official)

@@ -12,7 +12,7 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import Recorded, Recording, Reply
 from berdslib.llm.extraction import Extracted, extract, extract_with, qa_f1, read_extraction
 from berdslib.llm.prompting import load_prompt
-from berdslib.retrieval.adaptive import half_of_roots
+from berdslib.retrieval.strength import half_of_roots
 
 
 @pytest.mark.parametrize(

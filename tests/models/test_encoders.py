@@ -92,7 +92,7 @@ def assert_same(got, want):
 
 
 def test_p6_contriever_is_the_mean_of_the_last_layer(saved, words):
-    # DIVERGENCES P6: the official code reads a pooler that the checkpoint does not have.
+    # divergences.md P6: the official code reads a pooler that the checkpoint does not have.
     model = bert(words, pooler=False)
     folder = saved(model)
     want = [last_layer(model, words(t)["input_ids"]).mean(dim=0) for t in TEXTS]
@@ -410,7 +410,7 @@ def test_another_commit_of_a_model_on_the_hub_is_another_model(saved, words, tmp
 
 
 def test_p7_a_batch_that_fails_is_an_error(saved, words, monkeypatch, tmp_path):
-    # DIVERGENCES P7: the official code goes on with the next batch, and every later vector belongs to another text.
+    # divergences.md P7: the official code goes on with the next batch, and every later vector belongs to another text.
     encoder = on("contriever", saved(bert(words, pooler=False)))
     calls, pool = [], checkpoints.pool
 

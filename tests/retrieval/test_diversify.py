@@ -191,7 +191,7 @@ def test_a_sweep_is_each_weight_alone_and_vectors_may_be_a_function():
         pd.testing.assert_frame_equal(out, alone, rtol=1e-6)
 
 
-# ---------------------------------------------------------------- the rows of DIVERGENCES
+# ---------------------------------------------------------------- the rows of docs/divergences.md
 
 
 def test_b3_scores_are_divided_by_the_largest_of_the_data_set_or_of_the_question():
@@ -211,7 +211,7 @@ def test_b3_scores_are_divided_by_the_largest_of_the_data_set_or_of_the_question
 
 
 def sentinel_mmr(relevance, similarity, weight):
-    """The published behaviour, as DIVERGENCES describes it: first pick index 0, the best so far starts at -100."""
+    """The published behaviour (docs/divergences.md): first pick index 0, the best so far starts at -100."""
     order = [0]
     for _ in relevance[1:]:
         best, highest = 0, -100.0

@@ -96,7 +96,7 @@ def official_list(lists, k):
 
 
 def test_b13_duplicates_are_skipped_or_cost_their_turn():
-    # DIVERGENCES B13. The published code lists a passage again, and fails where lists differ in length.
+    # divergences.md B13. The published code lists a passage again, and fails where lists differ in length.
     finds = {"A": ["a", "b", "c"], "B": ["a", "x", "b"], "C": ["a", "b", "z"]}
     expansions, k = {"q1": statements("A", "B", "C")}, 5
     published = official_list(list(finds.values()), k)
@@ -302,7 +302,7 @@ def test_negate_serves_both_sides():
 
 
 def test_b14_every_value_is_kept_and_names_are_read_both_ways():
-    # DIVERGENCES B14: the published code keeps the first value of an inner object.
+    # divergences.md B14: the published code keeps the first value of an inner object.
     answer = json.dumps({"Data_Privacy": {"short term": "s", "long term": "l"}, "Data Safety": "d", "Law": ["m", "n"]})
     ours, published = parse_perspectives(answer), parse_perspectives(answer, "first")
     assert ours == [

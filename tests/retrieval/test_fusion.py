@@ -52,7 +52,7 @@ def test_sums_that_differ_by_their_order_only_are_ties():
 
 
 def test_b13_round_robin_by_hand():
-    # DIVERGENCES B13: the official code lists duplicates and fails on lists of unlike length.
+    # divergences.md B13: the official code lists duplicates and fails on lists of unlike length.
     run = round_robin([A, B])
     assert lists_of(run) == {"q1": ["a", "c", "b", "d", "e"], "q2": ["x"], "q3": ["y", "z"]}
     assert lists_of(round_robin([B, A]))["q1"] == ["c", "a", "d", "b", "e"]

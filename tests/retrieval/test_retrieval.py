@@ -113,7 +113,7 @@ def test_stop_words_are_those_of_bm25s():
 
 
 def test_whitespace_analyser_keeps_case_as_the_pir_code_does():
-    # DIVERGENCES P9 (the analyser is a parameter).
+    # divergences.md P9 (the analyser is a parameter).
     passages = [Passage("a", "Cat, dog"), Passage("b", "cat dog")]
     assert BM25(passages, analyser="whitespace").search([question("cat")], 5)["docno"].tolist() == ["b"]
     assert analyser("whitespace")("A  cat") == ["A", "", "cat"]  # theirs is split(" ")

@@ -164,7 +164,7 @@ def fine_tune_encoder(
 
 
 def split_by_question(examples: Sequence[Example], share: float, seed: int = 0) -> tuple[list[Example], list[Example]]:
-    """Split examples into (training, validation); all examples of a question are on one side (DIVERGENCES B11).
+    """Split examples into (training, validation); all examples of a question are on one side (divergences.md B11).
 
     Args:
         examples: the question is their ``topic``.
@@ -434,7 +434,7 @@ def _quieten(trainer: Any) -> None:
 def _claim(folder: Path, recipe: Recipe, examples: Sequence[Example], model: str) -> Path:
     """Write down what is trained in a folder, or see that it is the same as before: checkpoints must not mix."""
     if len({e.supports for e in examples}) < 2:
-        raise InputError("there are no examples of one of the two labels; nothing can be learnt (DIVERGENCES B10)")
+        raise InputError("there are no examples of one of the two labels; nothing can be learnt (divergences.md B10)")
     text = json.dumps([(e.document, e.statement, e.supports) for e in examples])
     now = {"recipe": asdict(recipe), "model": model, "examples": hashlib.sha256(text.encode()).hexdigest()}
     path = folder / "training.json"

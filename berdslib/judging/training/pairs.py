@@ -256,7 +256,7 @@ def split_by_topic(
     one_in: int = 10,
     near: float = NEAR_TOPIC,
 ) -> tuple[list[Example], list[Example]]:
-    """Split into (training, held out) so that no held-out topic, nor one near it, is trained on (DIVERGENCES B11).
+    """Split into (training, held out) so that no held-out topic, nor one near it, is trained on (divergences.md B11).
 
     A topic is held out by the hash of its text, the same in every call and every source. What is left is trained on
     unless its topic is near to a held-out one: "We should abolish capital punishment" may not teach what

@@ -76,7 +76,7 @@ def train(
     folder.mkdir(parents=True, exist_ok=True)
     plan = [batch for number in range(recipe.passes) for batch in batches(examples(number), recipe, number)]
     if len({e.supports for batch in plan for e in batch}) < 2:
-        raise InputError("examples of both labels are needed (DIVERGENCES B10)")
+        raise InputError("examples of both labels are needed (divergences.md B10)")
     optimiser, schedule = _optimiser(model, recipe, len(plan))
     losses = _resume(folder / "checkpoint.pt", model, optimiser, schedule, recipe)
     model.train()

@@ -428,7 +428,7 @@ def test_the_defaults_are_the_published_recipe():
 
 
 def test_b10_one_label_only_is_an_error(base, tmp_path):
-    # DIVERGENCES B10: the published script reads every label of the released file as a no, and trains on that.
+    # divergences.md B10: the published script reads every label of the released file as a no, and trains on that.
     examples = [e for e in toy(3) if not e.supports]
     with pytest.raises(InputError, match="B10"):
         fine_tune_causal(causal(base), examples, QUICK, tmp_path)
