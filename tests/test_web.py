@@ -33,6 +33,7 @@ from berdslib.data.web import (
     SearchError,
     Serper,
     Web,
+    cache_path,
     corpus_name,
     is_web_corpora,
     open_web_corpora,
@@ -86,6 +87,19 @@ def corpus(tmp_path):
     return passages
 
 
+def test_the_libraries_of_the_web_are_loaded_when_they_are_needed():
+    code = "import sys, berdslib.data.registry, berdslib.data.webfetch; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    libraries = {"httpx", "httpcore", "protego", "idna", "w3lib", "charset_normalizer", "trafilatura", "pooch"}
+    assert not libraries & set(loaded)
+
+
+def test_fetching_says_what_it_needs(monkeypatch):
+    monkeypatch.setattr("berdslib.data.webfetch.find_spec", lambda name: None if name == "protego" else name)
+    with pytest.raises(MissingDataError, match=r"needs protego; install with: pip install 'berdslib\[web\]'"):
+        Fetcher()
+
+
 # ---------------------------------------------------------------- nasty pages
 
 
@@ -128,6 +142,14 @@ def test_the_charset_is_found(outcomes, case):
     assert outcomes[0].loc[case].text == nasty.FRENCH.strip()
 
 
+def test_a_page_that_is_packed_twice_is_not_unpacked(server):
+    """httpx alone makes 300 MB at once of these 644 bytes."""
+    body = gzip.compress(nasty.gzip_bomb(), 9)
+    server.pages["twice"] = ({"Content_Encoding": "gzip, gzip"}, body)
+    page = Fetcher(limits(server)).fetch(server.url("twice"))
+    assert (page.outcome, page.body, len(body) < 1000) == ("encoding", b"", True)
+
+
 # ---------------------------------------------------------------- addresses
 
 ADDRESSES = st.one_of(
@@ -138,63 +160,21 @@ ADDRESSES = st.one_of(
     st.ip_addresses(v=4).map(lambda ip: ipaddress.IPv6Address((0x2002 << 112) + (int(ip) << 80))),
 )
 SPECIAL = [
-    "0.0.0.0",
-    "10.1.2.3",
-    "100.64.0.1",
-    "127.0.0.1",
-    "169.254.169.254",
-    "172.16.0.1",
-    "192.168.1.1",
-    "192.0.2.1",
-    "198.18.0.1",
-    "224.0.0.1",
-    "240.0.0.1",
-    "255.255.255.255",
-    "::",
-    "::1",
-    "::ffff:127.0.0.1",
-    "::ffff:8.8.8.8",
-    "::7f00:1",
-    "64:ff9b::7f00:1",
-    "64:ff9b::a00:1",
-    "2002:7f00:1::",
-    "2001:db8::1",
-    "2001:0:1::1",
-    "fc00::1",
-    "fe80::1",
-    "fe80::1%eth0",
-    "fec0::1",
-    "ff02::1",
-    "100::1",
-    "5f00::1",
-    "4000::1",
-    "127.1",
-    "2130706433",
-    "0x7f000001",
-    "localhost",
-    "192.0.0.8",
-    "192.0.0.9",
-    "192.0.0.192",
-    "168.63.129.16",
-    "::ffff:168.63.129.16",
-    "64:ff9b::a83f:8110",
-    "3fff::1",
+    "0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1",
+    "192.168.1.1", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
+    "::", "::1", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::7f00:1", "64:ff9b::7f00:1",
+    "64:ff9b::a00:1", "2002:7f00:1::", "2001:db8::1", "2001:0:1::1", "fc00::1", "fe80::1",
+    "fe80::1%eth0", "fec0::1", "ff02::1", "100::1", "5f00::1", "4000::1",
+    "127.1", "2130706433", "0x7f000001", "localhost", "192.0.0.8", "192.0.0.9",
+    "192.0.0.192", "168.63.129.16", "::ffff:168.63.129.16", "64:ff9b::a83f:8110", "3fff::1",
     "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff",
-]
+]  # fmt: skip
 
 
-CLOSED = st.sampled_from(
-    [
-        "10.0.0.0/8",
-        "100.64.0.0/10",
-        "127.0.0.0/8",
-        "169.254.0.0/16",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "fc00::/7",
-        "fe80::/10",
-    ]
-).flatmap(lambda network: st.ip_addresses(network=network))
+CLOSED = st.sampled_from([
+    "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+    "192.168.0.0/16", "fc00::/7", "fe80::/10",
+]).flatmap(lambda network: st.ip_addresses(network=network))  # fmt: skip
 
 
 @given(CLOSED | ADDRESSES)
@@ -658,12 +638,6 @@ def test_a_corpus_is_the_pages_in_pieces_of_a_hundred_words(server, serper, corp
     assert [p.docno for p in passages[:3]] == [f"{start}-0", f"{start}-1", f"{start}-2"]
 
 
-def test_the_splitter_can_be_another(server, serper, corpus):
-    serper.links = [server.url("good")]
-    passages = corpus(web_of(server, serper, split=lambda text: [text[:5], text[5:9]]))
-    assert [p.text for p in passages] == [SENTENCE[:5], SENTENCE[5:9]]
-
-
 def questions():
     return [Question("q1", "Who pays?"), Question("q/2", "Who decides?")]
 
@@ -732,7 +706,7 @@ def test_the_same_web_again_without_a_web(server, tmp_path, caplog):
         pd.testing.assert_frame_equal(first, other)
         for path in (tmp_path / "first").iterdir():
             assert (tmp_path / folder / path.name).read_bytes() == path.read_bytes()
-    Web().kept_at("page", server.url("utf16")).unlink()
+    cache_path("page", server.url("utf16")).unlink()
     report = web_corpora(questions(), tmp_path / "less", Web(provider=provider, offline=True))
     assert report["outcome"].tolist() == ["ok", "status", "missing", "timeout"] * 2
     assert f"2 of 8 pages are not in the cache: {server.url('utf16')}" in caplog.text
@@ -893,7 +867,7 @@ def test_a_damaged_file_counts_as_not_there(server, serper, corpus, caplog):
     serper.links = [server.url("good")]
     web = web_of(server, serper)
     before = corpus(web)
-    path = web.kept_at("page", server.url("good"))
+    path = cache_path("page", server.url("good"))
     whole = path.read_bytes()
     for damaged in (b"", b"no gzip", whole[:-9], whole[:20], whole[:100] + b"\0" + whole[101:], gzip.compress(b"3\n")):
         path.write_bytes(damaged)
@@ -907,7 +881,7 @@ def test_a_note_of_another_version_is_read(server, serper, corpus):
     serper.links = [server.url("good")]
     web = web_of(server, serper)
     before = corpus(web)
-    path = web.kept_at("page", server.url("good"))
+    path = cache_path("page", server.url("good"))
     note, _, body = gzip.decompress(path.read_bytes()).partition(b"\n")
     path.write_bytes(gzip.compress(json.dumps({**json.loads(note), "added_later": 1}).encode() + b"\n" + body))
     assert corpus(web) == before
@@ -1010,6 +984,7 @@ def test_a_codec_that_is_no_charset_is_not_used(name):
     assert decode(text.encode(), f"text/html; charset={name}") == text
 
 
+@settings(deadline=None)  # the first one loads the libraries
 @given(st.binary(max_size=300), st.text(max_size=40))
 def test_any_bytes_are_read(body, content_type):
     text = page_text(body, content_type)
@@ -1053,12 +1028,9 @@ def test_a_page_that_breaks_the_reader_costs_only_itself():
 # The first bytes of small real files, followed by data without any control characters, so that only these can tell.
 HEADERS = {
     "gif": bytes.fromhex("474946383961 0a00 0a00 91 00 00"),  # 10 x 10 pixels, a palette of 4 colours
-    "gif, 500 x 300": bytes.fromhex("474946383761 f401 2c01 f7 00 00"),
     "ogg": bytes.fromhex("4f676753 00 02 0000000000000000 d2045c11 00000000 4ba3f3e7 01 1e 01766f72626973"),
     "mp3": bytes.fromhex("494433 03 00 00 00001f76 54495432 00000005 0000 00 54657374"),
-    "mp3, ID3 2.2": bytes.fromhex("494433 02 00 00 00001f76 545432 000005 00 54657374"),
     "wav": bytes.fromhex("52494646 24e80300 57415645 666d7420 10000000 0100 0100 401f0000 401f0000 0100 0800 64617461"),
-    "webp": bytes.fromhex("52494646 5a3c2301 57454250 56503820 4e3c2301 3042 00 9d012a f401 2c01"),
 }
 
 
@@ -1073,9 +1045,7 @@ def test_a_file_of_another_kind_is_binary(kind, content_type):
     "text",
     [
         "ID3 is an algorithm used to build a decision tree from a data set.",
-        "RIFFs are fun to play on a guitar.",
         "RIFF is a container for WAVE and AVI data.",
-        "OggS is how each page begins.",
         "GIF89a has been the format of pictures that move since 1989.",
     ],
 )

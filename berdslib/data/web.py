@@ -17,7 +17,7 @@ import random
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,6 +47,9 @@ _NOTHING = {"passages": 0, "documents": 0, "mean_words": float("nan")}
 
 # ---------------------------------------------------------------- searching
 
+_KEY = "SERPER_API_KEY"  # the environment variable that holds it
+_LONGEST_WAIT = 60.0  # seconds that the service may ask for; if it asks for more, that is an error
+
 
 class SearchError(BerdsError):
     """A search engine that refuses, fails for good, or answers in another form."""
@@ -68,10 +71,7 @@ class Serper:
 
     Args:
         url: of the service.
-        key_variable: the environment variable that holds the key.
-        timeout: seconds to wait for an answer.
         retries: further attempts after a failure that may pass (no answer, 429, 5xx).
-        longest_wait: seconds that the service may ask to wait; if it asks for more, that is an error.
 
     Raises:
         InputError: not an http or https address.
@@ -79,20 +79,10 @@ class Serper:
     Source: BeRDS section 4.2.
     """
 
-    def __init__(
-        self,
-        url: str = "https://google.serper.dev/search",
-        *,
-        key_variable: str = "SERPER_API_KEY",
-        timeout: float = 30.0,
-        retries: int = 3,
-        longest_wait: float = 60.0,
-    ) -> None:
+    def __init__(self, url: str = "https://google.serper.dev/search", retries: int = 3) -> None:
         if not url.startswith(("https://", "http://")):
             raise InputError(f"a search service must be an http or https address, not {url!r}")
-        self.url, self.key_variable = url, key_variable
-        self.timeout, self.retries, self.longest_wait = timeout, retries, longest_wait
-        self.id = f"serper({url})"
+        self.url, self.retries, self.id = url, retries, f"serper({url})"
 
     def ask(self, query: str, num: int) -> bytes:
         """Return the service's answer without the key; waits and tries again after failures that may pass.
@@ -102,16 +92,15 @@ class Serper:
         """
         import httpx
 
-        key = os.environ.get(self.key_variable, "").strip()
+        key = os.environ.get(_KEY, "").strip()
         if not key or not key.isascii() or not key.isprintable():
             state = "holds characters that no key has" if key else "is not set"
-            raise SearchError(f"{self.url} asks for a key; the variable {self.key_variable} {state}")
+            raise SearchError(f"{self.url} asks for a key; the variable {_KEY} {state}")
         for attempt in range(self.retries + 1):
             wait, why = random.uniform(0, 2.0**attempt), ""  # full jitter
             try:
-                answer = httpx.post(
-                    self.url, json={"q": query, "num": num}, headers={"X-API-KEY": key}, timeout=self.timeout
-                )
+                question = {"q": query, "num": num}
+                answer = httpx.post(self.url, json=question, headers={"X-API-KEY": key}, timeout=30)
             except httpx.TransportError as error:
                 why = f"no answer ({error or type(error).__name__})"
             else:
@@ -120,10 +109,10 @@ class Serper:
                 asked = retry_after(answer.headers.get("retry-after", ""))
                 why = f"status {answer.status_code}" + (f"; it asks to wait {asked:.0f} s" if asked else "")
                 if answer.status_code in (401, 403):
-                    why += f"; the key in the variable {self.key_variable} is refused"
+                    why += f"; the key in the variable {_KEY} is refused"
                 elif answer.status_code == 400:  # out of credits, for one
                     why += f": {answer.text[:300].replace(key, '[key]')}"
-                if answer.status_code not in TRANSIENT or asked > self.longest_wait:
+                if answer.status_code not in TRANSIENT or asked > _LONGEST_WAIT:
                     break
                 wait = asked or wait
             if attempt < self.retries:
@@ -164,13 +153,10 @@ class Web:
         provider: the search engine.
         num: results asked for, for each question; the paper takes 100.
         extractor: "trafilatura", or the paper's "readability+html2text" (an extra).
-        split: cuts a page's text into passages; the paper takes disjoint pieces of 100 words.
         limits: of a page, see there.
-        cache: folder for what was answered; None = "web" in the user's cache.
         offline: read from the cache only.
         retry_failed: fetch pages again whose last attempt failed.
         workers: hosts that are asked at the same time; each gets one request at a time.
-        text_seconds: to take the text out of a page.
 
     Raises:
         InputError: num or workers < 1.
@@ -181,27 +167,15 @@ class Web:
     provider: Serper = field(default_factory=Serper)
     num: int = 100
     extractor: str = "trafilatura"
-    split: Callable[[str], list[str]] = split_words
     limits: Limits = field(default_factory=Limits)
-    cache: Path | None = None
     offline: bool = False
     retry_failed: bool = False
     workers: int = 16
-    text_seconds: float = 20.0
 
     def __post_init__(self) -> None:
         for name in ("num", "workers"):
             if getattr(self, name) < 1:
                 raise InputError(f"must be at least 1, not {getattr(self, name)}", field=name)
-
-    def kept_at(self, kind: str, *key: object) -> Path:
-        """Return where an answer is kept: one file for each, by a hash of what was asked for."""
-        name = _hash(json.dumps(key, ensure_ascii=False))
-        return (self.cache or cache_dir() / "web") / kind / name[:2] / f"{name}.gz"
-
-    def search_path(self, query: str) -> Path:
-        """Return where the answer to a search is kept."""
-        return self.kept_at("search", self.provider.id, query, self.num)
 
 
 def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None = None) -> pd.DataFrame:
@@ -241,7 +215,7 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
     before = _listed(folder) if listing.exists() else {}
     fetcher = Fetcher(web.limits, web.workers)
     rows: list[tuple[Any, ...]] = []
-    with TextReader(web.extractor, web.text_seconds) as reader:
+    with TextReader(web.extractor) as reader:
         for question in tqdm(questions, desc="web corpora", unit="question", delay=2):
             passages, pages = _corpus(question, web, fetcher, reader)
             rows += pages
@@ -410,7 +384,7 @@ def _corpus(
         text = PageText(page.outcome)
         if page.outcome == "ok":
             text = reader.read(page.body, page.headers.get("content-type", ""))
-        pieces = web.split(text.text) if text.text else []
+        pieces = split_words(text.text) if text.text else []
         docid, title = _hash(result.url)[:16], text.title or result.title
         passages += [Passage(f"{docid}-{i}", piece, title) for i, piece in enumerate(pieces)]
         row = (question.qid, result.position, page.url, text.outcome, page.status, page.seconds, len(text.text.split()))
@@ -426,7 +400,7 @@ def search(query: str, web: Web | None = None) -> list[Result]:
         MissingDataError: offline, and it was never asked.
     """
     web = web or Web()
-    path = web.search_path(query)
+    path = _search_path(query, web)
     kept = _recall(path)
     if kept is None:
         if web.offline:
@@ -443,9 +417,13 @@ def search(query: str, web: Web | None = None) -> list[Result]:
     return list(found.values())
 
 
+def _search_path(query: str, web: Web) -> Path:
+    return cache_path("search", web.provider.id, query, web.num)
+
+
 def _require_searches(questions: Sequence[Question], web: Web) -> None:
     """Say at once, offline, which questions were never asked."""
-    missing = [q.qid for q in questions if web.offline and not web.search_path(q.text).exists()]
+    missing = [q.qid for q in questions if web.offline and not _search_path(q.text, web).exists()]
     if missing:
         raise MissingDataError(
             f"offline, and {web.provider.id} was never asked {len(missing)} of {len(questions)} questions "
@@ -461,15 +439,15 @@ def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:
     """
     from tqdm.auto import tqdm
 
-    pages = {url: page for url in urls if (page := _recalled(url, web)) is not None}
+    pages = {url: page for url in urls if (page := _recalled(url)) is not None}
     if web.offline:
         return [pages.get(url) or Page(url, MISSING, "offline, and not in the cache") for url in urls]
     needed = [url for url in urls if url not in pages or (web.retry_failed and pages[url].outcome != "ok")]
     fetched = tqdm(fetcher.fetch_all(needed), "pages", len(needed), unit="page", delay=2, leave=False)
-    new = {page.url: page if _silent(page) else _kept(page, web) for page in fetched}
+    new = {page.url: page if _silent(page) else _kept(page) for page in fetched}
     silent = [page for page in new.values() if _silent(page)]
     if any(page.status or page.outcome == "robots" for page in new.values()):
-        new |= {page.url: _kept(page, web) for page in silent}
+        new |= {page.url: _kept(page) for page in silent}
     elif silent:
         logger.warning("no answer from any of %d pages; this is not kept (is there a network?)", len(silent))
     return [(pages | new)[url] for url in urls]
@@ -483,17 +461,23 @@ def _silent(page: Page) -> bool:
 # ---------------------------------------------------------------- the cache
 
 
-def _recalled(url: str, web: Web) -> Page | None:
-    kept = _recall(web.kept_at("page", url))
+def cache_path(kind: str, *key: object) -> Path:
+    """Return where an answer is kept: one file for each, by a hash of what was asked for."""
+    name = _hash(json.dumps(key, ensure_ascii=False))
+    return cache_dir() / "web" / kind / name[:2] / f"{name}.gz"
+
+
+def _recalled(url: str) -> Page | None:
+    kept = _recall(cache_path("page", url))
     if kept is None:
         return None
     note = {name: value for name, value in kept[0].items() if name in Page._fields}  # another version may note more
     return Page(**{**note, "url": url, "body": kept[1]})
 
 
-def _kept(page: Page, web: Web) -> Page:
+def _kept(page: Page) -> Page:
     note = page._asdict()
-    _keep(web.kept_at("page", page.url), note, note.pop("body"))
+    _keep(cache_path("page", page.url), note, note.pop("body"))
     return page
 
 

@@ -250,6 +250,7 @@ def serve() -> None:
     """Answer pages from standard input until it closes: what the other process does."""
     logging.disable()  # the libraries complain about pages; outcomes tell what is to be told
     import trafilatura  # noqa: F401  loaded now, so that no page's time goes into it
+    import w3lib.encoding  # noqa: F401
 
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing but answers may go there
