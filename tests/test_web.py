@@ -295,10 +295,10 @@ def test_only_the_port_that_is_allowed(server):
     with running(PrivateService()) as private:
         page = Fetcher(limits(server)).fetch(f"http://127.0.0.1:{private.port}/")
         assert (page.outcome, private.reached) == ("refused", 0)
-    page = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server)).fetch(
-        "http://web.example:8080/good"
-    )
-    assert (page.outcome, page.reason) == ("refused", "port 8080; only 80 and 443 are reached")
+    fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server))
+    for port in (0, 22, 8080, 99999):
+        page = fetcher.fetch(f"http://web.example:{port}/good")
+        assert (page.outcome, page.reason) == ("refused", f"port {port}; only 80 and 443 are reached")
 
 
 def test_host_header_and_tls_name_stay_those_of_the_address(server):
@@ -609,6 +609,14 @@ def test_an_answer_in_another_form_is_an_error_and_not_kept(server, serper, answ
         search("x", web)
     assert search("x", web) == []
     assert len(serper.seen) == 2
+
+
+def test_a_search_engine_that_breaks_off_or_is_not_there(serper):
+    serper.failures = [(200, {"Content-Encoding": "gzip"}, b"no gzip")]
+    with pytest.raises(SearchError, match=r"no answer \(Error -3 while decompressing"):
+        Serper(serper.url, retries=0).ask("x", 1)
+    with pytest.raises(SearchError, match=r"127.0.0.1:1/: no answer"):
+        Serper("http://127.0.0.1:1/", retries=0).ask("x", 1)
 
 
 def test_half_a_surrogate_pair_in_an_answer_can_be_written(server, serper, tmp_path):

@@ -101,7 +101,7 @@ class Serper:
             try:
                 question = {"q": query, "num": num}
                 answer = httpx.post(self.url, json=question, headers={"X-API-KEY": key}, timeout=30)
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 why = f"no answer ({error or type(error).__name__})"
             else:
                 if answer.is_success:

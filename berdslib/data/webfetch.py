@@ -430,7 +430,7 @@ class Fetcher:
 
     async def _addresses(self, url: httpx.URL) -> list[str]:
         """Return the addresses of a host, each of them checked."""
-        port = url.port or PORTS[url.scheme]
+        port = PORTS[url.scheme] if url.port is None else url.port
         # The system's resolver takes no time limit, so it runs in a thread that nobody has to wait for.
         answer: Future[Collection[str]] = Future()
         answer.set_running_or_notify_cancel()
