@@ -15,7 +15,6 @@ from berdslib.data.datasets import load_passages, load_questions
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.records import Passage
 from berdslib.data.trec import read_trec_run
-from berdslib.data.websearch import Serper
 from berdslib.data.webtext import page_text
 from berdslib.retrieval.retrievers import make_retriever
 
@@ -146,7 +145,7 @@ def servers(monkeypatch):
     monkeypatch.setenv("SERPER_API_KEY", KEY)
     with running(NastyServer()) as pages, running(FakeSerper()) as serper:
         limits = SMALL._replace(allow={pages.address})
-        local = partial(web.Web, provider=Serper(serper.url, retries=0), limits=limits)
+        local = partial(web.Web, provider=web.Serper(serper.url, retries=0), limits=limits)
         monkeypatch.setattr(web, "Web", local)
         yield pages, serper
 

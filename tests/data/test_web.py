@@ -1,12 +1,12 @@
 """Corpora from the web, against local servers: what nasty pages come to, what is kept, what is never reached."""
 
-import codecs
+import gzip
 import hashlib
 import ipaddress
 import itertools
 import json
 import logging
-import multiprocessing
+import os
 import shutil
 import signal
 import socket
@@ -16,8 +16,9 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
-import httpcore
+import httpx
 import nasty_server as nasty
 import pandas as pd
 import pytest
@@ -29,20 +30,18 @@ from berdslib.data import webtext
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.records import Question
 from berdslib.data.web import (
+    SearchError,
+    Serper,
     Web,
+    cache_path,
     corpus_name,
     is_web_corpora,
     open_web_corpora,
     search,
-    summary,
     web_corpora,
-    web_corpus,
     web_statistics,
 )
-from berdslib.data.webaddress import Budget, CheckedBackend, PageError, is_public, target_of
-from berdslib.data.webcache import Kept, cache_path, keep, recall
-from berdslib.data.webfetch import AGENT, Fetcher, Limits, robots_rules
-from berdslib.data.websearch import SearchError, Serper
+from berdslib.data.webfetch import AGENT, Fetcher, PageError, is_public, page_url, robots_rules
 from berdslib.data.webtext import TextReader, check_extractor, decode, page_text
 from berdslib.errors import InputError, MissingDataError
 
@@ -75,6 +74,30 @@ def limits(server, **changes):
 
 def web_of(server, serper, **changes):
     return Web(provider=Serper(serper.url, retries=1), limits=limits(server), **changes)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Return the passages that the web has for one question."""
+
+    def passages(web):
+        web_corpora([Question("q", "x")], tmp_path / "one", web)
+        return open_web_corpora(tmp_path / "one")["q"]
+
+    return passages
+
+
+def test_the_libraries_of_the_web_are_loaded_when_they_are_needed():
+    code = "import sys, berdslib.data.datasets, berdslib.data.webfetch; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    libraries = {"httpx", "httpcore", "protego", "idna", "w3lib", "charset_normalizer", "trafilatura", "pooch"}
+    assert not libraries & set(loaded)
+
+
+def test_fetching_says_what_it_needs(monkeypatch):
+    monkeypatch.setattr("berdslib.data.webfetch.find_spec", lambda name: None if name == "protego" else name)
+    with pytest.raises(MissingDataError, match=r"needs protego; install with: pip install 'berdslib\[web\]'"):
+        Fetcher()
 
 
 # ---------------------------------------------------------------- nasty pages
@@ -119,6 +142,14 @@ def test_the_charset_is_found(outcomes, case):
     assert outcomes[0].loc[case].text == nasty.FRENCH.strip()
 
 
+def test_a_page_that_is_packed_twice_is_not_unpacked(server):
+    """httpx alone makes 300 MB at once of these 644 bytes."""
+    body = gzip.compress(nasty.gzip_bomb(), 9)
+    server.pages["twice"] = ({"Content_Encoding": "gzip, gzip"}, body)
+    page = Fetcher(limits(server)).fetch(server.url("twice"))
+    assert (page.outcome, page.body, len(body) < 1000) == ("encoding", b"", True)
+
+
 # ---------------------------------------------------------------- addresses
 
 ADDRESSES = st.one_of(
@@ -129,63 +160,21 @@ ADDRESSES = st.one_of(
     st.ip_addresses(v=4).map(lambda ip: ipaddress.IPv6Address((0x2002 << 112) + (int(ip) << 80))),
 )
 SPECIAL = [
-    "0.0.0.0",
-    "10.1.2.3",
-    "100.64.0.1",
-    "127.0.0.1",
-    "169.254.169.254",
-    "172.16.0.1",
-    "192.168.1.1",
-    "192.0.2.1",
-    "198.18.0.1",
-    "224.0.0.1",
-    "240.0.0.1",
-    "255.255.255.255",
-    "::",
-    "::1",
-    "::ffff:127.0.0.1",
-    "::ffff:8.8.8.8",
-    "::7f00:1",
-    "64:ff9b::7f00:1",
-    "64:ff9b::a00:1",
-    "2002:7f00:1::",
-    "2001:db8::1",
-    "2001:0:1::1",
-    "fc00::1",
-    "fe80::1",
-    "fe80::1%eth0",
-    "fec0::1",
-    "ff02::1",
-    "100::1",
-    "5f00::1",
-    "4000::1",
-    "127.1",
-    "2130706433",
-    "0x7f000001",
-    "localhost",
-    "192.0.0.8",
-    "192.0.0.9",
-    "192.0.0.192",
-    "168.63.129.16",
-    "::ffff:168.63.129.16",
-    "64:ff9b::a83f:8110",
-    "3fff::1",
+    "0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1",
+    "192.168.1.1", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
+    "::", "::1", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::7f00:1", "64:ff9b::7f00:1",
+    "64:ff9b::a00:1", "2002:7f00:1::", "2001:db8::1", "2001:0:1::1", "fc00::1", "fe80::1",
+    "fe80::1%eth0", "fec0::1", "ff02::1", "100::1", "5f00::1", "4000::1",
+    "127.1", "2130706433", "0x7f000001", "localhost", "192.0.0.8", "192.0.0.9",
+    "192.0.0.192", "168.63.129.16", "::ffff:168.63.129.16", "64:ff9b::a83f:8110", "3fff::1",
     "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff",
-]
+]  # fmt: skip
 
 
-CLOSED = st.sampled_from(
-    [
-        "10.0.0.0/8",
-        "100.64.0.0/10",
-        "127.0.0.0/8",
-        "169.254.0.0/16",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "fc00::/7",
-        "fe80::/10",
-    ]
-).flatmap(lambda network: st.ip_addresses(network=network))
+CLOSED = st.sampled_from([
+    "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+    "192.168.0.0/16", "fc00::/7", "fe80::/10",
+]).flatmap(lambda network: st.ip_addresses(network=network))  # fmt: skip
 
 
 @given(CLOSED | ADDRESSES)
@@ -218,40 +207,38 @@ def test_public_addresses_are(address):
     ("host", "looked_up"),
     [
         ("faß.de", "xn--fa-hia.de"),  # as https://www.unicode.org/reports/tr46/ has it; IDNA 2003 made it fass.de
-        ("ＢÜCHER。example.", "xn--bcher-kva.example"),
+        ("bücher。example", "xn--bcher-kva.example"),
         ("βόλος.com", "xn--nxasmm1c.com"),
-        ("日本語。ＪＰ", "xn--wgv71a119e.jp"),
-        ("A_b.example.", "a_b.example"),
+        ("A_b.example", "a_b.example"),
         ("r3---sn.example", "r3---sn.example"),
         ("xn--fa-hia.de", "xn--fa-hia.de"),
     ],
 )
 def test_a_name_beyond_ascii_is_what_browsers_open(host, looked_up):
-    assert target_of(f"http://{host}/").host == looked_up
+    assert page_url(f"http://{host}/").raw_host.decode() == looked_up
 
 
-class Recorder(httpcore.NetworkBackend):
+class Recorder(httpx.AsyncBaseTransport):
     def __init__(self):
         self.asked = []
 
-    def connect_tcp(self, host, *args):
-        self.asked.append(host)
-        return httpcore.MockStream([])
+    async def handle_async_request(self, request):
+        self.asked.append(request.url.host)
+        return httpx.Response(404)
 
 
+@settings(deadline=None)
 @given(st.lists(ADDRESSES.map(str), max_size=4), st.sampled_from([80, 443, 22, 8080]))
-def test_a_connection_goes_only_to_an_address_that_was_checked(addresses, port):
+def test_a_request_goes_only_to_an_address_that_was_checked(addresses, port):
     recorder = Recorder()
-    backend = CheckedBackend(Budget(9, 0), connect=9, read=9, resolve=lambda *_: addresses, inner=recorder)
-    usable = bool(addresses) and all(map(is_public, addresses)) and port in (80, 443)
-    try:
-        backend.connect_tcp("some.example", port)
-    except PageError:
-        assert not usable
-        assert recorder.asked == []
+    fetcher = Fetcher(SMALL, resolve=lambda *_: addresses, transport=recorder)
+    page = fetcher.fetch(f"http://some.example:{port}/")
+    if addresses and all(map(is_public, addresses)) and port in (80, 443):
+        assert page.outcome == "status"
+        assert {ipaddress.ip_address(host) for host in recorder.asked} == {ipaddress.ip_address(addresses[0])}
     else:
-        assert usable
-        assert recorder.asked == [str(ipaddress.ip_address(addresses[0]))]
+        assert page.outcome == ("refused" if addresses else "network")
+        assert recorder.asked == []
 
 
 @pytest.mark.parametrize(
@@ -259,7 +246,7 @@ def test_a_connection_goes_only_to_an_address_that_was_checked(addresses, port):
 )
 def test_other_spellings_of_this_machine_are_refused(host):
     recorder = Recorder()
-    page = Fetcher(SMALL, network=recorder).fetch(f"http://{host}/")
+    page = Fetcher(SMALL, transport=recorder).fetch(f"http://{host}/")
     assert page.outcome in ("refused", "network"), page  # "network" where the system does not know the spelling
     assert recorder.asked == []
 
@@ -275,23 +262,20 @@ def test_other_spellings_of_this_machine_are_refused(host):
         ("http://good.example\\@10.0.0.1/", "user name"),
         ("http://[fe80::1%25eth0]/", "malformed"),
         ("http://[::1/", "malformed"),
-        ("http://example.org:99999/", "malformed"),
         ("http://exa mple.org/", "malformed"),
         ("http:///path", "malformed"),
-        ("http://example.org/\r\nX-Evil: 1", "control"),
-        ("http://" + "a" * 70 + ".org/", "malformed"),
-        ("http://" + "ä" * 70 + ".org/", "too long"),
-        ("http://" + "a." * 130 + "org/", "too long"),
-        ("http://a..org/", "empty"),
-        ("http://☃.net/", r"malformed .*U\+2603"),
+        ("http://example.org/\rX-Evil: 1", "non-printable"),
+        ("http://" + "ä" * 70 + ".org/", "malformed"),
+        ("http://☃.net/", "malformed"),
         ("http://xn--bücher.de/", "malformed"),
-        ("http://example.org/" + "a" * 9000, "too long"),
+        ("http://ＢÜCHER.example/", "malformed"),
+        ("http://example.org/" + "a" * 90_000, "too long"),
         ("http://example.org/\ud800", "malformed"),
     ],
 )
 def test_an_address_that_is_none_for_us(url, why):
     with pytest.raises(PageError, match=why) as caught:
-        target_of(url)
+        page_url(url)
     assert caught.value.outcome == "refused"
 
 
@@ -299,26 +283,26 @@ def test_an_address_that_is_none_for_us(url, why):
 def test_any_text_as_an_address_is_taken_or_refused(text):
     for url in (text, f"http://{text}", f"http://example.org/{text}"):
         try:
-            target = target_of(url)
+            found = page_url(url)
         except PageError as error:
             assert error.outcome == "refused"
         else:
-            assert target.url.isascii()
-            assert target_of(target.url) == target
+            assert str(found).isascii()
+            assert page_url(str(found)) == found
 
 
 def test_only_the_port_that_is_allowed(server):
     with running(PrivateService()) as private:
         page = Fetcher(limits(server)).fetch(f"http://127.0.0.1:{private.port}/")
         assert (page.outcome, private.reached) == ("refused", 0)
-    page = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], network=World(server, server)).fetch(
-        "http://web.example:8080/good"
-    )
-    assert (page.outcome, page.reason) == ("refused", "port 8080; only 80 and 443 are reached")
+    fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server))
+    for port in (0, 22, 8080, 99999):
+        page = fetcher.fetch(f"http://web.example:{port}/good")
+        assert (page.outcome, page.reason) == ("refused", f"port {port}; only 80 and 443 are reached")
 
 
 def test_host_header_and_tls_name_stay_those_of_the_address(server):
-    Fetcher(SMALL, resolve=lambda *_: [PUBLIC], network=World(server, server)).fetch("http://web.example/good")
+    Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server)).fetch("http://web.example/good")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         hello = []
 
@@ -331,7 +315,7 @@ def test_host_header_and_tls_name_stay_those_of_the_address(server):
         thread.start()
         world = World(server, server)
         world.server = _At(listener.getsockname()[1])
-        fetcher = Fetcher(SMALL._replace(retries=0), resolve=lambda *_: [PUBLIC], network=world)
+        fetcher = Fetcher(SMALL._replace(retries=0), resolve=lambda *_: [PUBLIC], transport=world)
         page = fetcher.fetch("https://secure.example/")  # no certificate: not even robots.txt
         assert (page.outcome, page.reason[:12]) == ("network", "robots.txt: ")
         thread.join(5)
@@ -340,7 +324,7 @@ def test_host_header_and_tls_name_stay_those_of_the_address(server):
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
-def test_the_certificate_must_be_that_of_the_name(server, tmp_path):
+def test_the_certificate_must_be_that_of_the_name(server, tmp_path, monkeypatch):
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     command = (
         "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=DNS:secure.example"
@@ -349,14 +333,16 @@ def test_the_certificate_must_be_that_of_the_name(server, tmp_path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], network=World(server, server))
-    refused = fetcher.fetch("https://secure.example/good")
+    refused = secure(server).fetch("https://secure.example/good")
     assert (refused.outcome, server.seen) == ("network", [])
     assert "certificate verify failed" in refused.reason
-    fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], network=World(server, server))
-    fetcher._tls.load_verify_locations(certificate)
-    assert fetcher.fetch("https://secure.example/good").outcome == "ok"
-    assert "Hostname mismatch" in fetcher.fetch("https://other.example/good").reason
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert secure(server).fetch("https://secure.example/good").outcome == "ok"
+    assert "Hostname mismatch" in secure(server).fetch("https://other.example/good").reason
+
+
+def secure(server):
+    return Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server))
 
 
 class _At:
@@ -383,14 +369,14 @@ def test_a_name_server_that_hangs_does_not_outlast_the_time(server):
 
 def test_the_next_address_is_tried(server):
     class OneDown(World):
-        def connect_tcp(self, host, port, *args):
-            if host == "8.8.8.8":
-                self.asked.append(host)
-                raise httpcore.ConnectError("down")
-            return super().connect_tcp(host, port, *args)
+        async def handle_async_request(self, request):
+            if request.url.host == "8.8.8.8":
+                self.asked.append("8.8.8.8")
+                raise httpx.ConnectError("down")
+            return await super().handle_async_request(request)
 
     world = OneDown(server, server)
-    page = Fetcher(SMALL, resolve=lambda *_: ["8.8.8.8", PUBLIC], network=world).fetch("http://web.example/good")
+    page = Fetcher(SMALL, resolve=lambda *_: ["8.8.8.8", PUBLIC], transport=world).fetch("http://web.example/good")
     assert page.outcome == "ok"
     assert world.asked == ["8.8.8.8", PUBLIC] * 2
 
@@ -441,7 +427,7 @@ RULES = [
 @pytest.mark.parametrize(("robots", "path", "allowed"), RULES)
 def test_the_rules_of_robots_txt(server, robots, path, allowed):
     server.robots = robots
-    server.pages[target_of(server.url(path[1:])).path[1:].partition("?")[0]] = ({}, html(SENTENCE))
+    server.pages[page_url(server.url(path[1:])).raw_path.decode()[1:].partition("?")[0]] = ({}, html(SENTENCE))
     page = Fetcher(limits(server)).fetch(server.url(path[1:]))
     assert page.outcome == ("ok" if allowed else "robots")
     assert len(server.seen) == 1 + allowed
@@ -476,41 +462,41 @@ def test_only_rules_forbid(server):
     assert {(page.outcome, page.reason[:24]) for page in pages} == {("network", "robots.txt: ConnectError")}
 
 
-class Clock:
-    """A time that passes only by sleeping."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def monotonic(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-
-@pytest.mark.parametrize(("robots", "apart"), [("User-agent: *\nCrawl-delay: 4\n", 4.0), (404, 1.5)])
-def test_no_request_comes_before_what_was_asked_for_last(monkeypatch, robots, apart):
+@pytest.mark.parametrize(("robots", "apart"), [("User-agent: *\nCrawl-delay: 0.5\n", 0.5), (404, 0.2)])
+def test_no_request_comes_before_what_was_asked_for_last(server, robots, apart):
     """Neither a retry nor the first page after robots.txt is sooner than pause, Crawl-delay and Retry-After."""
-    clock, seen = Clock(), []
-    for module in ("webfetch", "webaddress"):
-        monkeypatch.setattr(f"berdslib.data.{module}.time", clock)
+    server.robots = robots
+    waits = iter(["", "1", "0.1"])
+    server.pages["busy"] = lambda: ({"status": 503, "Retry_After": next(waits)}, "busy")
+    fetcher = Fetcher(limits(server, total=9, pause=0.2, back_off=0.01, retries=2))
+    assert fetcher.fetch(server.url("busy")).outcome == "status"
+    gaps = [b - a for (_, a), (_, b) in itertools.pairwise(server.seen)]
+    for gap, least in zip(gaps, [apart, apart, 1], strict=True):
+        assert least <= gap < least + 0.4
 
-    class Script(httpcore.NetworkBackend):
-        def connect_tcp(self, *args):
-            seen.append(clock.now)
-            answers = [
-                b"HTTP/1.1 404 No\r\n\r\n" if robots == 404 else b"HTTP/1.1 200 OK\r\n\r\n" + robots.encode(),
-                b"HTTP/1.1 503 Busy\r\n\r\n",
-                b"HTTP/1.1 503 Busy\r\nRetry-After: 9\r\n\r\n",
-                b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\n\r\n",
-                b"HTTP/1.1 200 OK\r\n\r\nhello",
-            ]
-            return httpcore.MockStream([answers[len(seen) - 1], b""])
 
-    fetcher = Fetcher(Limits(pause=1.5, back_off=0.01, retries=3), resolve=lambda *_: [PUBLIC], network=Script())
-    assert fetcher.fetch("http://web.example/").outcome == "ok"
-    assert [b - a for a, b in itertools.pairwise(seen)] == pytest.approx([apart, apart, 9, apart])
+def test_one_limit_for_a_page_its_redirects_and_each_robots_txt():
+    with ExitStack() as stack:
+        servers = [stack.enter_context(running(NastyServer())) for _ in range(4)]
+        for one, following in itertools.pairwise(servers):
+            one.pause = 0.3
+            one.pages["good"] = ({"status": 302, "Location": following.url("good")}, "")
+        fetcher = Fetcher(SMALL._replace(total=1.2, allow={one.address for one in servers}))
+        began = time.monotonic()
+        page = fetcher.fetch(servers[0].url("good"))
+        assert (page.outcome, page.reason) == ("timeout", "not complete after 1.2 s")
+        assert time.monotonic() - began < 1.5
+
+
+def test_a_site_that_was_reached_too_late_is_not_given_up(server):
+    """Slow redirects use up a page's time; the site they lead to is not blamed for it."""
+    server.pause = 0.3
+    with running(NastyServer()) as slow:
+        slow.pause = 0.45
+        slow.pages["hop"] = ({"status": 302, "Location": server.url("good")}, "")
+        fetcher = Fetcher(SMALL._replace(total=1, allow={server.address, slow.address}))
+        assert fetcher.fetch(slow.url("hop")).outcome == "timeout"
+        assert fetcher.fetch(server.url("good")).outcome == "ok"
 
 
 def test_one_request_at_a_time_with_a_pause(server):
@@ -571,9 +557,7 @@ def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, c
     assert len(kept) == 5  # a search, a page, a corpus, a report, a list
     for path in kept:
         content = path.read_bytes()
-        here = recall(path)._replace() if path.suffix == ".gz" else Kept({}, content)
-        assert KEY not in json.dumps(here.note)
-        assert KEY.encode() not in here.body
+        assert KEY.encode() not in (gzip.decompress(content) if path.suffix == ".gz" else content)
     monkeypatch.setenv("SERPER_API_KEY", "another-k3y")
     for failures in ([], [(400, {}, {"message": "bad another-k3y"})], [(302, {"Location": serper.url}, {})]):
         serper.failures = failures
@@ -600,7 +584,7 @@ def test_a_key_that_is_none(serper, monkeypatch, key, problem):
     [
         (401, {}, "401; the key in the variable SERPER_API_KEY is refused", 1),
         (403, {}, "403; the key in the variable SERPER_API_KEY is refused", 1),
-        (400, {}, "status 400: Not enough credits", 1),
+        (400, {}, r"status 400: .*Not enough credits", 1),
         (429, {"Retry-After": "0.01"}, "status 429", 3),
         (429, {"Retry-After": "3600"}, "it asks to wait 3600 s", 1),
         (302, {"Location": "http://10.0.0.7/"}, "status 302", 1),
@@ -627,6 +611,14 @@ def test_an_answer_in_another_form_is_an_error_and_not_kept(server, serper, answ
     assert len(serper.seen) == 2
 
 
+def test_a_search_engine_that_breaks_off_or_is_not_there(serper):
+    serper.failures = [(200, {"Content-Encoding": "gzip"}, b"no gzip")]
+    with pytest.raises(SearchError, match=r"no answer \(Error -3 while decompressing"):
+        Serper(serper.url, retries=0).ask("x", 1)
+    with pytest.raises(SearchError, match=r"127.0.0.1:1/: no answer"):
+        Serper("http://127.0.0.1:1/", retries=0).ask("x", 1)
+
+
 def test_half_a_surrogate_pair_in_an_answer_can_be_written(server, serper, tmp_path):
     link = server.url("good?").encode()
     serper.failures = [(200, {}, rb'{"organic": [{"link": "%s\ud800", "title": "\udfff"}]}' % link)]
@@ -642,56 +634,70 @@ def test_a_service_without_an_address():
 # ---------------------------------------------------------------- corpora
 
 
-def test_a_corpus_is_the_pages_in_pieces_of_a_hundred_words(server, serper):
+def test_a_corpus_is_the_pages_in_pieces_of_a_hundred_words(server, serper, corpus):
     words = [f"word{i}" for i in range(250)]
     server.pages["long"] = ({}, html(" ".join(words)))
     server.pages["untitled"] = ({}, f"<html><body><p>{SENTENCE}</p></body></html>")
     serper.links = [server.url("long"), server.url("not-found"), server.url("untitled")]
-    passages = web_corpus("Who pays?", web_of(server, serper))
+    passages = corpus(web_of(server, serper))
     assert [p.text.split() for p in passages[:3]] == [words[:100], words[100:200], words[200:]]
     assert [p.title for p in passages] == ["A nasty page"] * 3 + ["Result 3"]
     start = hashlib.sha256(server.url("long").encode()).hexdigest()[:16]
     assert [p.docno for p in passages[:3]] == [f"{start}-0", f"{start}-1", f"{start}-2"]
 
 
-def test_the_splitter_can_be_another(server, serper):
-    serper.links = [server.url("good")]
-    passages = web_corpus("x", web_of(server, serper, split=lambda text: [text[:5], text[5:9]]))
-    assert [p.text for p in passages] == [SENTENCE[:5], SENTENCE[5:9]]
-
-
 def questions():
     return [Question("q1", "Who pays?"), Question("q/2", "Who decides?")]
 
 
-def test_corpora_report_and_summary(server, serper, tmp_path):
+def test_corpora_and_report(server, serper, tmp_path):
     serper.links = [server.url(path) for path in ("good", "not-found", "script-only", "pdf", "plain-text")]
-    report = web_corpora(questions(), tmp_path, web_of(server, serper))
+    report = web_corpora(questions(), tmp_path / "out", web_of(server, serper))
     assert report["outcome"].tolist() == ["ok", "status", "no text", "type", "ok"] * 2
     assert report["words"].tolist() == [48, 0, 0, 0, 16] * 2
     assert report["position"].tolist() == [1, 2, 3, 4, 5] * 2
     assert (report["seconds"] > 0).all()
     for question in questions():
-        passages = read_passages(tmp_path / corpus_name(question.qid))
+        passages = read_passages(tmp_path / "out" / corpus_name(question.qid))
         assert [len(p.text.split()) for p in passages] == [48, 16]
-    written = pd.read_csv(tmp_path / "pages.csv", keep_default_na=False)
+    written = pd.read_csv(tmp_path / "out" / "pages.csv", keep_default_na=False)
     pd.testing.assert_frame_equal(written, report, check_dtype=False)
-    table = summary(report)
-    assert table["pages"].to_dict() == {"ok": 4, "no text": 2, "status": 2, "type": 2}
-    assert table["share"].sum() == pytest.approx(1)
-    assert table.loc["ok", "words"] == 128
     assert server.count("good") == 1  # the second question found the same pages
 
 
 def test_file_names_are_safe_and_distinct():
-    ids = ["a", "a/b", "a_b", "../x", ".hidden", "", "ä", "x" * 300, "a b", "-", "con\n"]
-    found = [corpus_name(qid) for qid in ids]
-    assert len(set(found)) == len(ids)
+    ids = ["a", "A", "a/b", "a_b", "../x", ".hidden", "", "ä", "x" * 300, "a b", "-", "con\n"]
+    ids += [corpus_name(qid).removesuffix(".jsonl") for qid in ids]  # ids that look like the names of others
+    found = [corpus_name(qid) for qid in set(ids)]
+    assert len({name.lower() for name in found}) == len(found)  # some file systems do not tell A from a
     for name in found:
         assert name.isascii()
         assert name[0].isalnum() or name[0] in "_-"
         assert not set(name) & set("/\\ \n")
         assert len(name) < 110
+
+
+def test_questions_whose_files_would_be_the_same_are_refused(server, serper, tmp_path, monkeypatch):
+    monkeypatch.setattr("berdslib.data.web._hash", lambda text: "0" * 64)
+    with pytest.raises(InputError, match="lead to the same file"):
+        web_corpora([Question("a/b", "x"), Question("a.b/", "y"), Question("a b", "z")], tmp_path / "out")
+
+
+def test_a_folder_of_other_files_is_left_alone(server, serper, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    serper.links = [server.url("good")]
+    for name, text in (("q1.jsonl", "my own work"), ("pages.csv", "title,pages\nUlysses,730\n")):
+        (folder / name).write_text(text)
+        with pytest.raises(InputError, match="holds other files; name a new folder"):
+            web_corpora(questions(), folder, web_of(server, serper))
+        assert (folder / name).read_text() == text
+    assert serper.seen == []
+    for path in folder.iterdir():
+        path.unlink()
+    web_corpora(questions(), folder, web_of(server, serper))
+    web_corpora(questions(), folder, web_of(server, serper))
+    assert is_web_corpora(folder)
 
 
 def test_the_same_web_again_without_a_web(server, tmp_path, caplog):
@@ -708,7 +714,7 @@ def test_the_same_web_again_without_a_web(server, tmp_path, caplog):
         pd.testing.assert_frame_equal(first, other)
         for path in (tmp_path / "first").iterdir():
             assert (tmp_path / folder / path.name).read_bytes() == path.read_bytes()
-    cache_path(Web().folder, "page", server.url("utf16")).unlink()
+    cache_path("page", server.url("utf16")).unlink()
     report = web_corpora(questions(), tmp_path / "less", Web(provider=provider, offline=True))
     assert report["outcome"].tolist() == ["ok", "status", "missing", "timeout"] * 2
     assert f"2 of 8 pages are not in the cache: {server.url('utf16')}" in caplog.text
@@ -719,14 +725,15 @@ def test_a_network_that_was_away_is_asked_again(server, serper, tmp_path, monkey
     up = set()
 
     class Network(World):
-        def connect_tcp(self, host, *args):
-            if host not in up:
-                self.asked.append(host)
-                raise httpcore.ConnectError("down")
-            return super().connect_tcp(PUBLIC, *args)
+        async def handle_async_request(self, request):
+            if request.url.host not in up:
+                self.asked.append(request.url.host)
+                raise httpx.ConnectError("down")
+            request.url = request.url.copy_with(host=PUBLIC)
+            return await super().handle_async_request(request)
 
     network = Network(server, server)
-    fetcher = lambda limits: Fetcher(limits, resolve=lambda host, _: [addresses[host]], network=network)  # noqa: E731
+    fetcher = lambda limits, _: Fetcher(limits, resolve=lambda host, _: [addresses[host]], transport=network)  # noqa: E731
     monkeypatch.setattr("berdslib.data.web.Fetcher", fetcher)
     serper.links = [f"http://{host}/good" for host in ("first.example", "second.example", "user@refused.example")]
 
@@ -762,7 +769,7 @@ def test_a_folder_holds_the_questions_of_its_last_run(server, serper, tmp_path, 
     corpora = open_web_corpora(folder)
     assert is_web_corpora(folder)
     assert list(corpora) == ["none", "q1", "q/2", "long", ""]
-    found = web_corpus("Who pays?", web)
+    found = corpora["q1"]
     assert len(found) == 1
     assert dict(corpora) == {"none": [], "q1": found, "q/2": found, "long": found, "": found}
     assert web_statistics(folder)["corpora"] == 5
@@ -807,7 +814,7 @@ def test_a_list_that_is_none_of_ours_is_not_followed(server, serper, tmp_path, c
     (tmp_path / "q.jsonl").write_text("precious")
     folder = tmp_path / "out"
     folder.mkdir()
-    (folder / "pages.csv").write_text("")
+    (folder / "pages.csv").write_text("qid\n")
     (folder / "corpora.json").write_text(content)
     for use in (open_web_corpora, lambda folder: web_corpora(questions(), folder, web_of(server, serper))):
         with pytest.raises(InputError, match="is no list of corpora from the web"):
@@ -819,97 +826,87 @@ def test_a_list_that_is_none_of_ours_is_not_followed(server, serper, tmp_path, c
 
 def test_offline_says_which_questions_were_never_asked(server, serper, tmp_path):
     web = web_of(server, serper)
-    web_corpora(questions()[:1], tmp_path, web)
+    web_corpora(questions()[:1], tmp_path / "out", web)
     offline = Web(provider=web.provider, offline=True)
     with pytest.raises(MissingDataError, match=r"never asked 1 of 2 questions \(num=100\): q/2"):
-        web_corpora(questions(), tmp_path, offline)
+        web_corpora(questions(), tmp_path / "out", offline)
     with pytest.raises(MissingDataError, match=r"never asked for 100 x 'Who decides\?'"):
-        web_corpus("Who decides?", offline)
+        search("Who decides?", offline)
     assert len(serper.seen) == 1
 
 
-def test_a_failure_is_tried_again_only_on_request(server, serper):
+def test_a_failure_is_tried_again_only_on_request(server, serper, corpus):
     serper.links = [server.url("late"), server.url("good")]
     server.pages["late"] = ({"status": 404}, "no")
     web = web_of(server, serper)
-    before = web_corpus("x", web)
+    before = corpus(web)
     server.pages["late"] = ({}, html(SENTENCE))
-    assert web_corpus("x", web) == before
+    assert corpus(web) == before
     assert server.count("late") == 1
-    after = web_corpus("x", web_of(server, serper, retry_failed=True))
+    after = corpus(web_of(server, serper, retry_failed=True))
     assert len(after) == len(before) + 1
     assert (server.count("late"), server.count("good")) == (2, 1)
-    assert web_corpus("x", web) == after
+    assert corpus(web) == after
 
 
-def test_hosts_side_by_side(server, serper):
+def test_hosts_side_by_side(server, serper, corpus):
     # three names for the server's address: different hosts, so they do not wait for each other
     with running(NastyServer()) as other:
         serper.links = [f"http://{host}:{other.port}/good" for host in ("127.0.0.1", "127.1", "2130706433")]
         other.pause = 0.3
         web = Web(provider=Serper(serper.url), limits=limits(other))
-        found = web_corpus("x", web)
+        found = corpus(web)
     assert other.most_active >= 2
     assert len(found) == 3
 
 
-def test_what_cannot_be_asked_for(server):
+def test_what_cannot_be_asked_for(corpus):
     for wrong in ({"num": 0}, {"workers": 0}):
         with pytest.raises(InputError, match="at least 1"):
             Web(**wrong)
     with pytest.raises(InputError, match=r"unknown extractor 'trafilature'\. Did you mean 'trafilatura'"):
-        web_corpus("x", Web(extractor="trafilature"))
+        corpus(Web(extractor="trafilature"))
 
 
 # ---------------------------------------------------------------- cache
 
 
-def test_a_damaged_file_counts_as_not_there(tmp_path, caplog):
-    path = cache_path(tmp_path, "page", "http://x.example/")
-    assert recall(path) is None
-    kept = Kept({"url": "é", "n": 3}, bytes(range(256)) * 50)
-    assert keep(path, kept) == recall(path) == kept
-    whole = path.read_bytes()
-    for damaged in (b"", b"no gzip", whole[:-9], whole[:20], whole[:100] + b"\0" + whole[101:]):
-        path.write_bytes(damaged)
-        caplog.clear()
-        assert recall(path) is None
-        assert "is damaged" in caplog.text
-    assert keep(path, kept) == recall(path) == kept
-
-
-def test_a_note_of_another_version_is_read(server, serper):
+def test_a_damaged_file_counts_as_not_there(server, serper, corpus, caplog):
     serper.links = [server.url("good")]
     web = web_of(server, serper)
-    before = web_corpus("x", web)
-    path = cache_path(web.folder, "page", server.url("good"))
-    kept = recall(path)
-    keep(path, Kept({**kept.note, "added_later": 1}, kept.body), replace=True)
-    assert web_corpus("x", web) == before
+    before = corpus(web)
+    path = cache_path("page", server.url("good"))
+    whole = path.read_bytes()
+    for damaged in (b"", b"no gzip", whole[:-9], whole[:20], whole[:100] + b"\0" + whole[101:], gzip.compress(b"3\n")):
+        path.write_bytes(damaged)
+        caplog.clear()
+        assert corpus(web) == before
+        assert "is damaged" in caplog.text
+    assert server.count("good") == 7
+
+
+def test_a_note_of_another_version_is_read(server, serper, corpus):
+    serper.links = [server.url("good")]
+    web = web_of(server, serper)
+    before = corpus(web)
+    path = cache_path("page", server.url("good"))
+    note, _, body = gzip.decompress(path.read_bytes()).partition(b"\n")
+    path.write_bytes(gzip.compress(json.dumps({**json.loads(note), "added_later": 1}).encode() + b"\n" + body))
+    assert corpus(web) == before
     assert server.count("good") == 1
 
 
-def test_the_first_answer_stays_unless_it_is_to_be_replaced(tmp_path):
-    path = cache_path(tmp_path, "page", "a")
-    first, second = Kept({}, b"first"), Kept({}, b"second")
-    keep(path, first)
-    assert keep(path, second) == first == recall(path)
-    assert keep(path, second, replace=True) == second == recall(path)
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
-
-
-def test_a_cache_that_cannot_be_written(tmp_path):
-    (tmp_path / "page").write_text("a file")
+def test_a_cache_that_cannot_be_written(server, serper, corpus, tmp_path):
+    (tmp_path / "cache").write_text("a file")
     with pytest.raises(InputError, match="cannot be written"):
-        keep(cache_path(tmp_path, "page", "a"), Kept({}, b""))
+        corpus(web_of(server, serper))
 
 
 CORPORA = """
 import sys
 from berdslib.data.records import Question
-from berdslib.data.web import Web, web_corpora
+from berdslib.data.web import Serper, Web, web_corpora
 from berdslib.data.webfetch import Limits
-from berdslib.data.websearch import Serper
 serper, allow, folder = sys.argv[1:]
 limits = Limits(pause=0, allow={allow})
 web_corpora([Question("q", "x")], folder, Web(provider=Serper(serper), limits=limits))
@@ -941,33 +938,6 @@ def test_a_killed_run_goes_on_where_it_was(server, serper, tmp_path):
     assert len(serper.seen) == 1
 
 
-def test_two_processes_end_with_the_same_web(server, serper, tmp_path):
-    server.pause = 0.02
-    serper.links = [server.url(f"good?{i}") for i in range(15)]
-    processes = [start(server, serper, tmp_path / name) for name in "ab"]
-    assert [process.wait(60) for process in processes] == [0, 0]
-    for name in ("q.jsonl", "pages.csv"):  # the same seconds and times: both read what the first one kept
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
-def _keep_many(folder, mark):
-    for i in range(150):
-        keep(cache_path(folder, "page", i % 10), Kept({"mark": mark}, bytes([mark]) * 5000), replace=True)
-        kept = recall(cache_path(folder, "page", i % 10))
-        assert kept is not None
-        assert kept.body == bytes([kept.note["mark"]]) * 5000
-
-
-def test_two_processes_never_see_half_a_file(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_keep_many, args=(tmp_path, mark)) for mark in (1, 2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    assert [worker.exitcode for worker in workers] == [0, 0]
-
-
 # ---------------------------------------------------------------- text
 
 
@@ -991,11 +961,7 @@ def test_charsets_by_header_by_meta_and_by_detection(charset, text):
         ("gb2312", "gbk", "国务院总理朱镕基出席了会议，并讲话。"),
         ("GBK", "gb18030", "㐂是一个字，〾也是。"),
         ("shift_jis", "cp932", "①髙橋さんは東京で働いています。"),
-        ("x-sjis", "cp932", "①髙橋さんは東京で働いています。"),
-        ("windows-31j", "cp932", "①髙橋さんは東京で働いています。"),
         ("euc-kr", "cp949", "똠방각하 펲시콜라"),
-        ("ks_c_5601-1987", "cp949", "똠방각하 펲시콜라"),
-        ("windows-949", "cp949", "똠방각하 펲시콜라"),
         ("big5", "big5hkscs", "佢哋喺香港嘅大學讀書"),
         ("iso-8859-9", "cp1254", "“Türkiye’de”"),
         ("tis-620", "cp874", "“สวัสดี”"),
@@ -1008,16 +974,9 @@ def test_a_charset_is_what_browsers_take_it_for(label, charset, text):
     assert decode(text.encode(charset), f"text/html; charset={label}") == text
 
 
-def test_no_label_is_taken_for_another_charset_than_in_browsers():
-    """The labels of https://encoding.spec.whatwg.org are from webencodings, which bleach brings."""
-    labels = pytest.importorskip("webencodings.labels").LABELS
-    python = {"x-mac-cyrillic": "mac-cyrillic", "macintosh": "mac-roman", "windows-874": "cp874", "gbk": "gb18030",
-              "shift_jis": "cp932", "big5": "big5hkscs", "euc-kr": "cp949", "iso-8859-8-i": "iso-8859-8"}  # fmt: skip
-    unknown = {label for label in labels if webtext.charset_of(label) is None}
-    for label in labels.keys() - unknown:
-        assert webtext.charset_of(label) == codecs.lookup(python.get(labels[label], labels[label])).name, label
-    # Each charset is known by its own name at least; those two are none.
-    assert unknown & set(labels.values()) == {"replacement", "x-user-defined"}
+def test_a_page_that_can_be_read_byte_by_byte_is_not_in_utf_16():
+    page = html("plain text", '<meta charset="utf-16">')
+    assert decode(page.encode()) == page
 
 
 def test_one_bad_byte_does_not_overrule_the_header():
@@ -1033,6 +992,7 @@ def test_a_codec_that_is_no_charset_is_not_used(name):
     assert decode(text.encode(), f"text/html; charset={name}") == text
 
 
+@settings(deadline=None)  # the first one loads the libraries
 @given(st.binary(max_size=300), st.text(max_size=40))
 def test_any_bytes_are_read(body, content_type):
     text = page_text(body, content_type)
@@ -1040,6 +1000,22 @@ def test_any_bytes_are_read(body, content_type):
     (text.title + text.text).encode()
     assert "\0" not in text.text
     assert (text.outcome == "ok") == bool(text.text)
+
+
+def test_nothing_is_run_from_the_current_folder(tmp_path, monkeypatch):
+    """Somebody else's folder may hold a file with the name of a library, and the keys are not for parsers."""
+    for name in ("trafilatura", "json", "lxml", "w3lib"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", ".")
+    for path in ("", str(tmp_path)):
+        monkeypatch.syspath_prepend(path)
+    with TextReader(seconds=5) as reader:
+        assert reader.read(html(SENTENCE).encode(), "text/html").text == SENTENCE.strip()
+        if sys.platform == "linux":
+            with open(f"/proc/{reader._process.pid}/environ") as file:
+                assert "SERPER_API_KEY" in os.environ and "SERPER_API_KEY" not in file.read()
+    assert not (tmp_path / "mark").exists()
 
 
 def test_a_page_that_breaks_the_reader_costs_only_itself():
@@ -1060,12 +1036,9 @@ def test_a_page_that_breaks_the_reader_costs_only_itself():
 # The first bytes of small real files, followed by data without any control characters, so that only these can tell.
 HEADERS = {
     "gif": bytes.fromhex("474946383961 0a00 0a00 91 00 00"),  # 10 x 10 pixels, a palette of 4 colours
-    "gif, 500 x 300": bytes.fromhex("474946383761 f401 2c01 f7 00 00"),
     "ogg": bytes.fromhex("4f676753 00 02 0000000000000000 d2045c11 00000000 4ba3f3e7 01 1e 01766f72626973"),
     "mp3": bytes.fromhex("494433 03 00 00 00001f76 54495432 00000005 0000 00 54657374"),
-    "mp3, ID3 2.2": bytes.fromhex("494433 02 00 00 00001f76 545432 000005 00 54657374"),
     "wav": bytes.fromhex("52494646 24e80300 57415645 666d7420 10000000 0100 0100 401f0000 401f0000 0100 0800 64617461"),
-    "webp": bytes.fromhex("52494646 5a3c2301 57454250 56503820 4e3c2301 3042 00 9d012a f401 2c01"),
 }
 
 
@@ -1080,9 +1053,7 @@ def test_a_file_of_another_kind_is_binary(kind, content_type):
     "text",
     [
         "ID3 is an algorithm used to build a decision tree from a data set.",
-        "RIFFs are fun to play on a guitar.",
         "RIFF is a container for WAVE and AVI data.",
-        "OggS is how each page begins.",
         "GIF89a has been the format of pictures that move since 1989.",
     ],
 )
@@ -1111,7 +1082,7 @@ def test_the_papers_extractor_says_what_it_needs(monkeypatch):
         check_extractor("readability+html2text")
 
 
-def test_the_papers_extractor(server, serper):
+def test_the_papers_extractor(server, serper, corpus):
     pytest.importorskip("html2text")
     pytest.importorskip("readability")
     body = html(SENTENCE * 10 + '<a href="http://x.example/">a link</a>')
@@ -1120,4 +1091,4 @@ def test_the_papers_extractor(server, serper):
     assert text.title == "A nasty page"
     assert " ".join(text.text.split()) == (SENTENCE * 10 + "a link").strip()
     serper.links = [server.url("good")]
-    assert len(web_corpus("x", web_of(server, serper, extractor="readability+html2text"))) == 1
+    assert len(corpus(web_of(server, serper, extractor="readability+html2text"))) == 1
