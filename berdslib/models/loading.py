@@ -86,15 +86,23 @@ def checkpoint_mark(checkpoint: str) -> str:
 def folder_mark(checkpoint: str) -> str:
     """Return what tells the state of a model's folder: "#" and eight hex digits, or "" where it is no folder.
 
-    Made of names, sizes and times of its files, so that a model that was trained anew in the same place is another one
-    to every cache.
+    Made of names, sizes, times and both ends of its files, so that a model that was trained anew in the same place is
+    another one to every cache.
     """
     folder = Path(checkpoint)
     if not checkpoint or not folder.is_dir():
         return ""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
-    state = [(str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns) for p in files]
+    state = [(str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns, _ends(p)) for p in files]
     return "#" + hashlib.sha256(repr(state).encode()).hexdigest()[:8]
+
+
+def _ends(path: Path, size: int = 1 << 16) -> bytes:
+    """Return the first and the last bytes of a file; copies can have equal sizes and times, and other weights."""
+    with open(path, "rb") as file:
+        first = file.read(size)
+        file.seek(max(0, path.stat().st_size - size))
+        return first + file.read(size)
 
 
 def package_folder(package: str) -> str:

@@ -253,14 +253,3 @@ def test_two_processes_fetch_it_once(server, tmp_path):
     assert [worker.exitcode for worker in workers] == [0, 0]
     assert len(server.seen) == 1
     assert target.read_bytes() == BODY
-
-
-def test_a_folder_that_was_written_anew_is_another_model(tmp_path):
-    from berdslib.models.loading import folder_mark
-
-    assert folder_mark("org/model") == "" == folder_mark(str(tmp_path / "nothing"))
-    (tmp_path / "model.safetensors").write_bytes(b"one")
-    first = folder_mark(str(tmp_path))
-    assert first == folder_mark(str(tmp_path)) and first.startswith("#") and len(first) == 9
-    (tmp_path / "model.safetensors").write_bytes(b"two, longer")
-    assert folder_mark(str(tmp_path)) != first

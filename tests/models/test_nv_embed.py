@@ -12,7 +12,7 @@ from tiny import mistral_tokenizer
 from berdslib.data.datasets import load_passages
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
-from berdslib.models import checkpoints
+from berdslib.models import loading
 from berdslib.models.cards import CARDS
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.retrieval.retrievers import make_retriever
@@ -192,7 +192,7 @@ def test_vectors_do_not_depend_on_what_they_are_padded_with(folder):
 def test_a_later_token_changes_what_an_earlier_one_becomes(folder, words):
     from berdslib.models.nv_embed import NvEmbed
 
-    model = checkpoints.load_weights(NvEmbed, str(folder), exactly=True)
+    model = loading.load_weights(NvEmbed, str(folder), exactly=True)
     ids = torch.tensor([words("cats sleep all day long")["input_ids"]])
     other = ids.clone()
     other[0, -1] += 1
@@ -207,7 +207,7 @@ def test_the_instruction_is_not_averaged_but_for_its_last_piece(folder, words):
     """The mark of the beginning is a position: leaving out as many as the instruction has pieces leaves one in."""
     from berdslib.models.nv_embed import NvEmbed
 
-    model = checkpoints.load_weights(NvEmbed, str(folder), exactly=True)
+    model = loading.load_weights(NvEmbed, str(folder), exactly=True)
     instruction, text = "Instruct: find it\nQuery: ", "cats sleep"
     ids = torch.tensor([words(instruction + text + "</s>")["input_ids"]])
     pieces = len(words.tokenize(instruction))
@@ -282,7 +282,7 @@ def test_four_bits_are_the_rounded_weights_of_the_language_model(folder, words):
 
 
 def test_bfloat16_is_close(folder, monkeypatch):
-    monkeypatch.setattr(checkpoints, "has_bf16", lambda: True)  # it is slow elsewhere, not wrong
+    monkeypatch.setattr(loading, "has_bf16", lambda: True)  # it is slow elsewhere, not wrong
     exact = on(folder).encode_passages(TEXTS)
     got = get_encoder(on(folder).card, cached=False, number_format="bfloat16").encode_passages(TEXTS)
     cosines = (exact * got).sum(axis=1)
