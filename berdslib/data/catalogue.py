@@ -73,16 +73,28 @@ class Dataset:
 
 # ---------------------------------------------------------------- BeRDS
 
-_BERDS_FILES = "https://raw.githubusercontent.com/timchen0618/berds/HEAD/query_exp/data/"  # HEAD: the default branch
+# The authors' files at one commit each, so that sizes and checksums hold.
+_BERDS = "https://raw.githubusercontent.com/timchen0618/berds/f396446b96d5378557a224be6419d61138e732d8/"
+_PIR_DEMO = "https://raw.githubusercontent.com/colinzhaoust/pir/cad87350f445eb535712efbd1373fd3f72152ec1/"
 
 # Questions are numbered through, the test split first: the recorded dev rows say so (BeRDS Table 1 has the sizes).
 DEV_STARTS_AT = {"arguana": 750, "kialo": 774, "opinionqa": 882}
 
+_EXPANSION_FILES = {
+    "arguana": (2_004_575, "b07ab94dc56d9602fb100e91c25e6eb73b3bbff7a46eb35518cf913edf413431"),
+    "kialo": (2_049_053, "ea86c20023739cd9b99af2b0d8f46045661ad215d1e6aca083bc3a90df1ae58e"),
+    "opinionqa": (2_468_350, "c82dfda7ebe3d79fb773f74043c111256c0283c565d3946e6919e595504ebd73"),
+}
 EXPANSIONS = {
     "arguana": "arguana_generated_query_exp.dev.jsonl",
     "kialo": "kialo_query_exp.dev.jsonl",
     "opinionqa": "opinionqa_query_exp.dev.jsonl",
 }
+
+
+def _expansion_file(name: str) -> RemoteFile:
+    size, sha256 = _EXPANSION_FILES[name]
+    return RemoteFile(f"{_BERDS}query_exp/data/{EXPANSIONS[name]}", sha256, size)
 
 
 def _berds(name: str, repo: str, title: str, size: str) -> Dataset:
@@ -94,7 +106,7 @@ def _berds(name: str, repo: str, title: str, size: str) -> Dataset:
         source="https://timchen0618.github.io/berds/ and github timchen0618/berds",
         licence="none stated; research use",
         size=size,
-        files=(RemoteFile(_BERDS_FILES + EXPANSIONS[name]),),
+        files=(_expansion_file(name),),
         hf_repo=f"timchen0618/{repo}",
         splits=("dev", "test"),
         local=(f"berds/{name}.dev.jsonl", f"berds/{name}.test.jsonl", f"berds/{EXPANSIONS[name]}"),
@@ -107,7 +119,7 @@ def _berds(name: str, repo: str, title: str, size: str) -> Dataset:
     )
 
 
-_BERDS = (
+_BERDS_SETS = (
     Dataset(
         name="sample",
         title="Two dozen questions with passages, gold verdicts and expansions, written for this project",
@@ -187,8 +199,14 @@ _BERDS = (
         source="github timchen0618/berds, perspective_detection/data",
         licence="none stated; research use",
         size="542 pairs, 16.8% positive (BeRDS section 5); the half in BERDS_DATA: 274 pairs, 45 positive",
-        local=("berds/pers_det.half.tsv",),
-        how="Take it from its source page.",
+        files=(
+            RemoteFile(
+                f"{_BERDS}perspective_detection/data/pers_det.test.tsv",
+                "10ad76a5958f9bdbf8a1fe2ee7c76ae7368487b545734dc1fd6882f677f39159",
+                447_107,
+            ),
+        ),
+        local=("berds/pers_det.test.tsv", "berds/pers_det.half.tsv"),
         note="FOR MEASURING ONLY: never train on it, tune a threshold on it or choose a prompt by it.",
     ),
 )
@@ -236,8 +254,14 @@ _PIR = (
         source="github colinzhaoust/pir",
         licence="Apache-2.0",
         size="4 tasks (perspectrum, ambigqa, allsides, exfever) of 100 queries and 500 candidates",
+        files=(
+            RemoteFile(
+                f"{_PIR_DEMO}demo_pir_dataset.json",
+                "6f1a07a86499072f164a7fc37860dc5559ede8a0f2848ae0edd1ae879c3bd2c5",
+                4_061_371,
+            ),
+        ),
         local=("pir/demo_pir_dataset.json",),
-        how="Take demo_pir_dataset.json from its repository.",
         note="Read by berdslib.data.pir.load_pir, a task at a time.",
     ),
 )
@@ -378,7 +402,7 @@ _OTHERS = (
     ),
 )
 
-DATASETS: dict[str, Dataset] = {one.name: one for one in (*_BERDS, *_PIR, *_OTHERS)}
+DATASETS: dict[str, Dataset] = {one.name: one for one in (*_BERDS_SETS, *_PIR, *_OTHERS)}
 
 
 def dataset(name: str) -> Dataset:
