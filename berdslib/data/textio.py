@@ -12,7 +12,8 @@ import io
 import json
 import math
 import os
-import tempfile
+import re
+import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -62,9 +63,10 @@ def write_text(path: StrPath) -> Iterator[TextIO]:
     What is there and is no plain file, such as a pipe or /dev/stdout, is written to as it stands.
 
     Raises:
-        InputError: nothing can be written there.
+        InputError: nothing can be written there, or what is written is no text.
     """
-    path, temporary = Path(path), None
+    path = Path(path)
+    temporary: Path | None = None
     zipped = path.suffix == ".gz"
     try:
         if path.exists() and not path.is_file():
@@ -72,18 +74,17 @@ def write_text(path: StrPath) -> Iterator[TextIO]:
         else:
             path = Path(os.path.realpath(path))  # a link stays a link
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.")
-            raw = os.fdopen(handle, "wb")
+            temporary = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex}")
+            raw = open(temporary, "xb")  # noqa: SIM115  with the user's umask, as any new file
     except OSError as error:
         reason = "its folder is a file" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
         raise InputError(f"cannot be written: {reason}", path=path) from None
     try:
         with raw:
-            binary: Any = gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) if zipped else raw
+            binary: Any = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) if zipped else raw
             with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
                 yield text
         if temporary is not None:
-            os.chmod(temporary, 0o644)
             os.replace(temporary, path)
     except BaseException as error:
         if temporary is not None:
@@ -91,6 +92,8 @@ def write_text(path: StrPath) -> Iterator[TextIO]:
                 os.unlink(temporary)
         if isinstance(error, OSError) and error.filename is None:  # such as a full disk
             raise InputError(f"cannot be written: {error.strerror}", path=path) from None
+        if isinstance(error, UnicodeEncodeError):
+            raise InputError("cannot be written: a text holds half of a surrogate pair (\\ud…)", path=path) from None
         raise
 
 
@@ -281,6 +284,19 @@ def yes_probability(value: object, path: StrPath, line: int, field: str) -> floa
         return float(value)
     problem = f'{value!r} is no verdict; accepted: 0/1, true/false, "Yes"/"No", a probability'
     raise InputError(problem, path=path, line=line, field=field)
+
+
+# Not line breaks and tabs; what moves the cursor, turns the direction of writing or cannot be encoded.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return a text with its control characters spelled out, so that a file's contents cannot steer a terminal.
+
+    >>> printable("q1\x1b[31m")
+    'q1\\x1b[31m'
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def naming(path: StrPath, check: Callable[[Any], Any], value: Any) -> Any:
