@@ -250,7 +250,9 @@ def evaluate(
     """Score a run: one row per asked question, one column per measure.
 
     A question without passages scores 0; a passage without a verdict supports nothing (see :func:`unjudged_share`);
-    rows of questions that were not asked are ignored. Inputs are left as they are.
+    rows of questions that were not asked are ignored. Of equal scores the smaller docno comes first; trec_eval takes
+    the larger, and so does :func:`berdslib.data.trec.read_trec_run`, so that a run file scores the same with both.
+    Inputs are left as they are.
 
     Args:
         run: frame qid, docno and score (or rank); ranked by its scores, see
