@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,3 +87,16 @@ def errors_in(path: str | Path, field: str = "") -> Iterator[None]:
             raise
         where = ".".join(part for part in (field, error.field) if part)
         raise InputError(error.problem, path=path, line=error.line, field=where or None) from None
+
+
+# Not line breaks and tabs; what moves the cursor, turns the direction of writing or cannot be encoded.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return a text with its control characters spelled out, so that a file's contents cannot steer a terminal.
+
+    >>> printable("q1\x1b[31m")
+    'q1\\x1b[31m'
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)

@@ -61,15 +61,17 @@ def whole(path: Path, holding: str | None = None) -> Iterator[Path]:
         holding: for a folder, a file that one of its kind holds; a folder without it is not replaced.
 
     Raises:
-        InputError: nothing can be written there, or another folder is there.
+        InputError: nothing can be written there, another folder is there, or one that holds other files beside its own.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # a link stays a link
     if path.is_dir() and not (holding and (path / holding).is_file()):
         raise InputError("is a folder of something else; it is not replaced", path=path)
     unfinished = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield unfinished
+        if path.is_dir():
+            _check_own(path, unfinished)
         # Where a folder is replaced, there is none for a moment: folders cannot be exchanged in one step.
         old = path.rename(f"{unfinished}.old") if path.is_dir() else None
         os.replace(unfinished, path)
@@ -83,6 +85,13 @@ def whole(path: Path, holding: str | None = None) -> Iterator[Path]:
         if isinstance(error, OSError) and _is_about(error, path, unfinished):
             raise _unwritable(path, error) from None
         raise
+
+
+def _check_own(folder: Path, successor: Path) -> None:
+    """Refuse to replace a folder that holds what its successor does not: somebody else put it there."""
+    others = sorted({file.name for file in folder.iterdir()} - {file.name for file in successor.iterdir()})
+    if others:
+        raise InputError(f"holds {others[0]!r} beside files of its own; it is not replaced", path=folder)
 
 
 def _is_about(error: OSError, path: Path, unfinished: Path) -> bool:
@@ -108,7 +117,7 @@ def write_text(path: StrPath) -> Iterator[TextIO]:
     What is there and is no plain file, such as a pipe or /dev/stdout, is written to directly. A link stays a link.
 
     Raises:
-        InputError: nothing can be written there.
+        InputError: nothing can be written there, or what is written is no text.
     """
     path = Path(path)
     zipped = path.suffix == ".gz"
@@ -119,12 +128,11 @@ def write_text(path: StrPath) -> Iterator[TextIO]:
         except OSError as error:
             raise _unwritable(path, error) from None
         return
-    with (
-        whole(Path(os.path.realpath(path))) as unfinished,
-        open(unfinished, "wb") as raw,
-        _as_text(raw, zipped) as text,
-    ):
-        yield text
+    try:
+        with whole(path) as unfinished, open(unfinished, "wb") as raw, _as_text(raw, zipped) as text:
+            yield text
+    except UnicodeEncodeError:
+        raise InputError("cannot be written: a text holds half of a surrogate pair (\\ud…)", path=path) from None
 
 
 @contextmanager

@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
 from pathlib import Path
 
 from berdslib.errors import InputError, MissingDataError
 
+logger = logging.getLogger(__name__)
+
 PACKAGE = Path(__file__).resolve().parent
 
 
 def project_root() -> Path | None:
-    """Return the checkout that the current folder, or else the package, belongs to; None outside of one.
+    """Return the checkout that BERDS_PROJECT names, else the one that the package or the current folder belongs to.
 
-    A checkout is the first folder, walking up, that holds both a pyproject.toml named "berdslib" and notebooks/.
+    A checkout is the first folder, walking up, that holds both a pyproject.toml named "berdslib" and notebooks/. Its
+    notebooks are executed. So one that merely lies above the current folder comes last, and is used only if it belongs
+    to this user, as with git: anybody could have put it into a shared folder.
+
+    Returns:
+        The folder; None outside of a checkout.
+
+    Raises:
+        InputError: BERDS_PROJECT is set and names no checkout.
     """
-    for start in (Path.cwd(), PACKAGE):
-        for folder in (start, *start.parents):
-            if _is_checkout(folder):
-                return folder
+    if chosen := os.environ.get("BERDS_PROJECT"):
+        folder = Path(chosen).expanduser().resolve()
+        if not _is_checkout(folder):
+            raise InputError(f"the variable BERDS_PROJECT must name a checkout of berdslib, and {chosen!r} is none")
+        return folder
+    if (installed := _checkout_above(PACKAGE)) is not None:
+        return installed
+    around = _checkout_above(Path.cwd())
+    if around is None or _is_ours(around):
+        return around
+    logger.warning("%s belongs to another user and is not used; to trust it, set BERDS_PROJECT to it", around)
     return None
+
+
+def _checkout_above(start: Path) -> Path | None:
+    return next((folder for folder in (start, *start.parents) if _is_checkout(folder)), None)
+
+
+def _is_ours(checkout: Path) -> bool:
+    """Say whether a checkout and its notebooks belong to this user; where there are no owners, they do."""
+    if not hasattr(os, "getuid"):
+        return True
+    return {path.stat().st_uid for path in (checkout, checkout / "notebooks")} == {os.getuid()}
 
 
 def shipped(name: str) -> Path:

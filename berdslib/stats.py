@@ -12,6 +12,9 @@ from berdslib.errors import InputError
 def macro_mean(values: np.ndarray, groups: Sequence[str] | None = None) -> float:
     """Return the mean of the group means (BeRDS "macro-average"), or the plain mean without groups.
 
+    Raises:
+        InputError: no values, one that is not finite, or another number of groups.
+
     >>> macro_mean(np.array([1.0, 1.0, 0.0]), ["a", "a", "b"])
     0.5
     """
@@ -36,7 +39,7 @@ def bootstrap_interval(
         seed: of the random draws.
 
     Raises:
-        InputError: no values.
+        InputError: no values, one that is not finite, or another number of groups.
     """
     rng = np.random.default_rng(seed)
     parts = _by_group(values, groups)
@@ -72,15 +75,14 @@ def paired_test(
         seed: of the random draws.
 
     Raises:
-        InputError: different lengths, or no values.
+        InputError: different lengths, no values, or one that is not finite.
     """
     from scipy.stats import permutation_test
 
     if len(values) != len(baseline):
         raise InputError(f"paired scores must be of one length; got {len(values)} and {len(baseline)}")
-    if not len(values):
-        raise InputError("there are no scores")
-    difference = _macro_weights(len(values), groups) * (np.asarray(values) - np.asarray(baseline))
+    ours, base = _checked(values, groups), _checked(baseline, groups)
+    difference = _macro_weights(len(ours), groups) * (ours - base)
     difference = difference[difference != 0]  # the sign of 0 changes nothing
     if len(difference) < 2:  # one coin falls two ways, one as extreme as the other
         return 1.0
@@ -99,9 +101,15 @@ def paired_test(
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values corrected for multiple comparisons (Holm, 1979), in the order given.
 
+    Raises:
+        InputError: something that is not from 0 to 1.
+
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
+    wrong = next((p for p in p_values if not 0 <= p <= 1), None)
+    if wrong is not None:
+        raise InputError(f"a p-value is from 0 to 1, not {wrong}")
     order = np.argsort(p_values, kind="stable")
     corrected, worst = [0.0] * len(p_values), 0.0
     for place, i in enumerate(order):
@@ -168,13 +176,24 @@ def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: floa
 
 
 def _by_group(values: np.ndarray, groups: Sequence[str] | None) -> list[np.ndarray]:
-    values = np.asarray(values, dtype=np.float64)
-    if not len(values):
-        raise InputError("there are no scores")
+    values = _checked(values, groups)
     if groups is None:
         return [values]
     names = np.asarray(groups)
     return [values[names == name] for name in sorted(set(groups))]
+
+
+def _checked(values: np.ndarray, groups: Sequence[str] | None) -> np.ndarray:
+    """Return scores as float64: a single NaN would pass through every mean, and look significant in the end."""
+    values = np.asarray(values, dtype=np.float64)
+    if not len(values):
+        raise InputError("there are no scores")
+    if groups is not None and len(groups) != len(values):
+        raise InputError(f"there are {len(values)} scores, but {len(groups)} groups")
+    if not np.isfinite(values).all():
+        at = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise InputError(f"score {at} is {values[at]}; every score must be a finite number")
+    return values
 
 
 def _macro_weights(n: int, groups: Sequence[str] | None) -> np.ndarray:

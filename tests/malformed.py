@@ -194,7 +194,6 @@ CASES = [
         "a docno twice", RETRIEVE, ("p.jsonl", "'d1' occurs twice"), {"p.jsonl": jsonl({"id": "d1", "text": "a"}) * 2}
     ),
     Case("a passage without text", RETRIEVE, ("p.jsonl:1 [text]", "missing"), {"p.jsonl": jsonl({"id": "d1"})}),
-    Case("a passage without id", RETRIEVE, ("p.jsonl:1 [docno]", "missing"), {"p.jsonl": jsonl({"text": "a"})}),
     Case(
         "a passage text that is a list",
         RETRIEVE,

@@ -216,3 +216,25 @@ def test_holm_keeps_the_order_and_lies_between_the_raw_values_and_bonferroni(p_v
                 break
             rejected.add(int(i))
         assert {i for i, c in enumerate(corrected) if c <= level} == rejected
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_score_that_is_no_number_is_refused(wrong):
+    scores = np.array([0.5, wrong, 1.0])
+    with pytest.raises(InputError, match=r"score 1 is .*; every score must be a finite number"):
+        paired_test(np.array([0.1, 0.2, 0.3]), scores)
+    with pytest.raises(InputError, match="score 1 is"):
+        paired_test(scores, np.array([0.1, 0.2, 0.3]))
+    with pytest.raises(InputError, match="score 1 is"):
+        bootstrap_interval(scores)
+    with pytest.raises(InputError, match="score 1 is"):
+        macro_mean(scores, ["a", "a", "b"])
+    with pytest.raises(InputError, match="p-value"):
+        holm([0.01, wrong])
+
+
+def test_a_group_for_each_score():
+    with pytest.raises(InputError, match="2 scores, but 3 groups"):
+        macro_mean(np.array([0.5, 1.0]), ["a", "a", "b"])
+    with pytest.raises(InputError, match="2 scores, but 1 groups"):
+        paired_test(np.array([0.5, 1.0]), np.array([0.0, 1.0]), ["a"])

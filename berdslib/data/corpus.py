@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from itertools import islice
@@ -23,14 +22,14 @@ from berdslib.data.formats import iter_passages, numbered_passages, passage_tabl
 from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, documents_by, passages_of, without_duplicates
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, known
-from berdslib.files import StrPath
+from berdslib.files import StrPath, whole
 
 __all__ = ["Corpus", "RepeatedDocnoError", "is_corpus", "naming_lines", "open_corpus", "write_corpus"]
 
 _FORMAT = "2"  # raised whenever what is written changes
 _READABLE = ("1", _FORMAT)  # 1 does not say how its passages were cut
 _ROWS = 4096  # of a record batch, all of them but the last: so a position says where a passage lies
-_PASSAGES = "passages.arrow"
+_PASSAGES, _HASHES, _POSITIONS = "passages.arrow", "hashes.npy", "positions.npy"
 _CUTS = ("none", *CUTS)
 _DUPLICATES = ("keep", "exact", "near")
 
@@ -67,8 +66,8 @@ class Corpus(Sequence[Passage]):
         self.path = Path(path)
         try:
             self._reader = pa.ipc.open_file(pa.memory_map(str(self.path / _PASSAGES)))
-            self._hashes = np.load(self.path / "hashes.npy", mmap_mode="r")
-            self._positions = np.load(self.path / "positions.npy", mmap_mode="r")
+            self._hashes = np.load(self.path / _HASHES, mmap_mode="r")
+            self._positions = np.load(self.path / _POSITIONS, mmap_mode="r")
         except (OSError, ValueError, EOFError) as error:  # what pyarrow raises is a ValueError too
             raise InputError(f"holds no complete corpus: {str(error).splitlines()[0]}", path=path) from None
         about = self._reader.schema.metadata or {}
@@ -206,7 +205,8 @@ def is_corpus(path: StrPath) -> bool:
 def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") -> Corpus:
     """Write passages as a corpus on disk, which appears under its name only when complete, and open it.
 
-    A corpus that is there under this name is replaced. A write that was killed leaves a hidden folder beside `path`.
+    A corpus that is there under this name is replaced, unless its folder holds other files too: nothing of these is
+    removed. A write that was killed leaves a hidden folder beside `path`.
 
     Args:
         passages: any number, as a stream; 4,096 at a time are in memory, and about 32 bytes for each that is written.
@@ -214,38 +214,32 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
         cut: how documents were cut into these passages; it is kept, so that their documents can be counted.
 
     Raises:
-        InputError: an unknown cut, no passages, a repeated docno, half of a surrogate pair, or nothing can be written
-            there.
+        InputError: an unknown cut, no passages, a repeated docno, half of a surrogate pair, a folder that holds other
+            files, or nothing can be written there.
     """
     known("cut", cut, _CUTS)
     path = Path(path)
-    if path.exists() and not is_corpus(path):
-        raise InputError("is there and is no corpus; it is not replaced", path=path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=_unfinished(path)))
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", path=path) from None
-    try:
+    _check_replaceable(path)
+    with whole(path, holding=_PASSAGES) as folder:
+        folder.mkdir()
         hashes = _write_passages(passages, folder / _PASSAGES, cut)
         if not len(hashes):
             raise InputError("there are no passages to write")
         order = np.argsort(hashes, kind="stable")
-        np.save(folder / "hashes.npy", hashes[order])
-        np.save(folder / "positions.npy", order)
+        np.save(folder / _HASHES, hashes[order])
+        np.save(folder / _POSITIONS, order)
         _check_distinct(Corpus(folder))
-        folder.chmod(0o755)
-        # Where one is replaced, there is none for a moment: folders cannot be exchanged in one step.
-        old = path.rename(f"{folder}.old") if path.exists() else None
-        folder.rename(path)
-        if old is not None:
-            shutil.rmtree(old)
-    except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, OSError) and error.filename is None:  # such as a full disk
-            raise InputError(f"cannot be written: {error.strerror or error}", path=path) from None
-        raise
     return Corpus(path)
+
+
+def _check_replaceable(path: Path) -> None:
+    if not path.exists():
+        return
+    if not is_corpus(path):
+        raise InputError("is there and is no corpus; it is not replaced", path=path)
+    others = sorted({file.name for file in path.iterdir()} - {_PASSAGES, _HASHES, _POSITIONS})
+    if others:
+        raise InputError(f"holds {others[0]!r} beside its corpus; it is not replaced", path=path)
 
 
 def _unfinished(path: Path) -> str:

@@ -33,7 +33,7 @@ from berdslib.data.fetch import (
 )
 from berdslib.data.passages import CUTS
 from berdslib.data.question_corpora import OwnCorpora
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, check_verdicts, make_verdicts
 from berdslib.data.tables import read_jsonl, text_field
 from berdslib.data.trec import read_verdicts
 from berdslib.data.web import is_web_corpora, open_web_corpora
@@ -86,11 +86,13 @@ def names(kind: str | None = None) -> list[str]:
 
 
 def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -> list[Question]:
-    """Return the questions of a data set, or of a file.
+    """Return the questions of a data set, of a file or of a BEIR folder.
 
     Args:
-        name: a data set, or the path of a file that :func:`berdslib.data.formats.read_questions` reads.
-        split: "dev", "test" or "all"; None = "dev" where the data set has splits, else everything.
+        name: a data set, the path of a file that :func:`berdslib.data.formats.read_questions` reads, or a BEIR folder,
+            whose queries have their own text as their one perspective.
+        split: "dev", "test" or "all"; None = "dev" where the data set has splits, else everything. Of a BEIR folder,
+            what its qrels are of; None = "test" where there are several.
         limit: only the first so many; 0 = all.
 
     Raises:
@@ -98,6 +100,8 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
         InputError: an unknown name or split, or a file that cannot be read.
     """
     _check_limit(limit)
+    if _is_path(name) and formats.is_beir(name):
+        return _beir_questions(Path(name), split)[: limit or None]
     if _is_path(name):
         questions = _of_split(formats.read_questions(name), split or "all", str(name))
         return questions[: limit or None]
@@ -158,14 +162,22 @@ def passage_file(name_or_path: str | Path) -> Path:
     return first_of(one, places_of(one, one.passages), "passages")
 
 
-def load_gold(name: str) -> pd.DataFrame:
-    """Return the gold verdicts of a data set that has some ("sample", "theperspective").
+def load_gold(name: str | Path) -> pd.DataFrame:
+    """Return the gold verdicts of a data set that has some ("sample", "theperspective"), of a file or a BEIR folder.
+
+    Args:
+        name: a data set, a file that :func:`berdslib.data.trec.read_verdicts` reads, or a BEIR folder, whose judgements
+            of all splits are returned.
 
     Raises:
         MissingDataError: the data set is not on this machine.
-        InputError: an unknown name, or a data set without gold verdicts.
+        InputError: an unknown name, a data set without gold verdicts, or a file that cannot be read.
     """
-    one = _with_loader(name, "load_gold")
+    if _is_path(name) and Path(name).is_dir():
+        return check_verdicts(pd.concat([formats.beir_gold(name, part) for part in formats.beir_splits(name)]))
+    if _is_path(name):
+        return read_verdicts(name)
+    one = _with_loader(str(name), "load_gold")
     if one.name == "sample":
         return read_verdicts(paths.shipped("sample") / "verdicts.tsv")
     path = _theperspective_file()
@@ -297,6 +309,20 @@ def statistics(questions: Sequence[Question]) -> dict[str, float]:
         "mean_perspectives": len(lengths) / len(questions),
         "mean_words": sum(lengths) / len(lengths) if lengths else float("nan"),
     }
+
+
+# ---------------------------------------------------------------- BEIR folders
+
+
+def _beir_questions(folder: Path, split: str | None) -> list[Question]:
+    there = formats.beir_splits(folder)
+    if split is None and len(there) > 1 and "test" not in there:
+        raise InputError(f"say which split; there are {', '.join(there)}", path=folder, field="split")
+    first = ["test"] if "test" in there else []
+    wanted = {None: first or there, "all": [*first, *(part for part in there if part not in first)]}
+    chosen = wanted.get(split) or [str(split)]
+    questions = [q for part in chosen for q in formats.beir_questions(folder, part)]
+    return list({q.qid: q for q in reversed(questions)}.values())[::-1]  # one of two splits is that of the first
 
 
 # ---------------------------------------------------------------- BeRDS and Theperspective

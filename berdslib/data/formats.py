@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -19,6 +21,10 @@ from berdslib.data.records import (
     SUPPORT,
     Passage,
     Question,
+    check_passages,
+    check_questions,
+    check_run,
+    check_verdicts,
     make_verdicts,
     ranked_run,
 )
@@ -32,8 +38,10 @@ from berdslib.data.tables import (
     write_jsonl,
     yes_probability,
 )
-from berdslib.errors import InputError
+from berdslib.errors import InputError, known
 from berdslib.files import StrPath, write_text
+
+logger = logging.getLogger(__name__)
 
 # What others call the fields of a passage, in the order in which they are looked for. `docid` comes late: in MS MARCO
 # v2 a passage has a `pid`, and its `docid` is that of its document.
@@ -191,7 +199,8 @@ def iter_passages(path: StrPath, *, id_prefix: str = "") -> Iterator[Passage]:
 
     Accepted columns, in the order in which they are looked for:
 
-    * id: `docno`, `_id`, `id`, `pid`, `passage_id`, `docid`, `doc_id`; the first that is there,
+    * id: `docno`, `_id`, `id`, `pid`, `passage_id`, `docid`, `doc_id`; the first that is there. A row without an id is
+      named after the line of the file in which it starts, as in "line-17", and one warning says so,
     * text: `text`, `contents`, `content`, `raw`, `passage`, `passage_text`, `segment`, `body`; the first that is not
       blank. One of them has to be there, but all may be blank,
     * title: `title`, `page_title`, `wikipedia_title`, `headline`; the first that is not blank, "" without any.
@@ -209,11 +218,18 @@ def iter_passages(path: StrPath, *, id_prefix: str = "") -> Iterator[Passage]:
 def numbered_passages(path: StrPath) -> Iterator[tuple[int, Passage]]:
     """Yield (line number, passage) as :func:`iter_passages` does."""
     path = passage_table(path)
+    said = False
     for line, row in read_table(path):
         if not any(name in row for name in TEXT_FIELDS):
             text_field(row, TEXT_FIELDS, path, line)  # says what was looked for
         text = _first_text(row, TEXT_FIELDS, path, line)
-        yield line, Passage(text_field(row, ID_FIELDS, path, line), text, _first_text(row, TITLE_FIELDS, path, line))
+        named = not all(is_missing(row.get(name)) or row[name] == "" for name in ID_FIELDS)
+        docno = text_field(row, ID_FIELDS, path, line) if named else f"line-{line}"
+        if not named and not said:
+            said = True
+            problem = "%s: line %d has no id; such rows are named after their line, as in %r"
+            logger.warning(problem, path, line, docno)
+        yield line, Passage(docno, text, _first_text(row, TITLE_FIELDS, path, line))
 
 
 def passage_table(path: StrPath) -> Path:
@@ -262,6 +278,9 @@ def write_passages(path: StrPath, passages: Iterable[Passage]) -> None:
 # ---------------------------------------------------------------- BEIR folders
 
 
+_BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")
+
+
 def read_beir(folder: StrPath, split: str = "test") -> tuple[list[Question], list[Passage], pd.DataFrame]:
     """Read a BEIR folder: queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv.
 
@@ -273,8 +292,48 @@ def read_beir(folder: StrPath, split: str = "test") -> tuple[list[Question], lis
     Raises:
         InputError: a missing file, or a row that cannot be read.
     """
+    return beir_questions(folder, split), read_passages(folder), beir_gold(folder, split)
+
+
+def is_beir(path: StrPath) -> bool:
+    """Say whether this is a folder with the queries of a BEIR data set."""
+    return any((Path(path) / f"queries.jsonl{ending}").is_file() for ending in ("", ".gz"))
+
+
+def beir_splits(folder: StrPath) -> list[str]:
+    """Return the splits of a BEIR folder, those that its qrels are of, by name.
+
+    Raises:
+        InputError: it has no qrels.
+    """
+    found = {p.name.removesuffix(".gz").removesuffix(".tsv") for p in (Path(folder) / "qrels").glob("*.tsv*")}
+    if not found:
+        raise InputError("a BEIR folder needs qrels/SPLIT.tsv, such as qrels/test.tsv", path=folder)
+    return sorted(found)
+
+
+def beir_questions(folder: StrPath, split: str) -> list[Question]:
+    """Return those queries of a BEIR folder that a split judges, each with its own text as its one perspective.
+
+    Raises:
+        InputError: a missing file, or a row that cannot be read.
+    """
     folder = Path(folder)
-    qrels_path = _beir_file(folder, f"qrels/{split}.tsv")
+    asked = set(beir_gold(folder, split)["qid"])
+    return [
+        Question(q.qid, q.text, (q.text,), (None,), folder.name, split)
+        for q in read_questions(_beir_file(folder, "queries.jsonl"))
+        if q.qid in asked
+    ]
+
+
+def beir_gold(folder: StrPath, split: str) -> pd.DataFrame:
+    """Return the judgements of a split of a BEIR folder as verdicts; a score above 0 is a yes.
+
+    Raises:
+        InputError: a missing file, or a row that cannot be read.
+    """
+    qrels_path = _beir_file(Path(folder), f"qrels/{split}.tsv")
     rows = []
     seen: dict[tuple[str, str], int] = {}
     for line, row in read_table(qrels_path):
@@ -283,21 +342,24 @@ def read_beir(folder: StrPath, split: str = "test") -> tuple[list[Question], lis
         _check_new(seen, (qid, docno), f"passage {docno!r} of query {qid!r}", qrels_path, line, "corpus-id")
         relevant = number(row.get("score"), qrels_path, line, "score") > 0
         rows.append((qid, 0, docno, float(relevant), relevant))
-    asked = {r[0] for r in rows}
-    queries_path = _beir_file(folder, "queries.jsonl")
-    questions = [
-        Question(q.qid, q.text, (q.text,), (None,), folder.name, split)
-        for q in read_questions(queries_path)
-        if q.qid in asked
-    ]
-    return questions, read_passages(folder), make_verdicts(rows, "gold")
+    return make_verdicts(rows, "gold")
 
 
 def write_beir(
     folder: StrPath, questions: Sequence[Question], passages: Iterable[Passage], verdicts: pd.DataFrame, split: str
 ) -> None:
-    """Write a BEIR folder; a passage is relevant (score = number of perspectives it supports) if it supports any."""
+    """Write a BEIR folder; a passage is relevant (score = number of perspectives it supports) if it supports any.
+
+    Raises:
+        InputError: a split that is no name, or the folder holds anything that is not of BEIR.
+    """
     folder = Path(folder)
+    if not re.fullmatch(r"[\w-]+", split):
+        raise InputError(f"{split!r} cannot name a file; letters, digits, - and _ can", field="split")
+    others = sorted({p.name for p in folder.iterdir()} - set(_BEIR)) if folder.is_dir() else []
+    if others:
+        raise InputError(f"holds {others[0]!r}; an empty folder or one of BEIR is needed", path=folder)
+    verdicts = check_verdicts(verdicts)
     write_jsonl(folder / "queries.jsonl", ({"_id": q.qid, "text": q.text} for q in questions))
     write_passages(folder / "corpus.jsonl", passages)
     gains = verdicts[verdicts["supports"]].groupby(["qid", "docno"]).size()
@@ -323,8 +385,10 @@ def read_berds(
 
     With `predictions` (such as "mistral-preds" or "gpt4-preds") the recorded verdicts are read as well: in each ctx a
     list with one value per perspective, or in the row a list of such lists, one per ctx. A value is 0/1, true/false,
-    "Yes"/"No" or a probability. Where the lengths do not fit the row is refused: the official scripts append to old
-    predictions when run twice (divergences.md B9), and nobody can tell which half is meant.
+    "Yes"/"No" or a probability, which is a yes from 0.5 on. Files of :func:`write_berds` say beside the probabilities
+    which of them are a yes, since a judge has a threshold of its own ("mistral-supports" for "mistral-preds"). Where
+    the lengths do not fit the row is refused: the official scripts append to old predictions when run twice
+    (divergences.md B9), and nobody can tell which half is meant.
 
     Documents have no ids there: a passage's docno is its `id` if given, else "QID/RANK".
 
@@ -355,9 +419,10 @@ def read_berds(
         if len(set(docnos)) < len(docnos):
             raise InputError("a document is listed twice", path=path, line=line, field="ctxs")
         if predictions is not None:
-            table = _predictions(row, contexts, predictions, len(question.perspectives), path, line)
-            for docno, values in zip(docnos, table, strict=True):
-                verdict_rows += [(question.qid, i, docno, p, p >= 0.5) for i, p in enumerate(values)]
+            p_yes, supports = _recorded(row, contexts, predictions, len(question.perspectives), path, line)
+            for docno, values, said in zip(docnos, p_yes, supports, strict=True):
+                pairs = enumerate(zip(values, said, strict=True))
+                verdict_rows += [(question.qid, i, docno, p, yes) for i, (p, yes) in pairs]
         _check_qid(seen, question, path, line)
         questions.append(question)
         lists[question.qid] = docnos
@@ -384,6 +449,26 @@ def _context(ctx: Mapping[str, Any], qid: str, rank: int, path: StrPath, line: i
         text=text_field(ctx, ("text",), path, line),
         title=text_field(ctx, ("title",), path, line, default=""),
     )
+
+
+def _supports_field(predictions: str) -> str:
+    """Return the field that says which predictions are a yes; :func:`prediction_fields` passes over it."""
+    return f"{predictions.removesuffix('-preds')}-supports"
+
+
+def _recorded(
+    row: Mapping[str, Any], contexts: Sequence[Mapping[str, Any]], name: str, n: int, path: StrPath, line: int
+) -> tuple[list[list[float]], list[list[bool]]]:
+    """Return the recorded probabilities of one row and which of them are a yes, each (documents, n perspectives)."""
+    p_yes = _predictions(row, contexts, name, n, path, line)
+    field = _supports_field(name)
+    if not any(field in part for part in (row, *contexts)):
+        return p_yes, [[p >= 0.5 for p in values] for values in p_yes]
+    said = _predictions(row, contexts, field, n, path, line)
+    unclear = next((value for values in said for value in values if value not in (0.0, 1.0)), None)
+    if unclear is not None:
+        raise InputError(f"{unclear} is neither yes (1) nor no (0)", path=path, line=line, field=field)
+    return p_yes, [[value == 1.0 for value in values] for values in said]
 
 
 def _predictions(
@@ -430,16 +515,26 @@ def write_berds(
         questions: all asked questions; one without passages gets an empty `ctxs`.
         passages: docno → passage, for every docno in the run.
         run: the ranked passages.
-        verdicts: p_yes for each listed (passage, perspective); absent ones are written as 0.
-        predictions: the field under which each document carries its verdicts.
+        verdicts: p_yes and supports for each listed (passage, perspective); absent ones are written as 0.
+        predictions: the field under which each document carries its probabilities; beside it stands what supports, as
+            1 and 0, in a field named after it ("mistral-supports" for "mistral-preds").
+
+    Raises:
+        InputError: a frame that is no run or no verdicts, or a listed passage that is not among the passages.
     """
-    p_yes = {} if verdicts is None else _by_key(verdicts)
+    run = check_run(run)
+    known_verdicts = {} if verdicts is None else _by_key(check_verdicts(verdicts))
+    unknown = next((d for d in run["docno"] if d not in passages), None)
+    if unknown is not None:
+        raise InputError(f"the run lists passage {unknown!r}, which is not among the passages", field="docno")
     lists = {str(qid): group["docno"].tolist() for qid, group in run.groupby("qid", sort=False)}
 
     def context(q: Question, docno: str) -> dict[str, Any]:
         ctx: dict[str, Any] = {"id": docno, "title": passages[docno].title, "text": passages[docno].text}
         if verdicts is not None:
-            ctx[predictions] = [p_yes.get((q.qid, i, docno), 0.0) for i in range(len(q.perspectives))]
+            said = [known_verdicts.get((q.qid, i, docno), (0.0, False)) for i in range(len(q.perspectives))]
+            ctx[predictions] = [p_yes for p_yes, _ in said]
+            ctx[_supports_field(predictions)] = [int(supports) for _, supports in said]
         return ctx
 
     write_jsonl(
@@ -456,6 +551,50 @@ def write_berds(
     )
 
 
-def _by_key(verdicts: pd.DataFrame) -> dict[tuple[str, int, str], float]:
-    columns = zip(verdicts["qid"], verdicts["pid"], verdicts["docno"], verdicts["p_yes"], strict=True)
-    return {(q, int(i), d): float(p) for q, i, d, p in columns}
+def _by_key(verdicts: pd.DataFrame) -> dict[tuple[str, int, str], tuple[float, bool]]:
+    columns = (verdicts[name] for name in ("qid", "pid", "docno", "p_yes", "supports"))
+    return {(q, int(i), d): (float(p), bool(yes)) for q, i, d, p, yes in zip(*columns, strict=True)}
+
+
+# ---------------------------------------------------------------- a collection for other tools
+
+
+def export_collection(
+    path: StrPath,
+    questions: Sequence[Question],
+    passages: Iterable[Passage],
+    gold: pd.DataFrame,
+    *,
+    layout: str | None = None,
+    split: str = "test",
+    run: pd.DataFrame | None = None,
+) -> None:
+    """Write questions, passages and gold verdicts in a layout that other tools read.
+
+    BEIR knows no perspectives: there a passage's score is the number of perspectives that it supports, and which they
+    are is lost. The official BeRDS rows keep them, and hold listed passages only.
+
+    Args:
+        path: a folder for "beir"; a file for "berds", .jsonl or .jsonl.gz.
+        questions: at least one.
+        passages: the corpus; for "beir" it is streamed.
+        gold: verdicts; those of other questions are left out.
+        layout: "beir" or "berds"; None for "berds" where the path ends in .jsonl or .jsonl.gz, else "beir".
+        split: of "beir", what the file of qrels is called.
+        run: of "berds", each question's list; None for its passages with a verdict, those that support most first.
+
+    Raises:
+        InputError: an unknown layout, unusable questions, passages or verdicts, or a folder that holds anything else.
+    """
+    is_table = str(path).removesuffix(".gz").endswith(".jsonl")
+    layout = known("layout", layout or ("berds" if is_table else "beir"), ("beir", "berds"))
+    check_questions(questions)
+    gold = check_verdicts(gold)
+    gold = gold[gold["qid"].isin([q.qid for q in questions])]
+    if layout == "beir":
+        write_beir(path, questions, passages, gold, split)
+        return
+    corpus = list(passages)
+    check_passages(corpus)
+    shown = gold.groupby(["qid", "docno"], sort=False)["supports"].sum().astype(float).rename("score").reset_index()
+    write_berds(path, questions, {p.docno: p for p in corpus}, shown if run is None else run, gold, "gold-preds")

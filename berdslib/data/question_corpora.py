@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import overload
 
-from berdslib.data.records import Passage
+from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
 
 
@@ -25,22 +25,21 @@ class OwnCorpora(Sequence[Passage]):
     def __init__(self, corpora: Mapping[str, Sequence[Passage]]) -> None:
         self._corpora = corpora
 
-    def of(self, qid: str) -> Sequence[Passage]:
+    def of(self, question: Question) -> Sequence[Passage]:
         """Return the passages of a question; see :meth:`owner`."""
-        return self._corpora[self.owner(qid)]
+        return self._corpora[self.owner(question)]
 
-    def owner(self, qid: str) -> str:
-        """Return the question whose corpus a query is searched in: itself, or QID of a query made of it, "NUMBER:QID".
+    def owner(self, question: Question) -> str:
+        """Return the qid of the question whose corpus is searched: its own, or that of the one a query was made of.
 
         Raises:
             InputError: it has none.
         """
-        number, _, made_of = qid.partition(":")  # query expansion names its queries so
-        for one in (qid, made_of if number.isdecimal() else qid):
-            if one in self._corpora:
-                return one
-        there = ", ".join(map(repr, list(self._corpora)[:3]))
-        raise InputError(f"question {qid!r} has no corpus of its own; these have: {there} …", field="qid")
+        qid = question.owner or question.qid
+        if qid not in self._corpora:
+            there = ", ".join(map(repr, list(self._corpora)[:3]))
+            raise InputError(f"question {qid!r} has no corpus of its own; these have: {there} …", field="qid")
+        return qid
 
     @cached_property
     def _all(self) -> list[Passage]:

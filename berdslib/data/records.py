@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from numbers import Integral
+from reprlib import repr as shortened
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,7 +23,8 @@ class Question(NamedTuple):
     """A contentious question and the perspectives a good list of passages would show.
 
     Fields: ``qid`` a unique id; ``text`` the question; ``perspectives`` its perspectives as full statements;
-    ``stances`` for each perspective "support", "oppose" or None; ``source`` the data set; ``split`` "dev" or "test".
+    ``stances`` for each perspective "support", "oppose" or None; ``source`` the data set; ``split`` "dev" or "test";
+    ``owner`` the qid of the question that a query was made of, "" for a question itself.
     """
 
     qid: str
@@ -30,6 +33,7 @@ class Question(NamedTuple):
     stances: tuple[str | None, ...] = ()
     source: str = ""
     split: str = ""
+    owner: str = ""
 
 
 class Passage(NamedTuple):
@@ -53,25 +57,42 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
         need_perspectives: also require at least one perspective for each.
 
     Raises:
-        InputError: no questions, a repeated qid, or a question without perspectives where they are needed.
+        InputError: no questions, a repeated qid, a field of another type, or a question without perspectives where they
+            are needed.
     """
     if not questions:
         raise InputError("there are no questions")
-    _no_repeats((q.qid for q in questions), "question id")
+    _no_repeats((q.qid for q in questions), "question id", "qid")
     for q in questions:
+        if not isinstance(q.text, str):
+            raise InputError(f"the text of question {q.qid!r} is {type(q.text).__name__}", field="question")
+        # A single text is a sequence too, of one perspective a letter.
+        if isinstance(q.perspectives, str) or not all(isinstance(p, str) for p in q.perspectives):
+            problem = f"question {q.qid!r} needs a list of texts, not {shortened(q.perspectives)}"
+            raise InputError(problem, field="perspectives")
         if need_perspectives and not q.perspectives:
             raise InputError(f"question {q.qid!r} has no perspectives to be scored against", field="perspectives")
     return questions
 
 
 def check_passages(passages: Iterable[Passage]) -> None:
-    """Raise InputError if a docno occurs twice: verdicts and runs would be ambiguous."""
-    _no_repeats((p.docno for p in passages), "docno")
+    """Raise InputError if a docno is not text, or occurs twice: verdicts and runs would be ambiguous."""
+    _no_repeats((p.docno for p in passages), "docno", "docno")
 
 
-def _no_repeats(ids: Iterable[str], what: str) -> None:
+def check_k(k: int) -> None:
+    """Raise InputError unless k, the length of a list, is a whole number from 1."""
+    if isinstance(k, bool) or not isinstance(k, Integral):
+        raise InputError(f"k must be a whole number, not {shortened(k)}", field="k")
+    if k < 1:
+        raise InputError(f"k must be at least 1, not {k}", field="k")
+
+
+def _no_repeats(ids: Iterable[str], what: str, field: str) -> None:
     seen: set[str] = set()
     for one in ids:
+        if not isinstance(one, str):
+            raise InputError(f"{shortened(one)} is no id; text is needed, such as {str(one)[:20]!r}", field=field)
         if one in seen:
             raise InputError(f"{what} {one!r} occurs twice; each must be unique")
         seen.add(one)
@@ -97,12 +118,33 @@ def make_run(qids: Sequence[str], docnos: Sequence[str], scores: Sequence[float]
     >>> make_run(["q1", "q1"], ["b", "a"], [1.0, 1.0])["docno"].tolist()
     ['a', 'b']
     """
-    frame = pd.DataFrame(
-        {"qid": _strings(qids), "docno": _strings(docnos), "score": np.asarray(scores, dtype=np.float64)}
-    )
+    frame = _unranked(qids, docnos, scores)
+    return _ranked(frame.sort_values(["qid", "score", "docno"], ascending=[True, False, True], kind="stable"))
+
+
+def make_run_as_trec_eval(qids: Sequence[str], docnos: Sequence[str], scores: Sequence[float]) -> pd.DataFrame:
+    """Build a run from parallel columns in the order in which trec_eval ranks them.
+
+    It reads scores in single precision, whatever their rank says, and of equal scores it takes the larger docno first.
+    Otherwise as :func:`make_run`.
+
+    >>> make_run_as_trec_eval(["q1", "q1"], ["a", "b"], [1.0, 1.0])["docno"].tolist()
+    ['b', 'a']
+    """
+    frame = _unranked(qids, docnos, scores)
+    frame["single"] = frame["score"].astype(np.float32)
+    return _ranked(frame.sort_values(["qid", "single", "docno"], ascending=[True, False, False], kind="stable"))
+
+
+def _unranked(qids: Sequence[str], docnos: Sequence[str], scores: Sequence[float]) -> pd.DataFrame:
+    columns = {"qid": _ids(qids, "qid"), "docno": _ids(docnos, "docno"), "score": np.asarray(scores, dtype=np.float64)}
+    frame = pd.DataFrame(columns)
     _require_finite(frame["score"], frame)
-    # A stable sort on the ids first, then on the score: ties keep the order of the ids.
-    frame = frame.sort_values(["qid", "score", "docno"], ascending=[True, False, True], kind="stable")
+    return frame
+
+
+def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a run in the order of its rows."""
     frame = frame.reset_index(drop=True)
     _require_distinct(frame)
     frame["rank"] = frame.groupby("qid", sort=False).cumcount() + 1
@@ -122,23 +164,56 @@ def ranked_run(lists: Mapping[str, Sequence[str]]) -> pd.DataFrame:
 
 
 def check_run(run: pd.DataFrame, *, path: str | None = None) -> pd.DataFrame:
-    """Return a clean copy of a run that came from elsewhere: ids as strings, sorted, ranks from 1.
+    """Return a clean copy of a run, whoever made it: ids as text, sorted, ranks from 1.
 
-    The order is that of `score` where the frame has one, else that of `rank`.
+    The order is that of `score` where the frame has one, and ranks are counted anew: those of PyTerrier start at 0.
+    Without scores it is that of `rank`, wherever it starts. A run that is clean already is only looked through.
 
     Raises:
-        InputError: a missing column, a score that is not a number, a docno twice for one question.
+        InputError: no frame, a missing column, an id that is neither text nor a whole number, a score that is not a
+            number, or a docno twice for one question.
     """
+    if not isinstance(run, pd.DataFrame):
+        problem = f"a run is a data frame with columns {', '.join(RUN_COLUMNS)}, not {type(run).__name__}"
+        raise InputError(problem, path=path)
+    if _is_clean_run(run):
+        return run.reset_index(drop=True)
     missing = [c for c in ("qid", "docno") if c not in run.columns]
     if missing or not {"score", "rank"} & set(run.columns):
         need = missing or ["score or rank"]
         raise InputError(f"a run needs columns qid, docno and score (or rank); missing: {', '.join(need)}", path=path)
     column = "score" if "score" in run.columns else "rank"
-    scores = pd.to_numeric(run[column], errors="coerce").to_numpy(dtype=np.float64)
+    scores = _numbers(run[column]).to_numpy()
     if column == "rank":
         scores = -scores
     _require_finite(pd.Series(scores), run.reset_index(drop=True), field=column, path=path)
     return make_run(run["qid"].tolist(), run["docno"].tolist(), scores.tolist())
+
+
+def _is_clean_run(run: pd.DataFrame) -> bool:
+    """Say whether :func:`make_run` would return the same rows."""
+    if run.columns.tolist() != RUN_COLUMNS or [str(t) for t in run.dtypes] != ["str", "str", "int64", "float64"]:
+        return False
+    question, inside = _sorted_groups(run["qid"])
+    document = pd.factorize(run["docno"])[0]
+    if question is None or (document < 0).any():
+        return False
+    starts = np.append(0, np.flatnonzero(~inside) + 1) if len(run) else np.empty(0, dtype=np.int64)
+    ranks = np.arange(len(run)) - starts[question] + 1
+    scores = run["score"].to_numpy()
+    if not ((run["rank"].to_numpy() == ranks).all() and (np.abs(scores) <= LARGEST_SCORE).all()):
+        return False
+    decreasing = np.diff(scores.astype(np.float32)) < 0
+    distinct = pd.Index(question * (len(run) + 1) + document).is_unique
+    return bool(decreasing[inside].all() and distinct)
+
+
+def _sorted_groups(ids: pd.Series) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return the number of each row's group, and which rows are followed by one of the same; None if not sorted."""
+    group, names = pd.factorize(ids)
+    step = np.diff(group)
+    in_order = (group >= 0).all() and ((step == 0) | (step == 1)).all() and pd.Index(names).is_monotonic_increasing
+    return (group if in_order else None), step == 0
 
 
 def make_verdicts(rows: Iterable[tuple[str, int, str, float, bool]], judge: str) -> pd.DataFrame:
@@ -152,42 +227,45 @@ def make_verdicts(rows: Iterable[tuple[str, int, str, float, bool]], judge: str)
         Frame with columns qid, pid, docno, p_yes, supports, judge; sorted by qid, pid, docno.
 
     Raises:
-        InputError: p_yes outside 0..1, or the same (qid, pid, docno) twice.
+        InputError: as :func:`check_verdicts`.
     """
-    frame = pd.DataFrame(list(rows), columns=VERDICT_COLUMNS[:-1])
-    frame = frame.astype({"pid": np.int64, "p_yes": np.float64, "supports": bool})
-    frame["qid"], frame["docno"] = _strings(frame["qid"]), _strings(frame["docno"])
-    frame["judge"] = judge
-    return check_verdicts(frame)
+    return check_verdicts(pd.DataFrame(list(rows), columns=VERDICT_COLUMNS[:-1]).assign(judge=judge))
 
 
 def check_verdicts(verdicts: pd.DataFrame, *, path: str | None = None) -> pd.DataFrame:
-    """Return a clean, sorted copy of a verdict frame.
+    """Return a clean, sorted copy of a verdict frame, whoever made it.
 
-    `supports` is derived from p_yes >= 0.5 where the column is missing, and p_yes from `supports`.
+    `supports`, true and false or 1 and 0, is derived from p_yes >= 0.5 where the column is missing, and p_yes from
+    `supports`. A frame that is clean already is only looked through.
 
     Raises:
-        InputError: a missing column, p_yes outside 0..1, a negative pid, or the same verdict twice.
+        InputError: no frame, a missing column, an id that is neither text nor a whole number, p_yes outside 0..1, a pid
+            that is no whole number from 0, or the same verdict twice.
     """
+    if not isinstance(verdicts, pd.DataFrame):
+        problem = f"verdicts are a data frame with columns {', '.join(VERDICT_COLUMNS)}, not {type(verdicts).__name__}"
+        raise InputError(problem, path=path)
+    if _are_clean_verdicts(verdicts):
+        return verdicts.reset_index(drop=True)
     missing = [c for c in ("qid", "pid", "docno") if c not in verdicts.columns]
     if missing or not {"p_yes", "supports"} & set(verdicts.columns):
         need = missing or ["p_yes or supports"]
         raise InputError(f"verdicts need columns qid, pid, docno and p_yes; missing: {', '.join(need)}", path=path)
     frame = verdicts.reset_index(drop=True).copy()
-    frame["qid"], frame["docno"] = _strings(frame["qid"]), _strings(frame["docno"])
+    frame["qid"], frame["docno"] = _ids(frame["qid"], "qid"), _ids(frame["docno"], "docno")
     if "supports" in frame.columns:
-        supports = pd.to_numeric(frame["supports"], errors="coerce")
-        if not supports.isin([0, 1]).all():
-            raise InputError("supports must be true or false (1 or 0)", path=path, field="supports")
+        supports = _numbers(frame["supports"])
+        wrong = ~supports.isin([0, 1])
+        if wrong.any():
+            found = shortened(frame["supports"][wrong].iloc[0])
+            raise InputError(f"supports must be true or false (1 or 0), not {found}", path=path, field="supports")
         frame["supports"] = supports
-    if "p_yes" not in frame.columns:
-        frame["p_yes"] = frame["supports"].astype(np.float64)
-    frame["p_yes"] = pd.to_numeric(frame["p_yes"], errors="coerce")
+    frame["p_yes"] = _numbers(frame["p_yes"]) if "p_yes" in frame.columns else frame["supports"]
     bad = ~frame["p_yes"].between(0.0, 1.0)
     if bad.any():
         at = frame[bad].iloc[0]
         raise InputError(f"p_yes of ({at.qid}, {at.pid}, {at.docno}) is not a number from 0 to 1", path=path)
-    pid = pd.to_numeric(frame["pid"], errors="coerce")
+    pid = _numbers(frame["pid"])
     if (~pid.between(0, MOST_PERSPECTIVES - 1) | (pid % 1 != 0)).any():
         raise InputError("pid must be a whole number from 0, the index of the perspective", path=path, field="pid")
     frame["pid"] = pid.astype(np.int64)
@@ -204,8 +282,40 @@ def check_verdicts(verdicts: pd.DataFrame, *, path: str | None = None) -> pd.Dat
     return frame[VERDICT_COLUMNS]
 
 
-def _strings(values: Sequence[object] | pd.Series) -> pd.Series:
-    return pd.Series([str(v) for v in values], dtype="str")
+def _are_clean_verdicts(verdicts: pd.DataFrame) -> bool:
+    """Say whether :func:`check_verdicts` would change nothing."""
+    kinds = ["str", "int64", "str", "float64", "bool", "str"]
+    if verdicts.columns.tolist() != VERDICT_COLUMNS or [str(t) for t in verdicts.dtypes] != kinds:
+        return False
+    question, same_question = _sorted_groups(verdicts["qid"])
+    if question is None or verdicts[["docno", "judge"]].isna().any(axis=None):
+        return False
+    pid, docno = verdicts["pid"].to_numpy(), verdicts["docno"].to_numpy(dtype=object)
+    same_pid = same_question & (pid[1:] == pid[:-1])
+    # Sorted, and none twice: each row is larger than the one before it.
+    larger = ~same_question | (pid[1:] > pid[:-1]) | (same_pid & (docno[1:] > docno[:-1]))
+    in_range = verdicts["p_yes"].between(0.0, 1.0).all() and verdicts["pid"].between(0, MOST_PERSPECTIVES - 1).all()
+    return bool(larger.all() and in_range)
+
+
+def _ids(values: Sequence[Any] | pd.Series, field: str) -> pd.Series:
+    """Return ids as text; whole numbers, which pandas makes of them, are taken too."""
+    try:
+        return pd.Series([v if type(v) is str else _id(v, field) for v in values], dtype="str")
+    except UnicodeEncodeError as error:
+        raise InputError(f"{error.object!r} holds half of a surrogate pair (\\ud…)", field=field) from None
+
+
+def _id(value: Any, field: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | Integral):
+        raise InputError(f"{shortened(value)} is no id; text or a whole number is needed", field=field)
+    return str(value)
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    """Return a column as float64, NaN where it holds no number."""
+    found = pd.to_numeric(column, errors="coerce")
+    return pd.Series(found.to_numpy(dtype=np.float64, na_value=np.nan), index=column.index)
 
 
 def _require_finite(scores: pd.Series, frame: pd.DataFrame, *, field: str = "score", path: str | None = None) -> None:

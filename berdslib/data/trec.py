@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pandas as pd
 
-from berdslib.data.records import MOST_PERSPECTIVES, check_run, check_verdicts, make_verdicts
+from berdslib.data.corpus import Corpus
+from berdslib.data.records import (
+    MOST_PERSPECTIVES,
+    Passage,
+    Question,
+    check_run,
+    check_verdicts,
+    make_run_as_trec_eval,
+    make_verdicts,
+)
 from berdslib.data.tables import number, numeral, read_table, text_field, yes_probability
 from berdslib.errors import InputError, errors_in
 from berdslib.files import StrPath, read_lines, write_text
 
+logger = logging.getLogger(__name__)
+
 
 def read_trec_run(path: StrPath) -> pd.DataFrame:
     """Read a TREC run file: `qid Q0 docno rank score tag`, separated by blanks.
+
+    It is ranked as trec_eval ranks it, so that both score the same list: by the scores in single precision and never by
+    the column of ranks, and of equal scores the larger docno comes first. Runs that are made here break ties by the
+    smaller docno, and set equal scores apart, so that they are read back as they were.
 
     Raises:
         InputError: a line without six columns, a score that is not a number, a repeated docno, an empty file.
@@ -25,53 +41,106 @@ def read_trec_run(path: StrPath) -> pd.DataFrame:
         for line, c in _blank_separated(path, 6, "qid Q0 docno rank score tag")
     ]
     with errors_in(path):
-        return check_run(pd.DataFrame(rows, columns=["qid", "docno", "score"]))
+        return make_run_as_trec_eval(*zip(*rows, strict=True))
 
 
 def write_trec_run(path: StrPath, run: pd.DataFrame, tag: str = "berdslib") -> None:
     """Write a TREC run; scores keep all their digits, so that no tie appears that was not there.
 
+    Args:
+        path: the file to write.
+        run: frame qid, docno and score (or rank), see :func:`berdslib.data.records.check_run`.
+        tag: the last column.
+
     Raises:
-        InputError: an id that holds a blank: it could not be read back.
+        InputError: a frame that is no run, or an id that holds a blank: it could not be read back. See
+            :func:`check_trec_ids`, which finds these before any work is done.
     """
-    _require_no_blanks(run.assign(tag=tag), ("qid", "docno", "tag"))
+    run = check_run(run)
+    _require_no_blanks("qid", run["qid"])
+    _require_no_blanks("docno", run["docno"])
+    _require_no_blanks("tag", [tag])
     with write_text(path) as file:
         for qid, docno, rank, score in run[["qid", "docno", "rank", "score"]].itertuples(index=False):
-            file.write(f"{qid} Q0 {docno} {rank} {score!r} {tag}\n")
+            file.write(f"{qid} Q0 {docno} {rank} {float(score)!r} {tag}\n")
 
 
-def read_trec_qrels(path: StrPath, judge: str = "gold") -> pd.DataFrame:
-    """Read TREC diversity qrels (`qid subtopic docno relevance`) as verdicts; the subtopic is the perspective's index.
+def check_trec_ids(questions: Iterable[Question], passages: Iterable[Passage]) -> None:
+    """Raise InputError for an id that no TREC file can carry: to be called before a run is made that is to be written.
+
+    Args:
+        questions: the asked questions.
+        passages: the corpus; of one on disk only the docnos are read.
+    """
+    _require_no_blanks("qid", (q.qid for q in questions))
+    _require_no_blanks("docno", passages.docnos() if isinstance(passages, Corpus) else (p.docno for p in passages))
+
+
+def read_trec_qrels(path: StrPath, judge: str = "gold", *, first_subtopic: int | None = None) -> pd.DataFrame:
+    """Read TREC diversity qrels (`qid subtopic docno relevance`) as verdicts; subtopics become perspectives from 0.
+
+    Args:
+        path: the file.
+        judge: id of whoever judged.
+        first_subtopic: the number of a question's first subtopic, 0 (as :func:`write_trec_qrels` does) or 1 (as TREC
+            Web does). None: told from the whole file. It is 1 where some line says 1 and none says 0, and a warning
+            says so, since a file of ours that never mentions perspective 0 looks the same.
 
     Raises:
-        InputError: a line without four columns, a subtopic that is not a whole number from 0, an empty file.
+        InputError: a line without four columns, a subtopic that is not a whole number from the first one on, an empty
+            file.
     """
+    if first_subtopic not in (None, 0, 1):
+        raise InputError(f"must be 0, 1 or None (told from the file), not {first_subtopic!r}", field="first_subtopic")
     rows = []
     for line, (qid, subtopic, docno, relevance) in _blank_separated(path, 4, "qid subtopic docno relevance"):
-        if not subtopic.isdecimal() or int(subtopic[:20]) >= MOST_PERSPECTIVES:
-            raise InputError(f"{subtopic!r} is not a whole number from 0", path=path, line=line, field="subtopic")
+        number_of = int(subtopic[:20]) if subtopic.isdecimal() else -1
+        if not (first_subtopic or 0) <= number_of < MOST_PERSPECTIVES:
+            problem = f"{subtopic!r} is not a whole number from {first_subtopic or 0}"
+            raise InputError(problem, path=path, line=line, field="subtopic")
         yes = number(relevance, path, line, "relevance") > 0
-        rows.append((qid, int(subtopic), docno, float(yes), yes))
+        rows.append((qid, number_of, docno, float(yes), yes))
+    first = _first_subtopic({row[1] for row in rows}, path) if first_subtopic is None else first_subtopic
     with errors_in(path):
-        return make_verdicts(rows, judge)
+        return make_verdicts([(qid, i - first, docno, p, yes) for qid, i, docno, p, yes in rows], judge)
+
+
+def _first_subtopic(used: set[int], path: StrPath) -> int:
+    if 0 in used or 1 not in used:
+        return 0
+    logger.warning(
+        "%s: subtopics are numbered from 1 (none is 0), and are read as perspectives from 0; "
+        "say first_subtopic=0 if they are not",
+        path,
+    )
+    return 1
 
 
 def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
-    """Write verdicts as TREC diversity qrels (relevance 1 or 0), which pyndeval and ir-measures read."""
-    _require_no_blanks(verdicts, ("qid", "docno"))
+    """Write verdicts as TREC diversity qrels (relevance 1 or 0), which pyndeval and ir-measures read.
+
+    Subtopics are numbered from 0. Where no verdict is about perspective 0, read the file with ``first_subtopic=0``.
+    """
+    verdicts = check_verdicts(verdicts)
+    _require_no_blanks("qid", verdicts["qid"])
+    _require_no_blanks("docno", verdicts["docno"])
     with write_text(path) as file:
         for qid, pid, docno, yes in verdicts[["qid", "pid", "docno", "supports"]].itertuples(index=False):
             file.write(f"{qid} {pid} {docno} {int(yes)}\n")
 
 
-def read_verdicts(path: StrPath) -> pd.DataFrame:
+def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.DataFrame:
     """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or TREC diversity qrels.
+
+    Args:
+        path: the file; what does not end as a table does is read as qrels.
+        first_subtopic: of qrels, see :func:`read_trec_qrels`.
 
     Raises:
         InputError: a missing column, a value out of range, the same verdict twice, an empty file.
     """
     if not str(path).removesuffix(".gz").endswith((".jsonl", ".json", ".ndjson", ".csv", ".tsv")):
-        return read_trec_qrels(path)
+        return read_trec_qrels(path, first_subtopic=first_subtopic)
     rows = []
     for line, row in read_table(path):
         missing = [c for c in ("qid", "pid", "docno") if c not in row]
@@ -107,7 +176,9 @@ def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
     ending = Path(str(path).removesuffix(".gz")).suffix
     if ending not in (".tsv", ".csv"):
         raise InputError("verdicts are written as .tsv or .csv (also with .gz), or as .qrels", path=path)
-    _require(verdicts, ("qid", "docno", "judge"), r"[^\r\0]+", "is empty or holds a carriage return or null byte")
+    verdicts = check_verdicts(verdicts)
+    for column in ("qid", "docno", "judge"):
+        _require(column, verdicts[column], r"[^\r\0]+", "is empty or holds a carriage return or null byte")
     with write_text(path) as file:
         frame = verdicts.astype({"supports": int})
         frame.to_csv(file, sep="\t" if ending == ".tsv" else ",", index=False, lineterminator="\n")
@@ -127,13 +198,13 @@ def _blank_separated(path: StrPath, n: int, layout: str) -> Iterator[tuple[int, 
         raise InputError("is empty", path=path)
 
 
-def _require_no_blanks(frame: pd.DataFrame, columns: Sequence[str]) -> None:
+def _require_no_blanks(field: str, values: Iterable[str]) -> None:
     # Python's idea of a blank (no-break space and all), as in reading; pandas' own search knows only those of ASCII.
-    _require(frame, columns, r"[^\s\0\ufeff]+", "is empty or holds a blank, which TREC files cannot carry")
+    _require(field, values, r"[^\s\0\ufeff]+", "is empty or holds a blank, which TREC files cannot carry")
 
 
-def _require(frame: pd.DataFrame, columns: Sequence[str], pattern: str, problem: str) -> None:
-    for column in columns:
-        bad = next((v for v in frame[column] if not re.fullmatch(pattern, v)), None)
-        if bad is not None:
-            raise InputError(f"{bad!r} {problem}", field=column)
+def _require(field: str, values: Iterable[str], pattern: str, problem: str) -> None:
+    fits = re.compile(pattern).fullmatch
+    bad = next((v for v in values if not fits(v)), None)
+    if bad is not None:
+        raise InputError(f"{bad!r} {problem}", field=field)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, check_questions, check_run
+from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import question_tables, unjudged_share
+from berdslib.evaluation.measures import question_tables, unjudged_among
 from berdslib.stats import bootstrap_interval, macro_mean
 
 MACRO = "macro"
@@ -33,7 +33,7 @@ def size_needed(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Q
         InputError: k < 1, no questions, or a question without perspectives.
     """
     _check(questions, k)
-    tables = question_tables(check_run(run), verdicts, questions)
+    tables = question_tables(check_run(run), check_verdicts(verdicts), questions)
     sizes = [_first_complete(table.listed[:k]) for table in tables]
     return pd.Series(sizes, index=pd.Index([q.qid for q in questions], name="qid"), name="size", dtype=np.float64)
 
@@ -72,14 +72,16 @@ def size_table(
     """
     if not runs:
         raise InputError("there are no runs")
+    verdicts = check_verdicts(verdicts)
     rows = []
     for system, run in runs.items():
-        sizes = size_needed(run, verdicts, questions, k).to_numpy()
+        clean = check_run(run)
+        sizes = size_needed(clean, verdicts, questions, k).to_numpy()
         for dataset, inside, sources in _data_sets(questions):
             covered = ~np.isnan(sizes[inside])
             # Only covered questions have a size, so that the macro mean is over data sets with at least one.
             size = macro_mean(sizes[inside][covered], sources[covered].tolist()) if covered.any() else np.nan
-            unjudged = _unjudged(check_run(run), verdicts, questions, inside, k)
+            unjudged = _unjudged(clean[clean["rank"] <= k], verdicts, questions, inside)
             rows.append((system, dataset, int(inside.sum()), size, *_share(covered, sources, seed), unjudged))
     return pd.DataFrame(rows, columns=["system", "dataset", "n", "set_size", "within", "low", "high", "unjudged"])
 
@@ -114,6 +116,7 @@ def union_table(
     if not runs:
         raise InputError("there are no runs")
     _check(questions, k)
+    verdicts = check_verdicts(verdicts)
     tops = [checked[checked["rank"] <= k] for checked in map(check_run, runs.values())]
     together = pd.concat(tops).drop_duplicates(["qid", "docno"])
     tables = list(question_tables(together, verdicts, questions))
@@ -125,25 +128,22 @@ def union_table(
             int(inside.sum()),
             macro_mean(documents[inside], sources.tolist()),
             *_share(covered[inside], sources, seed),
-            _unjudged(together, verdicts, questions, inside, k),
+            _unjudged(together, verdicts, questions, inside),
         )
         for dataset, inside, sources in _data_sets(questions)
     ]
     return pd.DataFrame(rows, columns=["dataset", "n", "documents", "covered", "low", "high", "unjudged"])
 
 
-def _unjudged(
-    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], inside: np.ndarray, k: int
-) -> float:
-    """Return unjudged_share among the questions that `inside`, (n,) bool, marks."""
+def _unjudged(listed: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], inside: np.ndarray) -> float:
+    """Return the share without a verdict among the questions that `inside`, (n,) bool, marks."""
     qids = {q.qid for q, chosen in zip(questions, inside, strict=True) if chosen}
-    return unjudged_share(run[run["qid"].isin(qids)], verdicts, k)
+    return unjudged_among(listed[listed["qid"].isin(qids)], verdicts)
 
 
 def _check(questions: Sequence[Question], k: int) -> None:
     check_questions(questions, need_perspectives=True)
-    if k < 1:
-        raise InputError(f"k must be at least 1, not {k}", field="k")
+    check_k(k)
 
 
 def _data_sets(questions: Sequence[Question]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

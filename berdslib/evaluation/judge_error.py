@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question
+from berdslib.data.records import Question, check_run, check_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import Measure, evaluate
 
@@ -119,6 +119,7 @@ def human_scores(
     """
     if "cutoff" not in measure.params:
         raise InputError(f"{measure} needs a cut-off, such as {measure}@5")
+    run, labels = check_run(run), check_verdicts(labels)
     top = run.loc[run["rank"] <= measure["cutoff"], ["qid", "docno"]]
     have = top.merge(labels, on=["qid", "docno"]).groupby("qid").size()
     need = top.groupby("qid").size() * pd.Series({q.qid: len(q.perspectives) for q in questions})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -21,7 +22,7 @@ from ir_measures.providers import Provider, register
 from ir_measures.providers.base import Any as AnyValue
 from ir_measures.providers.base import Evaluator, Metric
 
-from berdslib.data.records import Question, check_questions, make_run, make_verdicts
+from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts, make_run, make_verdicts
 from berdslib.errors import InputError, known
 
 __all__ = [
@@ -211,8 +212,10 @@ def parse_measure(name: str) -> Measure:
     ours = {"MRecall": MRecall, "Precision": Precision, "Coverage": Coverage}
     base, at, cutoff = name.strip().partition("@")
     known("measure", base.partition("(")[0], _COMPUTE)
-    if at and not (cutoff.isdecimal() and int(cutoff) > 0):
-        raise InputError(f"{name!r}: the cut-off after @ must be a whole number from 1")
+    if at and not (cutoff.isdecimal() and int(cutoff[:20]) > 0):  # Python refuses to read thousands of digits
+        raise InputError(f"{shortened(name)}: the cut-off after @ must be a whole number from 1")
+    if len(cutoff) > 20:
+        raise InputError(f"{shortened(name)}: k must be from 1 to {MAX_CUTOFF}")
     if base in ours:
         return _checked(ours[base] @ int(cutoff) if at else ours[base])
     try:
@@ -230,6 +233,8 @@ def _checked(measure: Measure) -> Measure:
         raise InputError(f"{measure.NAME}: {error}") from None
     if "cutoff" in measure.params and not 1 <= measure["cutoff"] <= MAX_CUTOFF:
         raise InputError(f"{measure}: k must be from 1 to {MAX_CUTOFF}")
+    if measure.NAME == "alpha_nDCG" and not 0 <= measure["alpha"] <= 1:
+        raise InputError(f"{measure}: alpha must be from 0 to 1")
     fixed = {"cutoff", "alpha"} if measure.NAME == "alpha_nDCG" else {"cutoff"}
     if set(measure.params) - fixed:
         raise InputError(f"{measure}: only {', '.join(sorted(fixed))} can be set here")
@@ -245,11 +250,14 @@ def evaluate(
     """Score a run: one row per asked question, one column per measure.
 
     A question without passages scores 0; a passage without a verdict supports nothing (see :func:`unjudged_share`);
-    rows of questions that were not asked are ignored. Inputs are left as they are.
+    rows of questions that were not asked are ignored. Of equal scores the smaller docno comes first; trec_eval takes
+    the larger, and so does :func:`berdslib.data.trec.read_trec_run`, so that a run file scores the same with both.
+    Inputs are left as they are.
 
     Args:
-        run: frame qid, docno, rank, score.
-        verdicts: frame qid, pid, docno, p_yes, supports, judge.
+        run: frame qid, docno and score (or rank); ranked by its scores, see
+            :func:`berdslib.data.records.check_run`.
+        verdicts: frame qid, pid, docno and p_yes or supports, see :func:`berdslib.data.records.check_verdicts`.
         questions: all asked questions, each with its perspectives.
         measures: measures such as ``MRecall @ 5``.
 
@@ -257,11 +265,13 @@ def evaluate(
         Frame indexed by qid, in the order of `questions`; columns are ``str(measure)``; values from 0 to 1.
 
     Raises:
-        InputError: no questions, a question without perspectives, a run or verdicts of other questions, a verdict on a
-            perspective that does not exist, or a measure that is not computed here.
+        InputError: no questions, a question without perspectives, a frame that is no run or no verdicts, a run or
+            verdicts of other questions, a verdict on a perspective that does not exist, or a measure that is not
+            computed here.
     """
     wanted = list(dict.fromkeys(_checked(m) for m in measures))
     check_questions(questions, need_perspectives=True)
+    run, verdicts = check_run(run), check_verdicts(verdicts)
     _check_fit(run, verdicts, questions)
     rows = [[_COMPUTE[str(m.NAME)](m, table) for m in wanted] for table in question_tables(run, verdicts, questions)]
     index = pd.Index([q.qid for q in questions], name="qid")
@@ -278,7 +288,8 @@ def _check_fit(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Qu
     unanswered = len(asked - set(run["qid"]))
     if unanswered and len(run):
         logger.warning("%d of %d questions have no passage in the run; they count 0", unanswered, len(asked))
-    if len(run) and len(verdicts) and unjudged_share(run[run["qid"].isin(asked)], verdicts, 10) == 1.0:
+    top = run[(run["rank"] <= 10) & run["qid"].isin(asked)]
+    if len(run) and len(verdicts) and unjudged_among(top, verdicts) == 1.0:
         logger.warning("no verdict is about a passage in the top 10 of the run; is it of another corpus?")
 
 
@@ -290,7 +301,10 @@ def mean(scores: pd.DataFrame) -> pd.Series:
 def question_tables(
     run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]
 ) -> Iterator[QuestionTable]:
-    """Yield for each question, in order, its ranked passages and its pool as tables passage x perspective."""
+    """Yield for each question, in order, its ranked passages and its pool as tables passage x perspective.
+
+    The frames are taken as :func:`berdslib.data.records.check_run` and ``check_verdicts`` return them.
+    """
     lists = {qid: group["docno"].tolist() for qid, group in run.sort_values(["qid", "rank"]).groupby("qid")}
     yes = verdicts[verdicts["supports"]]
     supported: dict[str, dict[str, list[int]]] = {}
@@ -313,12 +327,22 @@ def _table(docnos: Sequence[str], of_doc: dict[str, list[int]], m: int) -> np.nd
 
 
 def unjudged_share(run: pd.DataFrame, verdicts: pd.DataFrame, k: int) -> float:
-    """Share of the top-k passages of a run that have no verdict at all (0 for an empty run)."""
-    top = run[run["rank"] <= k]
-    if top.empty:
+    """Share of the top-k passages of a run that have no verdict at all (0 for an empty run).
+
+    Raises:
+        InputError: a frame that is no run or no verdicts, or k is no whole number from 1.
+    """
+    check_k(k)
+    clean = check_run(run)
+    return unjudged_among(clean[clean["rank"] <= k], check_verdicts(verdicts))
+
+
+def unjudged_among(listed: pd.DataFrame, verdicts: pd.DataFrame) -> float:
+    """Share of the rows (qid, docno) that have no verdict at all (0 for none); both frames have been checked."""
+    if listed.empty:
         return 0.0
     judged = set(zip(verdicts["qid"], verdicts["docno"], strict=True))
-    return float(np.mean([pair not in judged for pair in zip(top["qid"], top["docno"], strict=True)]))
+    return float(np.mean([pair not in judged for pair in zip(listed["qid"], listed["docno"], strict=True)]))
 
 
 def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
@@ -341,6 +365,7 @@ def to_ir_measures(
     A perspective without any verdict gets a row of relevance 0 for a passage named "-", so that MRecall and Coverage
     count it.
     """
+    run, verdicts = check_run(run), check_verdicts(verdicts)
     renamed = verdicts.assign(iteration=verdicts["pid"].astype(str), relevance=verdicts["supports"].astype(int))
     qrels = renamed.rename(columns={"qid": "query_id", "docno": "doc_id"})
     qrels = qrels[["query_id", "doc_id", "relevance", "iteration"]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, check_questions, check_run, check_verdicts, ranked_run
+from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts, ranked_run
 from berdslib.errors import InputError
 
 EXACT_UP_TO = 12  # perspectives: the table has a column for each set of them
@@ -37,9 +37,9 @@ def oracle(
     Raises:
         InputError: k or depth below 1, a question without perspectives, a verdict on one that does not exist.
     """
-    for name, number in (("k", k), ("depth", depth)):
-        if number < 1:
-            raise InputError(f"must be at least 1, not {number}", field=name)
+    check_k(k)
+    if depth < 1:
+        raise InputError(f"must be at least 1, not {depth}", field="depth")
     check_questions(questions, need_perspectives=True)
     clean, verdicts = check_run(run), check_verdicts(verdicts)
     candidates = clean[clean["rank"] <= depth].groupby("qid")["docno"].agg(list).to_dict()

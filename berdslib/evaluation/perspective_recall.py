@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.pir import PirQuery, root_id
+from berdslib.data.records import check_k, check_run
 from berdslib.errors import InputError, known
 from berdslib.stats import bootstrap_interval, ratio_interval
 
@@ -35,7 +36,7 @@ def p_recall(
     Perspectrum has one for each cluster of texts) each counts, as in the authors' code.
 
     Args:
-        run: frame qid, docno, rank.
+        run: frame qid, docno and score (or rank).
         queries: all asked queries.
         k: how many passages of each list are looked at.
         hit: what a query scores: "success", 1 if any of its gold texts is in the top k (the paper's); "recall", the
@@ -107,28 +108,18 @@ def label_of(query: PirQuery) -> str:
 
 
 def top(run: pd.DataFrame, k: int, asked: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of a run (qid, docno; ids as strings) that are in the top k of a query that was asked.
+    """Return the rows of a run (qid, docno) that are in the top k, by its scores, of a query that was asked.
 
     Raises:
-        InputError: k below 1, a missing column, a rank that is none, a passage twice for one query, or a run of other
-            queries.
+        InputError: k is no whole number from 1, a frame that is no run, or a run of other queries.
     """
-    if k < 1:
-        raise InputError(f"k must be at least 1, not {k}", field="k")
-    missing = {"qid", "docno", "rank"} - set(run.columns)
-    if missing:
-        raise InputError(f"a run needs columns qid, docno and rank; missing: {', '.join(sorted(missing))}")
-    ranks = pd.to_numeric(run["rank"], errors="coerce")
-    if not (ranks >= 1).all():
-        raise InputError("ranks must be numbers from 1 up", field="rank")
-    best = run.loc[ranks <= k, ["qid", "docno"]].astype(str)
+    check_k(k)
+    clean = check_run(run)
+    best = clean.loc[clean["rank"] <= k, ["qid", "docno"]]
     ours = best[best["qid"].isin(set(asked))]
     if len(best) and ours.empty:
         found = best["qid"].iloc[0]
         raise InputError(f"the run and the queries do not belong together: {found!r} against {asked[0]!r} …")
-    if ours.duplicated().any():
-        at = ours[ours.duplicated()].iloc[0]
-        raise InputError(f"passage {at.docno!r} is listed twice for query {at.qid!r}")
     return ours
 
 
@@ -164,6 +155,7 @@ def spread_root_run(run_root: pd.DataFrame, queries: Sequence[PirQuery]) -> pd.D
     Raises:
         InputError: the run has no list of any of the roots.
     """
+    run_root = check_run(run_root)
     roots = pd.DataFrame({"root_qid": [root_id(q.root) for q in queries], "qid": [q.qid for q in queries]})
     spread = roots.merge(run_root.rename(columns={"qid": "root_qid"}), on="root_qid")
     if len(run_root) and spread.empty:
@@ -205,6 +197,7 @@ def root_versus_full(
     Raises:
         InputError: as for :func:`p_recall`.
     """
+    run_root, run_full = check_run(run_root), check_run(run_full)
     spread = spread_root_run(run_root, queries)
     as_roots = _root_as_query(queries)
     numbers = _numbers([q.root for q in queries])

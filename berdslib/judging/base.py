@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Passage, Question
+from berdslib.data.records import Passage, Question, check_k, check_run
 from berdslib.errors import InputError, known
 
 # Share of positive labels that the paper reports for its human-labelled pairs (BeRDS v2, Table 4).
@@ -58,15 +58,17 @@ def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping
     """Return what there is to judge in the top k of a run: each passage with each perspective of its question.
 
     Args:
-        run: ranked passages.
+        run: frame qid, docno and score (or rank).
         questions: the asked questions; rows of others are left out.
         passages: docno → passage.
-        k: how deep to judge.
+        k: how deep to judge, by the run's scores.
 
     Raises:
-        InputError: a docno in the run that is not among the passages.
+        InputError: a frame that is no run, k is no whole number from 1, or a docno in the run that is not among the
+            passages.
     """
-    by_qid = {q.qid: q for q in questions}
+    check_k(k)
+    run, by_qid = check_run(run), {q.qid: q for q in questions}
     top = run[(run["rank"] <= k) & run["qid"].isin(list(by_qid))]
     unknown = [d for d in top["docno"] if d not in passages]
     if unknown:

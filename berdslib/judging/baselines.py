@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from berdslib.data.records import check_verdicts
 from berdslib.errors import InputError
 from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE, Pair, document_text
 from berdslib.models.base import Encoder
@@ -23,13 +24,16 @@ class Gold:
     """Answers from a verdict table, by question, perspective and docno; what is not in the table is a no.
 
     Args:
-        verdicts: verdict frame.
+        verdicts: verdict frame, see :func:`berdslib.data.records.check_verdicts`.
+
+    Raises:
+        InputError: a frame that holds no verdicts.
     """
 
     threshold = 0.5
 
     def __init__(self, verdicts: pd.DataFrame) -> None:
-        self.verdicts = verdicts
+        self.verdicts = verdicts = check_verdicts(verdicts)
         columns = zip(verdicts["qid"], verdicts["pid"], verdicts["docno"], strict=True)
         self._table = dict(zip(columns, verdicts["supports"].astype(float), strict=True))
         lines = "\n".join(f"{key} {value}" for key, value in sorted(self._table.items()))
@@ -94,7 +98,7 @@ class Similarity:
     """Cosine of the passage's and the perspective's vectors, cut off at 0. It finds the topic, hardly the side.
 
     Args:
-        encoder: any encoder with vectors of length 1.
+        encoder: any encoder; the cosine with a vector of zeros is 0.
         threshold: yes at this cosine and above.
         title_position: see :func:`document_text`.
     """
@@ -103,7 +107,7 @@ class Similarity:
         self, encoder: Encoder, threshold: float = SIMILARITY_THRESHOLD, title_position: str = "before"
     ) -> None:
         self.encoder, self.threshold, self.title_position = encoder, threshold, title_position
-        self.id = f"similarity({encoder.id},title={title_position},threshold={threshold})"
+        self.id = f"similarity(cosine,{encoder.id},title={title_position},threshold={threshold})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the cosine of each pair, from 0 to 1."""
@@ -113,10 +117,16 @@ class Similarity:
             [document_text(p.passage, self.title_position) for p in pairs], return_inverse=True
         )
         claims, claim_rows = np.unique([p.perspective for p in pairs], return_inverse=True)
-        documents = np.asarray(self.encoder.encode_passages(texts.tolist()))[text_rows]
-        perspectives = np.asarray(self.encoder.encode_passages(claims.tolist()))[claim_rows]
-        cosine = np.einsum("nd,nd->n", documents, perspectives).astype(np.float64)
-        return np.clip(cosine, 0.0, 1.0)
+        documents = _unit(self.encoder.encode_passages(texts.tolist()))[text_rows]
+        perspectives = _unit(self.encoder.encode_passages(claims.tolist()))[claim_rows]
+        return np.clip(np.einsum("nd,nd->n", documents, perspectives), 0.0, 1.0)
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors (n, d) at length 1, in float64; one of zeros stays as it is."""
+    vectors = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1.0)
 
 
 def _digest(text: str) -> str:

@@ -65,14 +65,20 @@ class VerdictStore:
 def verdict_key(judge_id: str, pair: Pair) -> bytes:
     """Return the content hash under which a verdict is kept (32 bytes)."""
     parts = (judge_id, pair.passage.title, pair.passage.text, pair.perspective)
-    # Lengths keep ("ab", "c") and ("a", "bc") apart.
-    return hashlib.sha256("".join(f"{len(p)}:{p}" for p in parts).encode()).digest()
+    try:
+        # Lengths keep ("ab", "c") and ("a", "bc") apart.
+        return hashlib.sha256("".join(f"{len(p)}:{p}" for p in parts).encode()).digest()
+    except UnicodeEncodeError:
+        problem = f"passage {pair.passage.docno!r} or its perspective holds half of a surrogate pair (\\ud…)"
+        raise InputError(problem, field="text") from None
 
 
 def judge_pairs(
     judge: Judge, pairs: Sequence[Pair], store: VerdictStore | None = None, *, chunk: int = 512
 ) -> tuple[np.ndarray, int]:
     """Judge pairs, taking from the store what is known and adding what is new.
+
+    A passage whose text is blank supports nothing, whatever its title: no judge is asked, and the answer is 0.
 
     Args:
         judge: any judge. Gold verdicts are never stored: they belong to ids, not to texts, and cost nothing.
@@ -88,16 +94,23 @@ def judge_pairs(
     """
     if isinstance(judge, Gold):
         return judge.p_yes(pairs), 0
-    keys = [verdict_key(judge.id, p) for p in pairs]
-    have = store.get(judge.id, pairs) if store is not None else {}
-    new = list({k: p for k, p in zip(keys, pairs, strict=True) if k not in have}.values())
+    asked = [p for p in pairs if not _is_blank(p)]
+    keys = [verdict_key(judge.id, p) for p in asked]
+    have = store.get(judge.id, asked) if store is not None else {}
+    new = list({k: p for k, p in zip(keys, asked, strict=True) if k not in have}.values())
     for start in chunk_starts(len(new), chunk, "judging"):
         part = new[start : start + chunk]
         p_yes = _checked(judge, part)
         if store is not None:
             store.put(judge.id, part, p_yes)
         have.update(zip([verdict_key(judge.id, p) for p in part], p_yes.tolist(), strict=True))
-    return np.array([have[k] for k in keys], dtype=np.float64), len(new)
+    answers = np.zeros(len(pairs), dtype=np.float64)
+    answers[[not _is_blank(p) for p in pairs]] = [have[k] for k in keys]
+    return answers, len(new)
+
+
+def _is_blank(pair: Pair) -> bool:
+    return not pair.passage.text.strip()
 
 
 def _checked(judge: Judge, pairs: Sequence[Pair]) -> np.ndarray:
@@ -119,18 +132,19 @@ def judge_run(
     """Judge the top k of a run against every perspective of each question.
 
     Args:
-        run: ranked passages.
+        run: frame qid, docno and score (or rank).
         questions: the asked questions, with perspectives.
         passages: docno → passage.
         judge: any judge.
-        k: how deep to judge.
+        k: how deep to judge, by the run's scores.
         store: where verdicts are kept; None to judge everything anew.
 
     Returns:
         Verdict frame with one row per (question, perspective, passage).
 
     Raises:
-        InputError: a docno in the run that is not among the passages.
+        InputError: a frame that is no run, k is no whole number from 1, or a docno in the run that is not among the
+            passages.
     """
     pairs = pairs_of(run, questions, passages, k)
     p_yes, new = judge_pairs(judge, pairs, store)
@@ -139,6 +153,14 @@ def judge_run(
 
 
 def verdicts_of(pairs: Sequence[Pair], p_yes: np.ndarray, judge: Judge) -> pd.DataFrame:
-    """Return judged pairs as a verdict frame; at the judge's threshold and above a passage supports the perspective."""
+    """Return judged pairs as a verdict frame; at the judge's threshold and above a passage supports the perspective.
+
+    One whose text is blank supports nothing, even at a threshold of 0; only people's verdicts, which go by ids, may
+    differ.
+    """
+
+    def supports(pair: Pair, p: float) -> bool:
+        return p >= judge.threshold and (isinstance(judge, Gold) or not _is_blank(pair))
+
     rows = zip(pairs, p_yes.tolist(), strict=True)
-    return make_verdicts([(p.qid, p.pid, p.passage.docno, y, y >= judge.threshold) for p, y in rows], judge.id)
+    return make_verdicts([(p.qid, p.pid, p.passage.docno, y, supports(p, y)) for p, y in rows], judge.id)

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Passage, Question, check_passages, check_questions, make_run
+from berdslib.data.records import Passage, Question, check_k, check_passages, check_questions, check_run, make_run
 from berdslib.errors import InputError
 
 
@@ -22,10 +22,34 @@ class Retriever(Protocol):
         ...
 
 
+def checked_search(retriever: Retriever, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    """Search, and check what comes back: a retriever may be anybody's.
+
+    Args:
+        retriever: anything with a `search`.
+        questions: the questions.
+        k: passages a question.
+
+    Returns:
+        The run as :func:`berdslib.data.records.check_run` returns it.
+
+    Raises:
+        InputError: what came back is no run; the message names the retriever.
+    """
+    return run_of(retriever.name, retriever.search(questions, k))
+
+
+def run_of(system: str, found: pd.DataFrame) -> pd.DataFrame:
+    """Check what a system found as :func:`berdslib.data.records.check_run` does; a complaint names the system."""
+    try:
+        return check_run(found)
+    except InputError as error:
+        raise InputError(f"{system}: {error.problem}", field=error.field) from None
+
+
 def check_search(questions: Sequence[Question], k: int) -> None:
-    """Raise InputError unless k >= 1 and the questions are usable; a blank question is allowed and finds nothing."""
-    if k < 1:
-        raise InputError(f"k must be at least 1, not {k}", field="k")
+    """Raise InputError unless k is a whole number from 1 and the questions are usable; a blank one finds nothing."""
+    check_k(k)
     check_questions(questions)
 
 

@@ -119,7 +119,7 @@ def expanded_search(
         texts = [MERGE[merge](question.text, s) for s in statements]
         for i, text in enumerate([question.text, *texts] if original or not texts else texts):
             qid = f"{len(queries)}:{question.qid}"
-            queries.append(question._replace(qid=qid, text=text))
+            queries.append(question._replace(qid=qid, text=text, owner=question.owner or question.qid))
             owners[qid] = question.qid, i
     found = retriever.search(queries, max(k, depth) if fuse == "rrf" else k)
     lists: dict[int, dict[str, list[str]]] = {}

@@ -9,7 +9,7 @@ from tqdm.auto import tqdm
 
 from berdslib.data.question_corpora import OwnCorpora
 from berdslib.data.records import Passage, Question, make_run, ranked_run
-from berdslib.retrieval.base import Retriever, check_search
+from berdslib.retrieval.base import Retriever, check_search, checked_search
 
 # From a corpus to a retriever over it; a model that it needs has been loaded, once for however many corpora.
 Maker = Callable[[Sequence[Passage]], Retriever]
@@ -38,9 +38,9 @@ class InOwnCorpora:
         check_search(questions, k)
         queries: dict[str, list[Question]] = {}
         for question in questions:
-            queries.setdefault(self._corpora.owner(question.qid), []).append(question)
+            queries.setdefault(self._corpora.owner(question), []).append(question)
         bar = tqdm(queries.items(), desc=f"{self.name}, a corpus a question", unit="corpus", delay=2, leave=False)
-        corpora = ((self._corpora.of(qid), asked) for qid, asked in bar)
-        runs = [self._make(corpus).search(asked, k) for corpus, asked in corpora if corpus]
+        corpora = ((self._corpora.of(asked[0]), asked) for _, asked in bar)
+        runs = [checked_search(self._make(corpus), asked, k) for corpus, asked in corpora if corpus]
         run = pd.concat(runs) if runs else ranked_run({})
         return make_run(run["qid"].tolist(), run["docno"].tolist(), run["score"].tolist())

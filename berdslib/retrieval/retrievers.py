@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -39,9 +40,9 @@ def _tart_full(*, instruction: str = TART_INSTRUCTION, **options: Any) -> Maker:
     return _cross("tart-full", "contriever", scorer, **options)
 
 
+_LEXICAL: dict[str, Callable[..., Retriever]] = {"bm25": BM25, "rank-bm25": RankBM25}
 RETRIEVERS: dict[str, Callable[..., Maker]] = {
-    "bm25": lambda **options: partial(BM25, **options),
-    "rank-bm25": lambda **options: partial(RankBM25, **options),
+    **{name: partial(partial, kind) for name, kind in _LEXICAL.items()},
     **{name: partial(_dense, name) for name in CARDS},
     "tart-full": _tart_full,
 }
@@ -61,10 +62,14 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
             whose other options go to FIRST.
 
     Raises:
-        InputError: an unknown name, an empty corpus, a repeated docno.
+        InputError: an unknown name, an option that this retriever does not take, an empty corpus, a repeated docno.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
-    make = _maker(check_retriever(name), **options)
+    accepted = _options_of(check_retriever(name))
+    if stray := sorted(options.keys() - accepted):
+        problem = f"retriever {name!r} takes no such option; accepted: {', '.join(sorted(accepted))}"
+        raise InputError(problem, field=stray[0])
+    make = _maker(name, **options)
     if isinstance(passages, OwnCorpora) and not name.startswith(_LUCENE):
         if not isinstance(options.get("index", ""), str) or options.get("folder"):
             raise InputError("where each question has a corpus of its own, none can have an index or a folder given")
@@ -80,6 +85,24 @@ def _maker(name: str, **options: Any) -> Maker:
         searcher = Lucene(name.removeprefix(_LUCENE), name=name, **options)
         return lambda _: searcher  # its index is its corpus
     return _dense(name, **options) if name.startswith("hf:") else RETRIEVERS[name](**options)
+
+
+def _options_of(name: str) -> set[str]:
+    """Return which options :func:`make_retriever` passes on for a name."""
+    if _CROSS in name:
+        return {"depth"} | _options_of(name.rpartition(_CROSS)[0])
+    if name == "tart-full":
+        return {"depth", "instruction"} | _options_of("contriever")
+    if name.startswith(_LUCENE):
+        return _keywords(Lucene) - {"name"}
+    if name in _LEXICAL:
+        return _keywords(_LEXICAL[name])
+    return (_keywords(Dense) | _FOR_ENCODER) - {"name", "text_of"}
+
+
+def _keywords(of: Callable[..., Retriever]) -> set[str]:
+    parameters = inspect.signature(of).parameters.values()
+    return {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
 def sorts_candidates(name: str) -> bool:

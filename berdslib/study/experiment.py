@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from berdslib.data.corpus import by_docno
-from berdslib.data.records import Passage, Question, check_run, check_verdicts
+from berdslib.data.records import Passage, Question, check_verdicts, ranked_run
+from berdslib.data.trec import write_trec_run, write_verdicts
 from berdslib.errors import InputError, known
 from berdslib.evaluation.measures import Measure, evaluate, parse_measure
+from berdslib.files import StrPath, write_text
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_run
-from berdslib.retrieval.base import Retriever
+from berdslib.retrieval.base import Retriever, run_of
 from berdslib.stats import bootstrap_interval, holm, macro_mean, paired_test
 
 MACRO = "macro"
@@ -51,10 +57,11 @@ def experiment(
 
     With a judge, everything that any system lists is judged first, and all systems are scored against that one pool:
     measures with an ideal list (nDCG, alpha-nDCG, ERR-IA, StRecall) would otherwise flatter a system whose own list is
-    all that is known. They remain relative to the pool; MRecall, Precision and Coverage do not depend on it.
+    all that is known. They remain relative to the pool; MRecall, Precision and Coverage do not depend on it. What
+    several systems list is judged once, with a store or without.
 
     Args:
-        systems: name → a retriever, or a finished run (ranked anew by its scores).
+        systems: name → a retriever, or a finished run; what either holds is checked, and ranked anew by its scores.
         questions: the asked questions; their `source` groups them into data sets.
         measures: such as ``MRecall @ 5`` or "MRecall@5"; the largest cut-off says how deep to retrieve and judge.
         verdicts: gold verdicts; or give a judge:
@@ -65,25 +72,68 @@ def experiment(
         seed: of bootstrap and test.
 
     Raises:
-        InputError: no systems, an unknown baseline, neither or both of verdicts and judge, a measure without cut-off.
+        InputError: no systems, an unknown baseline, neither or both of verdicts and judge, a measure without cut-off,
+            verdicts that are none, or a system that returns no run; the message names the system.
     """
     wanted = list(dict.fromkeys(parse_measure(m) if isinstance(m, str) else m for m in measures))
     _check(systems, wanted, verdicts, judge, baseline)
     depth = max(m["cutoff"] for m in wanted)
     runs = {
-        name: check_run(system) if isinstance(system, pd.DataFrame) else system.search(questions, depth)
+        name: run_of(name, system if isinstance(system, pd.DataFrame) else system.search(questions, depth))
         for name, system in systems.items()
     }
     if isinstance(judge, Gold):
         verdicts = judge.verdicts
     elif judge is not None:
-        corpus = by_docno(passages)
-        judged = [judge_run(run, questions, corpus, judge, k=depth, store=store) for run in runs.values()]
-        verdicts = check_verdicts(pd.concat(judged).drop_duplicates(["qid", "pid", "docno"]))
+        pool = _pool(runs.values(), depth)
+        verdicts = judge_run(pool, questions, by_docno(passages), judge, k=max(1, len(pool)), store=store)
     assert verdicts is not None  # _check saw to it
+    verdicts = check_verdicts(verdicts)
     scores = {name: evaluate(run, verdicts, questions, wanted) for name, run in runs.items()}
     table = summarise(scores, questions, baseline=baseline, seed=seed)
     return Experiment(table, scores, runs, verdicts)
+
+
+def _pool(runs: Iterable[pd.DataFrame], k: int) -> pd.DataFrame:
+    """Return the top k of several runs as one run, each passage of a question once."""
+    tops = pd.concat([run[run["rank"] <= k] for run in runs]).drop_duplicates(["qid", "docno"])
+    return ranked_run({str(qid): part["docno"].tolist() for qid, part in tops.groupby("qid", sort=False)})
+
+
+def write_experiment(folder: StrPath, result: Experiment) -> None:
+    """Write an experiment: a TREC run for each system, verdicts.tsv and scores.csv.
+
+    Args:
+        folder: made if it is not there; files of these names in it are replaced.
+        result: what :func:`experiment` returned.
+
+    Raises:
+        InputError: an id that a TREC file cannot carry, see :func:`berdslib.data.trec.check_trec_ids`, or nothing can
+            be written there.
+    """
+    folder, stems = Path(folder), file_stems(result.runs)
+    for name, run in result.runs.items():
+        write_trec_run(folder / f"{stems[name]}.trec", run, tag=stems[name])
+    write_verdicts(folder / "verdicts.tsv", result.verdicts)
+    with write_text(folder / "scores.csv") as file:
+        result.table.to_csv(file, index=False, lineterminator="\n")
+
+
+def file_stems(names: Iterable[str]) -> dict[str, str]:
+    """Return for each name of a system one for its file, without an ending; a run's tag can be the same.
+
+    Letters, digits and ``_.+=-`` stay, everything else becomes "-". Names that would share a file, also where capitals
+    are not told apart, get a few digits of their hash.
+
+    >>> file_stems(["bm25", "minilm+mmr:0.9"])
+    {'bm25': 'bm25', 'minilm+mmr:0.9': 'minilm+mmr-0.9'}
+    """
+    plain = {name: re.sub(r"[^A-Za-z0-9_.+=-]", "-", name).lstrip(".-")[:100] or "system" for name in names}
+    users = Counter(stem.casefold() for stem in plain.values())
+    return {
+        name: stem if users[stem.casefold()] == 1 else f"{stem}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        for name, stem in plain.items()
+    }
 
 
 def summarise(

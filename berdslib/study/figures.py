@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question
+from berdslib.data.records import Question, check_run, check_verdicts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +21,11 @@ NOTHING = "#E3E3E3"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # Where the headings of perspectives_by_rank start, in widths of a panel: above the row labels.
 _LEFT = -0.46
+
+
+def _plain(text: object) -> str:
+    """Return a text that matplotlib draws as it stands: between two dollars it would read a formula."""
+    return str(text).replace("$", r"\$")
 
 
 def use_style(page: bool = False) -> None:
@@ -69,10 +74,12 @@ def rank_table(question: Question, runs: Mapping[str, pd.DataFrame], verdicts: p
         verdicts: verdicts on the listed passages.
         k: how many ranks.
     """
+    verdicts = check_verdicts(verdicts)
     yes = verdicts[(verdicts["qid"] == question.qid) & verdicts["supports"]]
     supported = set(zip(yes["docno"], yes["pid"], strict=True))
     rows = []
     for system, run in runs.items():
+        run = check_run(run)
         listed = run[(run["qid"] == question.qid) & (run["rank"] <= k)]
         for docno, rank in zip(listed["docno"], listed["rank"], strict=True):
             for pid in range(len(question.perspectives)):
@@ -106,10 +113,16 @@ def perspectives_by_rank(
         _draw_list(axis, question, table[table["system"] == system], k)
         name = (labels or {}).get(system, system)
         summary = _summary(table[table["system"] == system], m, k)
-        axis.set_title(f"{name}  →  {summary}", x=_LEFT, ha="left", fontsize=12, pad=12)
+        axis.set_title(f"{_plain(name)}  →  {summary}", x=_LEFT, ha="left", fontsize=12, pad=12)
     axes[-1, 0].set_xlabel("place in the list of results (1 = top; a pale number: argues none of the perspectives)")
     axes[0, 0].annotate(
-        fill(question.text, 90), (_LEFT, 1), (0, 36), "axes fraction", "offset points", fontsize=15, fontweight="bold"
+        _plain(fill(question.text, 90)),
+        (_LEFT, 1),
+        (0, 36),
+        "axes fraction",
+        "offset points",
+        fontsize=15,
+        fontweight="bold",
     )
     return figure
 
@@ -131,7 +144,7 @@ def _draw_list(axis, question: Question, mine: pd.DataFrame, k: int) -> None:  #
     axis.set_xticks(range(1, k + 1))
     for rank, label in enumerate(axis.get_xticklabels(), start=1):
         label.set_color("black" if any(r == rank for r, _ in shown) else "#B5B5B5")
-    axis.set_yticks(range(m), [fill(p, 42) for p in reversed(question.perspectives)], fontsize=10)
+    axis.set_yticks(range(m), [_plain(fill(p, 42)) for p in reversed(question.perspectives)], fontsize=10)
     axis.tick_params(length=0)
     for side in ("left", "bottom"):
         axis.spines[side].set_visible(False)
@@ -178,11 +191,11 @@ def compare_systems(table: pd.DataFrame, measures: Sequence[str], *, dataset: st
         axis.errorbar(x, part["mean"] * 100, yerr=error, fmt="none", ecolor="black", capsize=4, lw=1.2)
         for i, value in enumerate(part["mean"] * 100):
             axis.text(i + 0.05, value + 1.0, f"{value:.1f}", ha="left", va="bottom", fontsize=9)
-        axis.set_xticks(x, part["system"].tolist(), rotation=20, ha="right")
-        axis.set_title(measure, fontsize=11)
+        axis.set_xticks(x, part["system"].map(_plain).tolist(), rotation=20, ha="right")
+        axis.set_title(_plain(measure), fontsize=11)
         axis.set_ylim(0, 105)
         axis.set_xlabel("retriever")
-    axes[0, 0].set_ylabel(f"score, %, {dataset} ({int(rows['n'].iloc[0])} questions)")
+    axes[0, 0].set_ylabel(f"score, %, {_plain(dataset)} ({int(rows['n'].iloc[0])} questions)")
     return figure
 
 
@@ -202,7 +215,7 @@ def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = No
     for i, system in enumerate(needed.columns):
         share = (needed[system].to_numpy()[:, None] <= lengths).mean(axis=0) * 100
         look: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": ("-", "--", "-.", ":")[i // len(PALETTE) % 4]}
-        axis.step(lengths, share, where="post", label=str(system), **look)
+        axis.step(lengths, share, where="post", label=_plain(system), **look)
     if union is not None:
         axis.axhline(union * 100, color="black", ls="--", lw=1.2, label=f"all together ({union * 100:.0f} %)")
     axis.set_xlim(0, k)
@@ -224,7 +237,7 @@ def weight_sweep(table: pd.DataFrame, baseline: Mapping[str, float]) -> Figure:
 
     figure, axis = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
     for i, measure in enumerate(baseline):
-        axis.plot(table["weight"], table[measure] * 100, marker=MARKERS[i], color=PALETTE[i], label=measure)
+        axis.plot(table["weight"], table[measure] * 100, marker=MARKERS[i], color=PALETTE[i], label=_plain(measure))
         axis.axhline(baseline[measure] * 100, color=PALETTE[i], ls="--", lw=1.2)
     axis.set_xlabel("relevance weight λ (1: the retriever's own order)")
     axis.set_ylabel("macro mean, %; dashed: the retriever")
@@ -251,14 +264,14 @@ def trade_off(table: pd.DataFrame, gain: str, cost: str, baseline: str, family: 
         part = table[[family[s] == method for s in table["system"]]]
         mark = MARKERS[(i + i // len(PALETTE)) % len(MARKERS)]  # a colour that comes twice has another shape
         look: dict[str, Any] = {"marker": mark, "color": PALETTE[i % len(PALETTE)], "s": 46, "alpha": 0.85}
-        axis.scatter(part[cost] * 100, part[gain] * 100, label=method, **look)
+        axis.scatter(part[cost] * 100, part[gain] * 100, label=_plain(method), **look)
     frontier = table[table["frontier"]].sort_values(cost)
     axis.plot(frontier[cost] * 100, frontier[gain] * 100, color="black", lw=1.0, ls=":", zorder=0, label="not beaten")
     start = table[table["system"] == baseline].iloc[0]
     axis.axvline(start[cost] * 100, color=NOTHING, zorder=0)
     axis.axhline(start[gain] * 100, color=NOTHING, zorder=0)
-    axis.set_xlabel(f"{cost}, %")
-    axis.set_ylabel(f"{gain}, %")
+    axis.set_xlabel(f"{_plain(cost)}, %")
+    axis.set_ylabel(f"{_plain(gain)}, %")
     axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
     return figure
 
@@ -298,11 +311,11 @@ def asked_and_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
     most = max(table.to_numpy().max() for table in tables.values()) * 100
     for axis, (system, table) in zip(axes[0], tables.items(), strict=True):
         image = axis.imshow(table.to_numpy() * 100, cmap="cividis", vmin=0, vmax=most, aspect="auto")
-        axis.set_xticks(range(columns), table.columns.tolist(), rotation=90, fontsize=7)
-        axis.set_yticks(range(rows), table.index.tolist(), fontsize=7)
-        axis.set_title(system, fontsize=11)
-        axis.set_xlabel(str(table.columns.name))
-    axes[0, 0].set_ylabel(str(table.index.name))
+        axis.set_xticks(range(columns), [_plain(name) for name in table.columns], rotation=90, fontsize=7)
+        axis.set_yticks(range(rows), [_plain(name) for name in table.index], fontsize=7)
+        axis.set_title(_plain(system), fontsize=11)
+        axis.set_xlabel(_plain(table.columns.name))
+    axes[0, 0].set_ylabel(_plain(table.index.name))
     figure.colorbar(image, ax=axes[0].tolist(), label="share of the places, %", shrink=0.8)
     return figure
 
@@ -330,10 +343,12 @@ def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
     top.plot([0, 1], [0, 1], color="grey", lw=1, ls="--", label="means what it says", zorder=1)
     for i, (judge, table) in enumerate(tables.items()):
         colour = PALETTE[i % len(PALETTE)]
-        top.plot(table["mean_p"], table["share_yes"], marker=MARKERS[i % len(MARKERS)], color=colour, label=judge)
+        top.plot(
+            table["mean_p"], table["share_yes"], marker=MARKERS[i % len(MARKERS)], color=colour, label=_plain(judge)
+        )
         axes[1 + i].vlines(table["mean_p"], 0, table["n"], color=colour, lw=4)
         axes[1 + i].set_ylim(0, most * 1.1)
-        axes[1 + i].set_title(f"{judge}: {int(table['n'].sum())} pairs", loc="left", fontsize=10, pad=3)
+        axes[1 + i].set_title(f"{_plain(judge)}: {int(table['n'].sum())} pairs", loc="left", fontsize=10, pad=3)
     top.set_ylim(-0.03, 1.03)
     top.set_xlim(-0.03, 1.03)
     top.set_ylabel("share of the bin's pairs that are a yes")
@@ -363,11 +378,11 @@ def judge_error_figure(table: pd.DataFrame, measure: str) -> Figure:
             middle * 100, y + shift, xerr=error, fmt=marker, color=colour, capsize=4, lw=1.6, ms=7, label=label
         )
     names = zip(table["system"], table["labelled"], table["n"], strict=True)
-    axis.set_yticks(y, [f"{system}\n{labelled} labels, n = {n}" for system, labelled, n in names])
+    axis.set_yticks(y, [f"{_plain(system)}\n{labelled} labels, n = {n}" for system, labelled, n in names])
     axis.set_ylim(-0.5, len(table) - 0.5)
     axis.grid(axis="x", color=NOTHING)
     axis.set_axisbelow(True)
-    axis.set_xlabel(f"{measure}, %")
+    axis.set_xlabel(f"{_plain(measure)}, %")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return figure
 
@@ -387,7 +402,7 @@ def judges_figure(table: pd.DataFrame) -> Figure:
     f1 = table["f1"].to_numpy() * 100
     error = np.vstack([f1 - table["f1_low"].to_numpy() * 100, table["f1_high"].to_numpy() * 100 - f1])
     left.errorbar(f1, y, xerr=error, fmt="o", color=PALETTE[0], capsize=4, lw=1.6, ms=7)
-    left.set_yticks(y, table["judge"])
+    left.set_yticks(y, table["judge"].map(_plain))
     left.set_xlim(0, 100)
     left.set_xlabel(f"F1 against labels, %, n = {int(table['n'].iloc[0])} pairs")
     right.barh(y, table["positive_share"] * 100, color=PALETTE[5], height=0.5)

@@ -18,6 +18,7 @@ import contextlib
 import importlib
 import itertools
 import json
+import math
 import multiprocessing
 import os
 import threading
@@ -51,6 +52,7 @@ from berdslib.study.notebooks import (
 
 SCORES = "scores.csv"  # what the summary reads in each run's folder
 _FIELDS = ("notebook", "fixed", "grid", "runs", "best")
+MOST_RUNS = 1000  # of one file: more is a mistake, or a matter for several files
 
 
 class Run(NamedTuple):
@@ -86,7 +88,17 @@ class Grid(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice in a mapping; YAML alone keeps the last value without a word."""
+    """Refuses a key that stands twice in a mapping (YAML alone keeps the last value without a word), and aliases.
+
+    A few lines of aliases can stand for billions of values.
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            problem = f"the alias *{event.anchor} is not read here; its value has to be written out"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -105,8 +117,12 @@ def read_grid(path: Path) -> Grid:
         path: a YAML file as shown at the top of this module; a run's own values go before those of ``fixed``.
 
     Raises:
-        InputError: not such a file, no such notebook, an unknown parameter, or a value of another type.
+        InputError: not such a file, no such notebook, an unknown parameter, a value of another type, or more than 1,000
+            runs.
     """
+    if path.stem.startswith("."):  # "...yaml" would write its summary beside papermill_runs
+        problem = "the name of a grid file names the folder of its summary, and cannot begin with a dot"
+        raise InputError(problem, path=path)
     document = _load_yaml(path)
     for field in document:
         with errors_in(path):
@@ -124,13 +140,17 @@ def read_grid(path: Path) -> Grid:
             return _check_values(notebook, given)
 
     fixed = check("fixed", _mapping(path, "fixed", document.get("fixed")))
+    given = _mapping(path, "grid", document.get("grid"))
+    lists = {name: _list(path, f"grid.{name}", values) for name, values in given.items()}
+    _check_number(path, "grid", math.prod(map(len, lists.values())))
     varied = {}
-    for name, values in _mapping(path, "grid", document.get("grid")).items():
+    for name, values in lists.items():
         if name in fixed:
             raise InputError("stands in `fixed` as well; name it once", path=path, field=f"grid.{name}")
-        varied[name] = [check("grid", {name: value})[name] for value in _list(path, f"grid.{name}", values)]
+        varied[name] = [check("grid", {name: value})[name] for value in values]
     chosen = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values()) if varied]
     entries = [] if document.get("runs") is None else _list(path, "runs", document["runs"])
+    _check_number(path, "runs", len(entries))
     for i, entry in enumerate(entries, start=1):
         chosen.append(check(f"runs, entry {i}", _mapping(path, f"runs, entry {i}", entry)))
     if not chosen:
@@ -139,8 +159,17 @@ def read_grid(path: Path) -> Grid:
     return Grid(path, notebook, tuple(runs.values()), _best(path, document.get("best")))
 
 
+def _check_number(path: Path, field: str, n: int) -> None:
+    if n > MOST_RUNS:
+        raise InputError(f"{n} runs are asked for; a file may ask for at most {MOST_RUNS}", path=path, field=field)
+
+
 def _run(notebook: Path, parameters: dict[str, Any]) -> Run:
     return Run(run_folder(notebook, parameters), parameters)
+
+
+# The others are what PyYAML raises itself for a tag that does not fit its value, such as !!int '' and !!bool x.
+_UNREADABLE = (yaml.YAMLError, ValueError, RecursionError, IndexError, KeyError, AttributeError, TypeError)
 
 
 def _load_yaml(path: Path) -> dict[Any, Any]:
@@ -150,8 +179,8 @@ def _load_yaml(path: Path) -> dict[Any, Any]:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise InputError(f"not usable YAML: {error.problem}", path=path, line=line) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0]
+    except _UNREADABLE as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"not usable YAML: {reason}", path=path) from None
     if not isinstance(document, dict):
         raise InputError(f"a mapping with the fields {', '.join(_FIELDS)} was expected", path=path)

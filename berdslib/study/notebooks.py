@@ -6,11 +6,13 @@ import ast
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
 from berdslib import __version__
@@ -126,7 +128,8 @@ def check_parameters(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]
     Args:
         notebook: whose parameters.
         given: name → value; text is read as the type of the default ("5" for a whole number, "true" for a bool,
-            JSON for a list).
+            JSON or a Python literal for a list). A list holds values of the types that its default holds; where that is
+            empty, anything.
 
     Raises:
         InputError: an unknown name, or a value of another type.
@@ -137,13 +140,35 @@ def check_parameters(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _typed(parameter: Parameter, value: Any) -> Any:
-    want = type(parameter.default)
-    if isinstance(value, str) and want is not str:
+    if isinstance(value, str) and not isinstance(parameter.default, str):
         value = _from_text(parameter, value)
-    if want is float and isinstance(value, int) and not isinstance(value, bool):
+    try:
+        return _like(parameter.default, value)
+    except (TypeError, OverflowError):  # the latter: a whole number too large for a float
+        raise _type_error(parameter, value) from None
+    except ValueError as error:
+        raise InputError(str(error), field=parameter.name) from None
+
+
+def _like(default: Any, value: Any) -> Any:
+    """Return a value in the type of a default, whole numbers as floats where need be.
+
+    Raises:
+        TypeError: it is of another type.
+        ValueError: it is of that type and still cannot be used; the message says why.
+    """
+    if isinstance(default, float) and type(value) is int:
         value = float(value)
-    if type(value) is not want:
-        raise _type_error(parameter, value)
+    if type(value) is not type(default):
+        raise TypeError
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("must be a finite number")
+    if isinstance(value, str) and re.search("[\ud800-\udfff]", value):
+        raise ValueError("must be text, and holds half of a surrogate pair (\\ud…)")
+    if isinstance(value, list) and default:
+        # By type, so that [1, "all"] takes both.
+        examples = {type(example): example for example in default}
+        return [_like(examples.get(type(element), default[0]), element) for element in value]
     return value
 
 
@@ -153,15 +178,33 @@ def _from_text(parameter: Parameter, text: str) -> Any:
         if lowered not in ("true", "false"):
             raise _type_error(parameter, text)
         return lowered == "true"
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        raise _type_error(parameter, text) from None
+    for read in (_json, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue  # not in this notation
+    raise _type_error(parameter, text)
+
+
+def _json(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    return json.loads(text, parse_constant=refuse)  # NaN and Infinity are no JSON
 
 
 def _type_error(parameter: Parameter, value: Any) -> InputError:
     want = type(parameter.default).__name__
-    return InputError(f"must be {want} (default {parameter.default!r}), not {value!r}", field=parameter.name)
+    if isinstance(parameter.default, list) and parameter.default:
+        want += f" of {' or '.join(dict.fromkeys(type(one).__name__ for one in parameter.default))}"
+    return InputError(f"must be {want} (default {parameter.default!r}), not {_shown(value)}", field=parameter.name)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return shortened(value)
+    except ValueError:  # Python writes no whole number of thousands of digits
+        return f"{type(value).__name__} with a number of thousands of digits"
 
 
 def run_notebook(
@@ -202,8 +245,8 @@ def run_notebook(
     logging.getLogger("papermill").setLevel(logging.ERROR)
     try:
         papermill.execute_notebook(
-            str(source),
-            str(target),
+            _literal(source),
+            _literal(target),
             parameters={**values, **_output_folder(source, values, folder)},
             cwd=str(project_root() or source.parent),
             progress_bar=progress,
@@ -226,6 +269,11 @@ def run_notebook(
     with write_text(record_path) as file:
         json.dump(record, file, indent=1)
     return NotebookRun(folder, target, record)
+
+
+def _literal(path: Path) -> str:
+    """Return a path as papermill takes it: braces would stand for parameters."""
+    return str(path).replace("{", "{{").replace("}", "}}")
 
 
 def _output_folder(source: Path, values: Mapping[str, Any], folder: Path) -> dict[str, str]:

@@ -549,3 +549,37 @@ def test_the_real_articles(real_data, user_cache):
     for i in map(int, rng.integers(0, len(corpus), 300)):
         assert corpus[i] == corpus.by_docno[expected[i].docno] == expected[i]
     assert corpus.statistics()["documents"] == 1019
+
+
+def test_a_corpus_with_other_files_in_its_folder_is_not_replaced(few, tmp_path):
+    (few.path / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match=r"holds 'thesis\.tex'.*not replaced"):
+        write_corpus(FEW[:1], few.path)
+    assert (few.path / "thesis.tex").read_text() == "years of work" and list(Corpus(few.path)) == FEW
+
+
+def test_a_link_to_a_corpus_stays_a_link(few, tmp_path):
+    (tmp_path / "link").symlink_to(few.path)
+    assert list(write_corpus(FEW[:1], tmp_path / "link")) == FEW[:1]
+    assert (tmp_path / "link").is_symlink() and list(Corpus(few.path)) == FEW[:1]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["few", "link"]
+
+
+def test_a_corpus_follows_the_umask(tmp_path):
+    before = os.umask(0o077)
+    try:
+        path = write_corpus(FEW, tmp_path / "mine").path
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in path.iterdir()} == {0o600}
+
+
+def test_rows_without_an_id_become_a_corpus_too(tmp_path, user_cache):
+    (tmp_path / "p.jsonl").write_text('{"text": "one two"}\n{"text": "three"}\n')
+    assert [p.docno for p in open_corpus(tmp_path / "p.jsonl")] == ["line-1", "line-2"]
+    assert [p.docno for p in open_corpus(tmp_path / "p.jsonl", cut="words", words=1)] == [
+        "line-1-0",
+        "line-1-1",
+        "line-2-0",
+    ]

@@ -632,3 +632,48 @@ def test_a_docno_twice_is_named_with_its_lines(tmp_path, limit):
 @pytest.mark.real_data
 def test_the_small_wikipedia_has_as_many_passages_as_its_card_says(real_data):
     assert len(load_passages("wikipedia-articles:words")) == 32_828
+
+
+# ---------------------------------------------------------------- BEIR folders
+
+
+@pytest.fixture
+def beir(tmp_path):
+    folder = tmp_path / "nfcorpus"
+    write_jsonl(folder / "queries.jsonl", [{"_id": i, "text": f"{i}?"} for i in ("q1", "q2", "q3")])
+    write_passages(folder / "corpus.jsonl", [Passage("d1", "t"), Passage("d2", "u")])
+    (folder / "qrels").mkdir()
+    head = "query-id\tcorpus-id\tscore\n"
+    (folder / "qrels" / "test.tsv").write_text(f"{head}q1\td1\t1\n")
+    (folder / "qrels" / "dev.tsv").write_text(f"{head}q2\td1\t0\nq2\td2\t2\n")
+    return folder
+
+
+def test_a_beir_folder_is_a_data_set(beir):
+    assert load_questions(beir) == [Question("q1", "q1?", ("q1?",), (None,), "nfcorpus", "test")]
+    assert [q.qid for q in load_questions(str(beir), "dev")] == ["q2"]
+    assert [(q.qid, q.split) for q in load_questions(beir, "all")] == [("q1", "test"), ("q2", "dev")]
+    assert load_questions(beir, "all", limit=1)[0].qid == "q1"
+    assert [p.docno for p in load_passages(beir)] == ["d1", "d2"]
+    gold = load_gold(beir)
+    assert gold[["qid", "pid", "docno", "supports"]].values.tolist() == [
+        ["q1", 0, "d1", True],
+        ["q2", 0, "d1", False],
+        ["q2", 0, "d2", True],
+    ]
+    with pytest.raises(InputError, match=r"qrels/train\.tsv"):
+        load_questions(beir, "train")
+    (beir / "qrels" / "test.tsv").unlink()
+    assert [q.qid for q in load_questions(beir)] == ["q2"]  # its only split
+    (beir / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq3\td1\t1\n")
+    with pytest.raises(InputError, match=r"\[split\]: .*dev, train"):
+        load_questions(beir)
+
+
+def test_gold_of_a_file(tmp_path):
+    verdicts = make_verdicts([("q", 0, "d", 1.0, True)], "gold")
+    write_verdicts(tmp_path / "v.tsv", verdicts)
+    pd.testing.assert_frame_equal(load_gold(tmp_path / "v.tsv"), verdicts)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="BEIR folder needs"):
+        load_gold(tmp_path / "empty")

@@ -11,11 +11,13 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import pytrec_eval
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from berdslib.data.formats import (
+    export_collection,
     iter_passages,
     prediction_fields,
     read_beir,
@@ -33,6 +35,8 @@ from berdslib.data.records import (
     SUPPORT,
     Passage,
     Question,
+    check_passages,
+    check_questions,
     check_run,
     check_verdicts,
     make_run,
@@ -41,6 +45,7 @@ from berdslib.data.records import (
 )
 from berdslib.data.tables import read_table
 from berdslib.data.trec import (
+    check_trec_ids,
     read_trec_qrels,
     read_trec_run,
     read_verdicts,
@@ -48,7 +53,8 @@ from berdslib.data.trec import (
     write_trec_run,
     write_verdicts,
 )
-from berdslib.errors import InputError
+from berdslib.errors import InputError, printable
+from berdslib.evaluation.measures import Precision, evaluate
 from berdslib.files import write_text
 
 TEA = Question("t1", "Is tea better than coffee?", ("Tea is better.", "Coffee is better."), (SUPPORT, OPPOSE), "own")
@@ -367,9 +373,6 @@ def test_all_texts_may_be_blank_but_one_has_to_be_there(tmp_path):
     words = r"p\.jsonl:1 \[text\]: missing; looked for text, contents, .*, body; the row has: id, abstract"
     with pytest.raises(InputError, match=words):
         read_passages(path)
-    put(tmp_path, "p.jsonl", jsonl({"key": 1, "text": "t"}))
-    with pytest.raises(InputError, match=r"\[docno\]: missing; looked for docno, _id, id, .*doc_id; the row has: key"):
-        read_passages(path)
 
 
 def test_what_pandas_writes_for_nothing_is_nothing(tmp_path):
@@ -383,7 +386,6 @@ def test_what_pandas_writes_for_nothing_is_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("NaN", "missing"),
         ("Infinity", "text was expected, not inf"),
         ("-1e999", "text was expected, not -inf"),
         ("true", "text was expected, not bool"),
@@ -873,3 +875,243 @@ def test_compressed_files_are_the_same_bytes_each_time(tmp_path):
     for name in ("a.jsonl.gz", "b.jsonl.gz"):
         write_questions(tmp_path / name, [TEA])
     assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
+
+
+# ---------------------------------------------------------------- what is checked where it enters
+
+
+def test_a_clean_frame_is_returned_as_it_is_in_a_copy_of_its_own():
+    run, verdicts = ranked_run({"a": ["x", "y"], "b": ["y", "x"]}), VERDICTS
+    for frame, check in ((run, check_run), (verdicts, check_verdicts)):
+        again = check(frame)
+        assert_frame_equal(again, frame, check_exact=True)
+        assert_frame_equal(check(again), again, check_exact=True)
+        again.iloc[0, 0] = "changed"
+        assert frame.iloc[0, 0] != "changed"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.sampled_from([0.0, 1.0, 1.0 + 1e-12]))))
+def test_whatever_is_checked_is_clean(rows):
+    frame = pd.DataFrame(rows, columns=["qid", "docno", "score"]).drop_duplicates(["qid", "docno"])
+    frame["rank"] = range(len(frame))
+    clean = check_run(frame)
+    assert clean.columns.tolist() == ["qid", "docno", "rank", "score"]
+    assert_frame_equal(clean, make_run(*(frame[c].tolist() for c in ("qid", "docno", "score"))), check_exact=True)
+    assert_frame_equal(check_run(clean), clean, check_exact=True)
+    assert_frame_equal(check_run(clean.sample(frac=1, random_state=0)), clean, check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("qid", "docno"), [(None, "d"), ("q", float("nan")), (1.5, "d"), ("q", True), ("q", b"d"), (pd.NA, "d")]
+)
+def test_an_id_is_text_or_a_whole_number(qid, docno):
+    with pytest.raises(InputError, match=r"\[(qid|docno)\]: .* is no id"):
+        check_run(pd.DataFrame({"qid": [qid], "docno": [docno], "score": [1.0]}))
+    with pytest.raises(InputError, match=r"\[(qid|docno)\]: .* is no id"):
+        make_verdicts([(qid, 0, docno, 1.0, True)], "j")
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (("q", 0.7, "d", 1.0, True), r"\[pid\]"),
+        (("q", 0, "d", 1.0, "False"), r"\[supports\]"),
+        (("q", 0, "d", "high", True), "p_yes"),
+    ],
+)
+def test_a_verdict_of_wrong_types(row, words):
+    with pytest.raises(InputError, match=words):
+        make_verdicts([row], "j")
+
+
+def test_something_that_is_no_frame():
+    for check in (check_run, check_verdicts):
+        with pytest.raises(InputError, match="not NoneType"):
+            check(None)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (Question("q", "Is it?", "only one"), r"\[perspectives\]: .* a list of texts"),
+        (Question("q", "Is it?", ("one", 2)), r"\[perspectives\]"),
+        (Question(None, "Is it?", ("one",)), r"\[qid\]: None is no id"),
+        (Question(7, "Is it?", ("one",)), r"\[qid\]: 7 is no id"),
+        (Question("q", None, ("one",)), r"\[question\]"),
+    ],
+)
+def test_questions_of_wrong_types(question, words):
+    with pytest.raises(InputError, match=words):
+        check_questions([question], need_perspectives=True)
+
+
+def test_a_docno_that_is_a_number():
+    with pytest.raises(InputError, match=r"\[docno\]: 7 is no id.*text"):
+        check_passages([Passage(7, "text")])
+
+
+def trec_eval_order(lines):
+    """The order in which trec_eval ranks the lines, told by the rank of the one relevant passage."""
+    rows = [line.split() for line in lines]
+    scored = {"q": {docno: float(score) for _, _, docno, _, score, _ in rows}}
+    docnos = sorted(scored["q"])
+    places = {}
+    for docno in docnos:
+        judged = {"q": {d: int(d == docno) for d in docnos}}
+        (measured,) = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank"}).evaluate(scored).values()
+        places[docno] = round(1 / measured["recip_rank"])
+    return sorted(docnos, key=places.get)
+
+
+def test_ties_in_a_run_file_are_broken_as_trec_eval_breaks_them(tmp_path):
+    lines = ["q Q0 a 1 1.0 x", "q Q0 b 2 1.0 x"]
+    run = read_trec_run(put(tmp_path, "run.trec", "\n".join(lines)))
+    assert run["docno"].tolist() == ["b", "a"] == trec_eval_order(lines)
+    verdicts = make_verdicts([("q", 0, "b", 1.0, True)], "hand")
+    assert evaluate(run, verdicts, [Question("q", "Is it?", ("It is.",))], [Precision @ 1]).iloc[0, 0] == 1.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "B", "10", "9", "ä", "z"]),
+        st.sampled_from(["1.0", "1.00000001", "0.99999999", "2", "0", "-0.0", "1e-40", "123456789.1", "123456789.2"]),
+        min_size=1,
+    )
+)
+def test_any_run_file_is_read_in_the_order_of_trec_eval(folder, table):
+    lines = [f"q Q0 {docno} 1 {score} x" for docno, score in table.items()]
+    run = read_trec_run(put(folder, "ties.trec", "\n".join(lines)))
+    assert run["docno"].tolist() == trec_eval_order(lines)
+    write_trec_run(folder / "again.trec", run)
+    assert_frame_equal(read_trec_run(folder / "again.trec"), run, check_exact=True)
+
+
+def test_a_written_run_has_plain_scores_and_never_nan(tmp_path):
+    frame = pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "score": np.array([2, 1], dtype=np.longdouble)})
+    write_trec_run(tmp_path / "run.trec", frame)
+    assert (tmp_path / "run.trec").read_text() == "q Q0 a 1 2.0 berdslib\nq Q0 b 2 1.0 berdslib\n"
+    with pytest.raises(InputError, match="not a finite number"):
+        write_trec_run(tmp_path / "nan.trec", ranked_run({"q": ["a"]}).assign(score=float("nan")))
+    assert not (tmp_path / "nan.trec").exists()
+
+
+def test_subtopics_that_are_numbered_from_1_as_in_trec_web(tmp_path, caplog):
+    path = put(tmp_path, "web.qrels", "51 1 d 1\n51 2 e 0\n52 3 d 1\n")
+    with caplog.at_level("WARNING"):
+        assert read_trec_qrels(path)[["qid", "pid"]].values.tolist() == [["51", 0], ["51", 1], ["52", 2]]
+    assert [r.getMessage() for r in caplog.records] == [
+        f"{path}: subtopics are numbered from 1 (none is 0), and are read as perspectives from 0; "
+        "say first_subtopic=0 if they are not"
+    ]
+    assert read_trec_qrels(path, first_subtopic=0)["pid"].tolist() == [1, 2, 3]
+    assert read_verdicts(path, first_subtopic=1)["pid"].tolist() == [0, 1, 2]
+    from_0 = put(tmp_path, "ours.qrels", "51 1 d 1\n52 0 e 0\n")
+    assert read_trec_qrels(from_0)["pid"].tolist() == [1, 0]
+    assert read_trec_qrels(put(tmp_path, "late.qrels", "51 2 d 1\n"))["pid"].tolist() == [2]  # nothing says 1
+    with pytest.raises(InputError, match=r"ours\.qrels:2 \[subtopic\]: '0' is not a whole number from 1"):
+        read_trec_qrels(from_0, first_subtopic=1)
+    with pytest.raises(InputError, match=r"\[first_subtopic\]"):
+        read_trec_qrels(path, first_subtopic=2)
+
+
+@pytest.mark.parametrize("threshold", [0.12, 0.41, 0.9])
+def test_an_official_file_keeps_what_the_judge_called_support(tmp_path, threshold):
+    passages = {d: Passage(d, f"text of {d}") for d in ("a", "b")}
+    rows = [("t1", i, d, p, p >= threshold) for i, d, p in [(0, "a", 0.45), (0, "b", 0.6), (1, "a", 0.2), (1, "b", 0)]]
+    verdicts = make_verdicts(rows, "mine-preds")
+    write_berds(tmp_path / "out.jsonl", [TEA], passages, ranked_run({"t1": ["b", "a"]}), verdicts, "mine-preds")
+    assert prediction_fields(tmp_path / "out.jsonl") == ["mine-preds"]
+    *_, again = read_berds(tmp_path / "out.jsonl", "mine-preds")
+    assert_frame_equal(again, verdicts, check_exact=True)
+
+
+def test_recorded_support_has_to_be_a_yes_or_a_no(tmp_path):
+    ctx = {"text": "t", "mine-preds": [0.2, 0.3], "mine-supports": [1, 0.4]}
+    with pytest.raises(InputError, match=r"out\.jsonl:1 \[mine-supports\]: 0\.4"):
+        read_berds(put(tmp_path, "out.jsonl", jsonl(official(ctx))), "mine-preds")
+
+
+def test_a_row_without_an_id_is_named_after_its_line(tmp_path, caplog):
+    path = put(
+        tmp_path,
+        "p.jsonl",
+        jsonl({"text": "a"}, {"id": "d", "text": "b"}, {"_id": None, "text": "c"}, {"id": "", "text": "e"}),
+    )
+    with caplog.at_level("WARNING"):
+        assert [p.docno for p in read_passages(path)] == ["line-1", "d", "line-3", "line-4"]
+    assert [r.getMessage() for r in caplog.records] == [
+        f"{path}: line 1 has no id; such rows are named after their line, as in 'line-1'"
+    ]
+    assert next(iter_passages(path, id_prefix="x-")).docno == "x-line-1"
+    path = put(tmp_path, "p.csv", 'text\n"two\nlines"\nthree\n')
+    assert [p.docno for p in read_passages(path)] == ["line-2", "line-4"]
+    with pytest.raises(InputError, match=r"docno 'line-1' occurs twice"):
+        read_passages(put(tmp_path, "p.jsonl", jsonl({"text": "a"}, {"id": "line-1", "text": "b"})))
+
+
+def test_written_files_follow_the_umask(tmp_path):
+    for mask, mode in ((0o077, 0o600), (0o022, 0o644), (0o027, 0o640)):
+        before = os.umask(mask)
+        try:
+            write_questions(tmp_path / "q.jsonl", [TEA])
+        finally:
+            os.umask(before)
+        assert (tmp_path / "q.jsonl").stat().st_mode & 0o777 == mode
+
+
+def test_half_of_a_surrogate_pair_cannot_be_written(tmp_path):
+    with pytest.raises(InputError, match=r"q\.jsonl: .*half of a surrogate pair"):
+        write_questions(tmp_path / "q.jsonl", [TEA._replace(text="Is it\ud83d?")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_control_characters_are_shown_and_never_sent_to_a_terminal():
+    assert printable("q\x1b[31m1\x07\x9b\u202e\u2028\ud800") == "q\\x1b[31m1\\x07\\x9b\\u202e\\u2028\\ud800"
+    assert printable("Ünï — 日本 👩‍🔬\n\tnext\u00a0line") == "Ünï — 日本 👩‍🔬\n\tnext\u00a0line"
+
+
+# ---------------------------------------------------------------- a collection for others
+
+
+def test_a_collection_is_exported_as_a_beir_folder(tmp_path):
+    passages = [Passage("d1", "t", "T"), Passage("d2", "u")]
+    gold = make_verdicts([("t1", 0, "d1", 1.0, True), ("t1", 1, "d1", 1.0, True), ("c1", 0, "d2", 1.0, True)], "gold")
+    for _ in range(2):  # what it wrote, it replaces
+        export_collection(tmp_path / "set", [TEA, CATS], passages, gold, split="dev")
+    questions, again, verdicts = read_beir(tmp_path / "set", "dev")
+    assert again == passages
+    assert [q.qid for q in questions] == ["t1", "c1"]
+    assert verdicts[verdicts["supports"]][["qid", "docno"]].values.tolist() == [["c1", "d2"], ["t1", "d1"]]
+    (tmp_path / "set" / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match=r"holds 'thesis\.tex'"):
+        export_collection(tmp_path / "set", [TEA], passages, gold)
+    with pytest.raises(InputError, match="unknown layout 'bear'"):
+        export_collection(tmp_path / "other", [TEA], passages, gold, layout="bear")
+    with pytest.raises(InputError, match=r"\[split\]"):
+        export_collection(tmp_path / "other", [TEA], passages, gold, split="../test")
+
+
+def test_a_collection_is_exported_as_official_rows(tmp_path):
+    passages = [Passage("d1", "t", "T"), Passage("d2", "u"), Passage("d3", "never judged")]
+    gold = make_verdicts([("t1", 0, "d2", 1.0, True), ("t1", 1, "d2", 1.0, True), ("t1", 0, "d1", 1.0, True)], "gold")
+    export_collection(tmp_path / "out.jsonl", [TEA, CATS], passages, gold)
+    questions, listed, run, verdicts = read_berds(tmp_path / "out.jsonl", "gold-preds")
+    assert [q[:3] for q in questions] == [q[:3] for q in (TEA, CATS)]
+    assert run[["qid", "docno"]].values.tolist() == [["t1", "d2"], ["t1", "d1"]]  # what shows most stands first
+    assert {p.docno for p in listed} == {"d1", "d2"}
+    assert (
+        verdicts[verdicts["supports"]][["qid", "pid", "docno"]].values.tolist()
+        == gold[["qid", "pid", "docno"]].values.tolist()
+    )
+    export_collection(tmp_path / "run.jsonl", [TEA], passages, gold, run=ranked_run({"t1": ["d3", "d1"]}))
+    assert read_berds(tmp_path / "run.jsonl")[2]["docno"].tolist() == ["d3", "d1"]
+
+
+def test_ids_that_a_run_file_cannot_carry_are_found_before_any_work():
+    check_trec_ids([TEA], [Passage("d", "t")])
+    with pytest.raises(InputError, match=r"\[qid\]: 't 1' .*blank"):
+        check_trec_ids([TEA._replace(qid="t 1")], [])
+    with pytest.raises(InputError, match=r"\[docno\]: 'd 1' .*blank"):
+        check_trec_ids([TEA], [Passage("d 1", "t")])

@@ -102,3 +102,20 @@ def test_within_k_agrees_with_mrecall_and_the_sizes_with_a_plain_loop(lists, yes
         expected = evaluate(run, verdicts, questions, [MRecall @ k])[f"MRecall@{k}"]
         assert (sizes <= k).astype(float).tolist() == expected.tolist()
     assert isinstance(sizes, pd.Series)
+
+
+@pytest.mark.parametrize(
+    "verdicts",
+    [VERDICTS.drop(columns="supports"), VERDICTS.assign(supports=VERDICTS["supports"].astype(int))],
+    ids=["p_yes only", "supports as 0 and 1"],
+)
+def test_tables_take_verdicts_in_every_accepted_form(verdicts):
+    runs = {"one": RUN.assign(rank=RUN["rank"] - 1), "two": OTHER}
+    for table in (size_table, union_table):
+        want = table({"one": RUN, "two": OTHER}, VERDICTS, QUESTIONS, k=3)
+        pd.testing.assert_frame_equal(table(runs, verdicts, QUESTIONS, k=3), want)
+
+
+def test_k_is_a_whole_number():
+    with pytest.raises(InputError, match=r"\[k\]: k must be a whole number"):
+        size_needed(RUN, VERDICTS, QUESTIONS, 2.5)

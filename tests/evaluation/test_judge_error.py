@@ -292,3 +292,13 @@ def test_figure_shows_both_estimates_of_each_system():
         ends = np.array([segment[:, 0] for segment in bars.get_segments()])
         np.testing.assert_allclose(ends, table[[low, high]] * 100)
         assert [names[round(y)].split("\n")[0] for y in points.get_ydata()] == table["system"].tolist()
+
+
+def test_human_scores_take_a_run_counted_from_0_and_labels_as_0_and_1():
+    asked = [Question("q", "Is it?", ("It is.",))]
+    run = ranked_run({"q": ["a", "b", "c"]})
+    labels = make_verdicts([("q", 0, "a", 1.0, True), ("q", 0, "b", 0.0, False)], "people")
+    want = human_scores(run, labels, asked, Precision @ 2)
+    assert want.tolist() == [0.5]
+    raw = labels.assign(supports=labels["supports"].astype(int)).drop(columns="p_yes")
+    assert human_scores(run.assign(rank=run["rank"] - 1), raw, asked, Precision @ 2).tolist() == [0.5]

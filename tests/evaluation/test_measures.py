@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import ERR_IA, P, StRecall, alpha_nDCG, nDCG
 
-from berdslib.data.records import Question, make_run, make_verdicts, ranked_run
+from berdslib.data.records import RUN_COLUMNS, VERDICT_COLUMNS, Question, make_run, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import (
     Coverage,
@@ -280,3 +280,82 @@ def test_unjudged_share():
     run = ranked_run({"q": ["a", "b", "c"]})
     assert unjudged_share(run, verdicts_of({("q", "a"): [0]}), 2) == 0.5
     assert unjudged_share(make_run([], [], []), verdicts_of({("q", "a"): [0]}), 2) == 0.0
+
+
+# ---------------------------------------------------------------- frames from elsewhere
+
+
+ASKED = [Question("q", "Is it?", ("It is.", "It is not."))]
+SHOWN = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "b", 1.0, True)], "hand")
+LISTED = ranked_run({"q": ["a", "b", "c"]})
+SEVERAL = [MRecall @ 2, Precision @ 2, nDCG @ 3, alpha_nDCG @ 3, Coverage @ 1]
+
+
+def test_a_passage_listed_three_times_is_refused():
+    frame = pd.DataFrame({"qid": ["q"] * 3, "docno": ["a"] * 3, "rank": [1, 2, 3], "score": [3.0, 2.0, 1.0]})
+    with pytest.raises(InputError, match="passage 'a' is listed twice for question 'q'"):
+        evaluate(frame, SHOWN, ASKED, [nDCG @ 3])
+
+
+@pytest.mark.parametrize(
+    "verdicts",
+    [
+        SHOWN.assign(supports=SHOWN["supports"].astype(int)),
+        SHOWN.drop(columns="supports"),
+        SHOWN.drop(columns=["p_yes", "judge"]),
+        SHOWN.iloc[::-1].reset_index(drop=True),
+        SHOWN.assign(pid=SHOWN["pid"].astype(float)),
+    ],
+    ids=["supports as 0 and 1", "p_yes only", "supports only", "in another order", "pid a float"],
+)
+def test_verdicts_in_every_accepted_form_score_the_same(verdicts):
+    want = evaluate(LISTED, SHOWN, ASKED, SEVERAL)
+    pd.testing.assert_frame_equal(evaluate(LISTED, verdicts, ASKED, SEVERAL), want)
+    assert unjudged_share(LISTED, verdicts, 3) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        LISTED.assign(rank=LISTED["rank"] - 1),  # PyTerrier counts from 0
+        LISTED.drop(columns="rank"),
+        LISTED.drop(columns="score"),
+        LISTED.iloc[::-1],
+        LISTED.assign(rank=9),
+    ],
+    ids=["ranks from 0", "no ranks", "no scores", "upside down", "ranks that are none"],
+)
+def test_a_run_is_ranked_by_its_scores_whatever_its_ranks(run):
+    pd.testing.assert_frame_equal(evaluate(run, SHOWN, ASKED, SEVERAL), evaluate(LISTED, SHOWN, ASKED, SEVERAL))
+    assert unjudged_share(run, SHOWN, 2) == 0.0 and unjudged_share(run, SHOWN, 3) == pytest.approx(1 / 3)
+
+
+def test_whole_numbers_are_ids_as_text():
+    run = pd.DataFrame({"qid": ["q", "q"], "docno": [7, 8], "score": [2.0, 1.0]})
+    verdicts = make_verdicts([("q", 0, "7", 1.0, True), ("q", 1, "8", 1.0, True)], "hand")
+    assert evaluate(run, verdicts, ASKED, [MRecall @ 2]).iloc[0, 0] == 1.0
+
+
+def test_frames_without_rows_score_zero():
+    nothing, silent = pd.DataFrame(columns=RUN_COLUMNS), pd.DataFrame(columns=VERDICT_COLUMNS)
+    assert evaluate(nothing, SHOWN, ASKED, [MRecall @ 2]).iloc[0, 0] == 0.0
+    assert evaluate(LISTED, silent, ASKED, [MRecall @ 2]).iloc[0, 0] == 0.0
+
+
+@pytest.mark.parametrize("alpha", [5.0, -0.16, 1.01])
+def test_alpha_is_a_share(alpha):
+    with pytest.raises(InputError, match="alpha must be from 0 to 1"):
+        evaluate(LISTED, SHOWN, ASKED, [alpha_nDCG(alpha=alpha) @ 3])
+
+
+@pytest.mark.parametrize("name", ["MRecall@", "nDCG@", "alpha_nDCG(alpha=0.5)@"])
+def test_a_cutoff_of_thousands_of_digits(name):
+    with pytest.raises(InputError, match=r"k must be from 1 to 1000000|whole number from 1") as refused:
+        parse_measure(name + "9" * 5000)
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("k", [2.5, 0, True, "2"])
+def test_k_is_a_whole_number_from_1(k):
+    with pytest.raises(InputError, match=r"\[k\]: k must be"):
+        unjudged_share(LISTED, SHOWN, k)

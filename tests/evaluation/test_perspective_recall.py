@@ -98,8 +98,8 @@ def test_ids_are_compared_as_strings():
         ({"queries": (*QUERIES, QUERIES[0])}, "a query id occurs twice"),
         ({"queries": (query("1", "tea", "for"),)}, "query '1' has no gold"),
         ({"queries": (query("1", "tea", "for", "a", "a"),)}, "query '1' lists a gold text twice"),
-        ({"run": RUN.drop(columns="rank")}, "missing: rank"),
-        ({"run": pd.concat([RUN, RUN])}, "passage 'a' is listed twice for query '1'"),
+        ({"run": RUN.drop(columns=["rank", "score"])}, "missing: score or rank"),
+        ({"run": pd.concat([RUN, RUN])}, "passage 'a' is listed twice for question '1'"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(options, message):
@@ -263,3 +263,15 @@ def test_root_queries_find_some_gold_text_more_often_than_full_queries_find_thei
     table = root_versus_full(root_run, full_run, task.queries, [5, 10], resamples=200)
     assert (table["root_any"] > table["full"]).all()  # as in figures 2 and 4
     assert table["full"].tolist() == [0.37, 0.50]
+
+
+def test_a_run_counted_from_0_is_not_cut_off_by_its_own_ranks():
+    from_0 = RUN.assign(rank=RUN["rank"] - 1)
+    for run in (from_0, RUN.drop(columns="rank"), RUN.drop(columns="score"), RUN.sample(frac=1, random_state=0)):
+        for k in (1, 2, 3):
+            pd.testing.assert_frame_equal(p_recall(run, QUERIES, k), p_recall(RUN, QUERIES, k))
+
+
+def test_k_of_the_top_is_a_whole_number():
+    with pytest.raises(InputError, match=r"\[k\]: k must be a whole number"):
+        p_recall(RUN, QUERIES, 1.5)

@@ -198,7 +198,7 @@ def test_b6_title_position_changes_text_and_id():
 
 def test_a_pair_is_judged_once_however_often_it_is_asked(tmp_path):
     store, judge = VerdictStore(tmp_path / "v.sqlite"), Counting()
-    pairs = [pair(text="x" * i, docno=f"d{i}") for i in range(5)]
+    pairs = [pair(text="x" * (i + 1), docno=f"d{i}") for i in range(5)]
     first, new = judge_pairs(judge, [*pairs, pairs[0]], store)
     assert new == 5 and len(store) == 5 and first[5] == first[0]
     again, new = judge_pairs(judge, pairs[::-1], store)
@@ -248,7 +248,7 @@ def test_a_file_that_is_no_store_is_an_error(tmp_path):
 
 def _judge_slowly(path, n):
     judge_pairs(
-        Counting(delay=0.05), [pair(text="x" * i, docno=f"d{i}") for i in range(n)], VerdictStore(path), chunk=10
+        Counting(delay=0.05), [pair(text="x" * (i + 1), docno=f"d{i}") for i in range(n)], VerdictStore(path), chunk=10
     )
 
 
@@ -267,11 +267,11 @@ def test_sigkill_loses_nothing_that_was_judged(tmp_path, committed):
     kept = len(VerdictStore(path))
     assert committed <= kept < 400
     judge = Counting()
-    pairs = [pair(text="x" * i, docno=f"d{i}") for i in range(400)]
+    pairs = [pair(text="x" * (i + 1), docno=f"d{i}") for i in range(400)]
     p_yes, new = judge_pairs(judge, pairs, VerdictStore(path))
     assert new == 400 - kept == len(judge.asked)
     assert len(VerdictStore(path)) == 400
-    assert p_yes.tolist() == [i % 10 / 10 for i in range(400)]
+    assert p_yes.tolist() == [(i + 1) % 10 / 10 for i in range(400)]
 
 
 def _count(path):
@@ -288,3 +288,82 @@ def test_gold_verdicts_of_the_sample_score_the_same_as_a_table_or_as_a_judge():
     judged = judge_run(run, questions, {p.docno: p for p in passages}, Gold(gold), k=5)
     a, b = (evaluate(run, v, questions, [MRecall @ 5]) for v in (gold, judged))
     assert a.equals(b)
+
+
+# ---------------------------------------------------------------- what judges are given
+
+
+class Yes:
+    """Says yes to everything, and remembers what it was asked."""
+
+    id, threshold = "yes", 0.5
+
+    def __init__(self):
+        self.asked = []
+
+    def p_yes(self, pairs):
+        self.asked += pairs
+        return np.ones(len(pairs))
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t", "\u3000"])
+def test_a_blank_passage_supports_nothing_and_nobody_is_asked(text, tmp_path):
+    judge, store = Yes(), VerdictStore(tmp_path / "v.sqlite")
+    questions = [Question("q", "Is it?", ("It is.", "It is not."))]
+    passages = {"blank": Passage("blank", text, "It is."), "full": Passage("full", "It is.")}
+    verdicts = judge_run(ranked_run({"q": ["blank", "full"]}), questions, passages, judge, k=2, store=store)
+    yes = verdicts.set_index(["docno", "pid"])["supports"]
+    assert not yes["blank"].any() and yes["full"].all()
+    assert {p.passage.docno for p in judge.asked} == {"full"} and len(store) == 2
+    judge.threshold = 0.0
+    verdicts = judge_run(ranked_run({"q": ["blank"]}), questions, passages, judge, k=2)
+    assert not verdicts["supports"].any()
+
+
+def test_a_run_counted_from_0_is_judged_to_its_kth_passage_and_no_further():
+    questions = [Question("q", "Is it?", ("It is.",))]
+    passages = {d: Passage(d, f"text {d}") for d in "abc"}
+    run = ranked_run({"q": list("abc")})
+    for ranks in (run["rank"] - 1, [7, 7, 7]):
+        verdicts = judge_run(run.assign(rank=ranks), questions, passages, Yes(), k=2)
+        assert verdicts["docno"].tolist() == ["a", "b"]
+    with pytest.raises(InputError, match=r"\[k\]: k must be a whole number"):
+        judge_run(run, questions, passages, Yes(), k=2.5)
+    with pytest.raises(InputError, match="'a' is listed twice"):
+        judge_run(run.assign(docno="a"), questions, passages, Yes(), k=2)
+
+
+def test_gold_takes_a_table_in_every_accepted_form():
+    table = make_verdicts([("q", 0, "d", 1.0, True), ("q", 1, "d", 0.0, False)], "gold")
+    for same in (
+        table.assign(supports=table["supports"].astype(int)),
+        table.drop(columns="supports"),
+        table.iloc[::-1],
+    ):
+        assert Gold(same).id == Gold(table).id
+    with pytest.raises(InputError, match="two verdicts"):
+        Gold(table.assign(pid=0))
+
+
+def test_similarity_is_a_cosine_whatever_the_length_of_the_vectors():
+    from berdslib.judging.baselines import Similarity
+
+    class Long:
+        id = "long"
+
+        def encode_passages(self, texts):
+            known = {"Cats purr.": [3.0, 0.0], "Cats.": [3.0, 3.0], "Nothing.": [0.0, 0.0], "No.": [-9.0, 0.0]}
+            return np.array([known[t] for t in texts], dtype=np.float32)
+
+    pairs = [
+        pair("Cats purr.", "Cats."),
+        pair("Cats purr.", "Cats purr."),
+        pair("Nothing.", "Cats."),
+        pair("No.", "Cats."),
+    ]
+    assert Similarity(Long()).p_yes(pairs).tolist() == pytest.approx([0.5**0.5, 1.0, 0.0, 0.0])
+
+
+def test_half_of_a_surrogate_pair_is_named():
+    with pytest.raises(InputError, match=r"passage 'd' .*half of a surrogate pair"):
+        judge_pairs(Yes(), [pair("broken \ud83d smile")])

@@ -493,3 +493,27 @@ def test_an_index_that_faiss_wrote_is_searched_as_thoroughly_as_ours(tmp_path):
         index.effort = 77
         index.save(tmp_path / "said")
         assert FaissIndex.open(tmp_path / "said").effort == 77
+
+
+def test_a_saved_folder_with_other_files_in_it_is_not_replaced(tmp_path):
+    passages = [Passage("a", "one two"), Passage("b", "two three")]
+    BM25(passages).save(tmp_path / "saved")
+    BM25(passages).save(tmp_path / "saved")  # its own files it replaces
+    (tmp_path / "saved" / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match=r"holds 'thesis\.tex'.*not replaced"):
+        BM25(passages).save(tmp_path / "saved")
+    assert (tmp_path / "saved" / "thesis.tex").read_text() == "years of work"
+    assert [p.name for p in tmp_path.iterdir()] == ["saved"]
+
+
+def test_a_link_to_a_saved_index_stays_a_link(tmp_path):
+    BM25([Passage("a", "one two")]).save(tmp_path / "saved")
+    (tmp_path / "link").symlink_to(tmp_path / "saved")
+    BM25([Passage("a", "one two"), Passage("b", "two")]).save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert json.loads((tmp_path / "saved" / "docnos.json").read_text()) == ["a", "b"]
+    filled("numpy", clustered(5)).save(tmp_path / "vectors")
+    (tmp_path / "name").symlink_to(tmp_path / "vectors")
+    filled("numpy", clustered(6)).save(tmp_path / "name")
+    assert (tmp_path / "name").is_symlink() and len(NumpyIndex.open(tmp_path / "vectors")) == 6
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "name", "saved", "vectors"]

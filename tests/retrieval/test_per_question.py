@@ -5,11 +5,11 @@ import pytest
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.question_corpora import OwnCorpora
-from berdslib.data.records import Passage
+from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, Precision
 from berdslib.retrieval import retrievers
-from berdslib.retrieval.expansion import template_expansions
+from berdslib.retrieval.expansion import expanded_search, template_expansions
 from berdslib.retrieval.index import make_index
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.retrieval.systems import make_system
@@ -65,7 +65,6 @@ def test_as_a_sequence_each_passage_comes_once():
     corpora = OwnCorpora({"q": [both], "p": [other, both._replace(title="Another title")], "r": []})
     assert list(corpora) == [both, other] and len(corpora) == 2
     assert corpora[-1] == other and corpora[:1] == [both]
-    assert corpora.of("17:p") == corpora.of("p")
 
 
 def test_an_experiment_scores_them(questions, corpora):
@@ -79,9 +78,28 @@ def test_an_experiment_scores_them(questions, corpora):
 
 def test_only_queries_made_of_a_question_share_its_corpus():
     corpora = OwnCorpora({"5": [Passage("a", "one")]})
-    assert corpora.owner("12:5") == "5"
-    with pytest.raises(InputError, match="no corpus of its own"):
-        corpora.owner("kialo:5")
+    made = Question("12:5", "Is it so?", owner="5")
+    assert corpora.owner(made) == "5" and corpora.of(made) == corpora.of(Question("5", "Is it?"))
+    for qid in ("7:5", "kialo:5"):  # questions of their own, whose names happen to hold a colon
+        with pytest.raises(InputError, match=f"'{qid}' has no corpus of its own"):
+            corpora.owner(Question(qid, "Is it?"))
+        with pytest.raises(InputError, match=f"'{qid}' has no corpus of its own"):
+            make_retriever("bm25", corpora).search([Question(qid, "one?")], 5)
+
+
+def test_expanded_queries_name_the_question_they_were_made_of(questions):
+    seen = []
+
+    class Remembering:
+        name = "remembering"
+
+        def search(self, asked, k):
+            seen.extend(asked)
+            return ranked_run({q.qid: ["d"] for q in asked})
+
+    expanded_search(Remembering(), questions, template_expansions(questions), 3)
+    assert [q.owner for q in seen] == [q.qid for q in questions for _ in template_expansions(questions)[q.qid]]
+    assert len({q.qid for q in seen}) == len(seen)
 
 
 @pytest.mark.parametrize("option", ["index", "folder"])

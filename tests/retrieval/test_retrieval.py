@@ -6,13 +6,14 @@ from pathlib import Path
 
 import bm25s
 import numpy as np
+import pandas as pd
 import pytest
 
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, MissingDataError
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.models.encoders import SentenceEncoder, get_encoder
-from berdslib.retrieval.base import docno_order, top_k
+from berdslib.retrieval.base import checked_search, docno_order, top_k
 from berdslib.retrieval.bm25 import BM25, RankBM25, analyser
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.index import FaissIndex, NumpyIndex
@@ -247,3 +248,41 @@ def test_model_cards_have_different_ids():
     assert len({card.id for card in CARDS.values()}) == len(CARDS)
     card = CARDS["minilm"]
     assert card._replace(query_prefix="query: ").id != card.id
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        (
+            "bm25",
+            {"index": "faiss"},
+            r"\[index\]: retriever 'bm25' takes no such option; accepted: analyser, b, k1, variant",
+        ),
+        ("rank-bm25", {"folder": "x"}, r"\[folder\]: retriever 'rank-bm25' .*accepted: analyser, b, k1, variant"),
+        ("minilm", {"k1": 0.9}, r"\[k1\]: retriever 'minilm' .*accepted: cached, engine, executor, folder, index"),
+        ("hf:any/model", {"depth": 5}, r"\[depth\]: retriever 'hf:any/model'"),
+        ("bm25+cross:any/model", {"index": "faiss"}, r"\[index\]: .*accepted: analyser, b, depth, k1, variant"),
+        ("tart-full", {"b": 0.5}, r"\[b\]: .*accepted: .*depth, .*instruction"),
+        ("pyserini:msmarco", {"analyser": "x"}, r"\[analyser\]: .*accepted: b, k1, threads"),
+    ],
+)
+def test_an_option_that_a_retriever_does_not_have_is_named(name, options, words):
+    with pytest.raises(InputError, match=words):
+        make_retriever(name, [Passage("a", "one")], **options)
+
+
+@pytest.mark.parametrize("k", [2.5, "3", True, 0])
+def test_k_is_a_whole_number_from_1(k):
+    with pytest.raises(InputError, match=r"\[k\]: k must be a"):
+        make_retriever("bm25", [Passage("a", "one")]).search([Question("q", "one?")], k)
+
+
+def test_whatever_search_returns_is_checked():
+    class Own:
+        name = "own"
+
+        def search(self, questions, k):
+            return pd.DataFrame({"qid": "q", "docno": ["a", "b"], "rank": [1, 0], "score": [1.0, 2.0]})
+
+    found = checked_search(Own(), [Question("q", "one?")], 2)
+    assert found["docno"].tolist() == ["b", "a"] and found["rank"].tolist() == [1, 2]

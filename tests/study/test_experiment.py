@@ -1,18 +1,21 @@
 """The experiment table against the measures and statistics it is made of, on the shipped sample."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
+from berdslib.data.records import Passage, Question, make_run, make_verdicts, ranked_run
+from berdslib.data.trec import read_trec_run, read_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, Precision, alpha_nDCG, evaluate, parse_measure
 from berdslib.judging.baselines import Gold, Overlap
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import bootstrap_interval, holm, paired_test
-from berdslib.study.experiment import MACRO, experiment, paper_table, summarise
+from berdslib.study.experiment import MACRO, experiment, file_stems, paper_table, summarise, write_experiment
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
 COLUMNS = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
@@ -257,3 +260,90 @@ def test_verdicts_that_support_nothing_score_zero(systems, questions):
     other = make_verdicts([("elsewhere", 0, "d", 1.0, True)], "gold")
     with pytest.raises(InputError, match="do not belong together: 'elsewhere'"):
         experiment(systems, questions, [MRecall @ 5], verdicts=other)
+
+
+# ---------------------------------------------------------------- whatever a system returns
+
+
+class Own:
+    """A user's own retriever, which returns what it was told to."""
+
+    name = "own"
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def search(self, questions, k):
+        return self.frame
+
+
+ASKED = [Question("q", "Cats?", ("Cats purr.", "Cats bite."))]
+CORPUS = [Passage("a", "Cats purr."), Passage("b", "Cats bite."), Passage("c", "Dogs bark.")]
+YES = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "b", 1.0, True)], "hand")
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (pd.DataFrame({"qid": "q", "docno": ["a"] * 3, "score": [3.0, 2.0, 1.0]}), "own: passage 'a' is listed twice"),
+        (pd.DataFrame({"qid": "q", "docno": ["a"], "score": [np.nan]}), "own: score of passage 'a'"),
+        (pd.DataFrame({"query": ["q"]}), "own: a run needs columns"),
+        (None, "own: .*not NoneType"),
+    ],
+)
+def test_a_retriever_of_ones_own_is_checked(frame, words):
+    with pytest.raises(InputError, match=words):
+        experiment({"own": Own(frame)}, ASKED, ["nDCG@3"], verdicts=YES)
+
+
+def test_a_retriever_that_counts_from_0_is_ranked_by_its_scores():
+    frame = pd.DataFrame({"qid": "q", "docno": list("cab"), "rank": [2, 0, 1], "score": [1.0, 3.0, 2.0]})
+    found = experiment({"own": Own(frame)}, ASKED, ["MRecall@2", "Precision@2"], judge=Overlap(), passages=CORPUS)
+    pd.testing.assert_frame_equal(found.runs["own"], make_run(["q"] * 3, list("abc"), [3.0, 2.0, 1.0]))
+    assert found.verdicts["docno"].unique().tolist() == ["a", "b"]
+    assert found.scores["own"].iloc[0].tolist() == [1.0, 1.0]
+
+
+def test_verdicts_as_0_and_1_or_as_probabilities():
+    run = ranked_run({"q": list("abc")})
+    want = experiment({"own": run}, ASKED, MEASURES, verdicts=YES).table
+    for same in (YES.assign(supports=YES["supports"].astype(int)), YES.drop(columns="supports")):
+        pd.testing.assert_frame_equal(experiment({"own": run}, ASKED, MEASURES, verdicts=same).table, want)
+
+
+def test_without_a_store_too_the_union_is_judged_once():
+    class Counting(Overlap):
+        asked = 0
+
+        def p_yes(self, pairs):
+            self.asked += len(pairs)
+            return super().p_yes(pairs)
+
+    judge, run = Counting(), ranked_run({"q": ["a", "b"]})
+    found = experiment({f"s{i}": run for i in range(5)}, ASKED, ["MRecall@2"], judge=judge, passages=CORPUS)
+    assert judge.asked == 4 == len(found.verdicts)
+    judge = Counting()
+    longer = ranked_run({"q": ["c", "a", "b"]})
+    found = experiment({"one": run, "two": longer}, ASKED, ["MRecall@2"], judge=judge, passages=CORPUS)
+    assert judge.asked == 6 == len(found.verdicts)  # the top two of both
+
+
+def test_names_of_files_are_safe_and_never_shared():
+    names = ["bm25", "minilm+mmr:0.9", "hf:a/b-c", "hf:a-b/c", "../x", "a b", "A B", "x" * 300, ""]
+    stems = file_stems(names)
+    assert stems["bm25"] == "bm25" and stems["minilm+mmr:0.9"] == "minilm+mmr-0.9"
+    assert len({stem.casefold() for stem in stems.values()}) == len(names)
+    assert all(re.fullmatch(r"[\w+=][\w.+=-]*", stem) and len(stem) <= 120 for stem in stems.values())
+    assert file_stems(reversed(names)) == {name: stems[name] for name in reversed(names)}
+
+
+def test_an_experiment_is_written_and_read_back(tmp_path):
+    systems = {"hf:a/b-c": ranked_run({"q": ["a", "b"]}), "hf:a-b/c": ranked_run({"q": ["c"]})}
+    found = experiment(systems, ASKED, ["MRecall@2"], verdicts=YES)
+    write_experiment(tmp_path / "out", found)
+    stems = file_stems(systems)
+    for name, run in found.runs.items():
+        pd.testing.assert_frame_equal(read_trec_run(tmp_path / "out" / f"{stems[name]}.trec"), run)
+    pd.testing.assert_frame_equal(read_verdicts(tmp_path / "out" / "verdicts.tsv"), found.verdicts)
+    assert pd.read_csv(tmp_path / "out" / "scores.csv")["system"].tolist() == found.table["system"].tolist()
+    assert len(list((tmp_path / "out").iterdir())) == 4

@@ -20,6 +20,7 @@ i = 0  # a number
 x = 0.5  # another
 name = "a"  # a text
 ks = [5]  # a list
+free = []  # a list of anything
 output_dir = "out"  # where to
 """
 # Each execution leaves a line in log.txt; the scores are worked out from the parameters.
@@ -33,6 +34,7 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "berdslib"\n')
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BERDS_PROJECT", str(tmp_path))
     write_notebook(tmp_path, LOG + SCORES)
     return tmp_path
 
@@ -115,8 +117,9 @@ def test_another_notebook_or_version_is_another_folder(project, monkeypatch):
         ("notebook: 99_tiny\nruns: [3]", r"\[runs, entry 1\]: a mapping"),
         ("notebook: 99_tiny\nruns: {i: 3}", r"\[runs\]: a list such as"),
         ("notebook: 99_tiny\ngrid: {output_dir: [a]}", r"\[grid.output_dir\]: every run has a folder of its own"),
-        ("notebook: 99_tiny\ngrid: {x: [.nan]}", r"\[grid.x\]: only text, finite numbers"),
-        ("notebook: 99_tiny\ngrid: {ks: [[2020-01-01]]}", r"\[grid.ks\]: only text.*date"),
+        ("notebook: 99_tiny\ngrid: {x: [.nan]}", r"\[grid.x\]: must be a finite number"),
+        ("notebook: 99_tiny\ngrid: {ks: [[2020-01-01]]}", r"\[grid.ks\]: must be list of int .*date"),
+        ("notebook: 99_tiny\ngrid: {free: [[2020-01-01]]}", r"\[grid.free\]: only text.*date"),
         ("notebook: 99_tiny\nfixed: {i: 1}", "`grid` .* or `runs` .* is needed"),
         ("notebook: 99_tiny\ngird: {i: [1]}", "unknown field 'gird'. Did you mean 'grid'"),
         ("notebook: 99_tiny\ngrid: {i: [1]}\nbest: {colum: f1}", r"\[best\]: unknown field 'colum'"),
@@ -128,6 +131,12 @@ def test_another_notebook_or_version_is_another_folder(project, monkeypatch):
         ("notebook: 99_tiny\ngrid:\n  i: [1]\n  i: [2]", r"small.yaml:4: .*'i' stands here twice"),
         ("notebook: 99_tiny\ngrid: {i: [1}", "small.yaml:2: not usable YAML"),
         ("notebook: 99_tiny\ngrid: !!python/name:os.system", "not usable YAML: could not determine a constructor"),
+        ("notebook: 99_tiny\ngrid: {i: [!!int '']}", "not usable YAML"),
+        ("notebook: 99_tiny\ngrid: {i: [!!bool x]}", "not usable YAML"),
+        ("notebook: 99_tiny\ngrid: {i: [!!timestamp x]}", "not usable YAML"),
+        ("notebook: 99_tiny\ngrid: &a {i: [1]}\nruns: [*a]", r"small.yaml:3: .*\\*a.* written out"),
+        (f"notebook: 99_tiny\ngrid: {{i: {list(range(60))}, x: {list(range(60))}}}", r"\[grid\]: 3600 .* at most 1000"),
+        (f"notebook: 99_tiny\nruns: [{', '.join(['{i: 1}'] * 1001)}]", r"\[runs\]: 1001 .* at most 1000"),
         ("notebook: 99_tiny\n? [grid]\n: 1", "small.yaml:2: not usable YAML: found unhashable key"),
         ("- 1", "a mapping with the fields notebook, fixed, grid, runs, best was expected"),
         ("", "a mapping with the fields"),
@@ -381,3 +390,9 @@ def test_shipped_grids_are_valid():
     shipped = sorted((notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
     assert "sample_retrieval" in [path.stem for path in shipped]
     assert all(len(read_grid(path).runs) > 1 for path in shipped)
+
+
+@pytest.mark.parametrize("name", ["...yaml", "..yaml", ".hidden.yaml"])
+def test_a_file_whose_name_is_no_folders_name(project, name):
+    with pytest.raises(InputError, match="the name of a grid file"):
+        read_grid(write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}", name))

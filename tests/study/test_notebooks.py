@@ -175,3 +175,52 @@ def test_output_folder_is_below_the_project_wherever_the_kernel_starts(tmp_path,
     monkeypatch.chdir(ROOT / "notebooks")
     assert output_folder("papermill_runs") == ROOT / "papermill_runs"
     assert output_folder(str(tmp_path / "x")) == tmp_path / "x"
+
+
+LISTS = 'ks = [1, 2]\nnames = ["a"]\nflags = [True]\nxs = [0.5]\nany = []\nk = 5\nx = 0.5'
+
+
+def test_lists_are_read_as_json_or_python_and_have_the_type_of_their_default(tmp_path):
+    path = make_notebook(tmp_path, LISTS)
+    given = {"ks": "[3]", "names": '["b", "c"]', "flags": "[true, False]", "xs": "[1, 2.5]", "any": "[null]"}
+    with pytest.raises(InputError, match=r"\[flags\]"):
+        check_parameters(path, given)  # half JSON, half Python
+    given["flags"] = "[true, false]"
+    assert check_parameters(path, given) == {
+        "ks": [3], "names": ["b", "c"], "flags": [True, False], "xs": [1.0, 2.5], "any": [None],
+    }  # fmt: skip
+    assert check_parameters(path, {"flags": "[True]", "names": "['b']", "ks": []}) == {
+        "flags": [True], "names": ["b"], "ks": [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"ks": '["x"]'}, r"\[ks\]: must be list of int \(default \[1, 2\]\), not \['x'\]"),
+        ({"ks": ["x"]}, r"\[ks\]: must be list of int"),
+        ({"ks": [True]}, r"\[ks\]: must be list of int"),
+        ({"names": [1]}, r"\[names\]: must be list of str"),
+        ({"ks": "{[]: 1}"}, r"\[ks\]: must be list"),
+        ({"ks": "[" * 500}, r"\[ks\]: must be list"),
+        ({"x": "NaN"}, r"\[x\]: must be float"),
+        ({"x": "1e999"}, r"\[x\]: must be a finite number"),
+        ({"x": float("nan")}, r"\[x\]: must be a finite number"),
+        ({"k": "9" * 5000}, r"\[k\]: must be int"),
+        ({"k": [10**5000]}, r"\[k\]: must be int"),
+        ({"names": ["\ud800"]}, r"\[names\]: .*surrogate"),
+    ],
+)
+def test_values_that_nothing_can_be_made_of(tmp_path, given, words):
+    with pytest.raises(InputError, match=words) as refused:
+        check_parameters(make_notebook(tmp_path, LISTS), given)
+    assert len(str(refused.value)) < 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["out{k}", "a{b", "{}"])
+def test_braces_in_a_folder_are_part_of_its_name(tmp_path, folder):
+    path = make_notebook(tmp_path, "k = 5", "assert k == 6")
+    done = run_notebook(str(path), {"k": 6}, output=tmp_path / folder, progress=False)
+    assert done.notebook.is_file() and (tmp_path / folder / "run.json").is_file()
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([folder, path.name])

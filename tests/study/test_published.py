@@ -308,11 +308,42 @@ def checkout(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def installed_elsewhere(tmp_path_factory, monkeypatch):
+    """The package lies in no checkout."""
+    monkeypatch.setattr(paths, "PACKAGE", tmp_path_factory.mktemp("site-packages") / "berdslib")
+
+
+@pytest.mark.usefixtures("installed_elsewhere")
 def test_project_root_from_the_current_folder(checkout, monkeypatch):
     monkeypatch.chdir(checkout / "notebooks")
     assert paths.project_root() == checkout
 
 
+def test_the_checkout_of_the_package_goes_before_the_current_folder(checkout, tmp_path_factory, monkeypatch):
+    planted = tmp_path_factory.mktemp("shared")
+    (planted / "pyproject.toml").write_text('[project]\nname = "berdslib"\n')
+    (planted / "notebooks").mkdir()
+    monkeypatch.chdir(planted / "notebooks")
+    monkeypatch.setattr(paths, "PACKAGE", checkout / "berdslib")
+    assert paths.project_root() == checkout
+    monkeypatch.setenv("BERDS_PROJECT", str(planted))  # said in so many words
+    assert paths.project_root() == planted
+    monkeypatch.setenv("BERDS_PROJECT", str(planted / "notebooks"))
+    with pytest.raises(InputError, match="BERDS_PROJECT must name a checkout"):
+        paths.project_root()
+
+
+@pytest.mark.usefixtures("installed_elsewhere")
+def test_a_checkout_of_somebody_else_is_not_used(checkout, monkeypatch, caplog):
+    monkeypatch.chdir(checkout / "notebooks")
+    monkeypatch.setattr(paths.os, "getuid", lambda: checkout.stat().st_uid + 1)
+    with caplog.at_level("WARNING"):
+        assert paths.project_root() is None
+    assert "belongs to another user" in caplog.text and "BERDS_PROJECT" in caplog.text
+
+
+@pytest.mark.usefixtures("installed_elsewhere")
 @pytest.mark.parametrize("toml", ['[project]\nname = "other"\n', "project = 3\n", "not [toml", ""])
 def test_project_root_passes_over_other_projects(checkout, monkeypatch, toml):
     inner = checkout / "data"

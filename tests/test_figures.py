@@ -1,0 +1,70 @@
+"""Figures draw foreign text as it stands, whatever it holds."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from berdslib.data.records import Question, make_verdicts, ranked_run
+from berdslib.study import figures
+
+DOLLARS = "10% of $20 or 5% of $30?"
+BROKEN = r"a $\frac{$ of \$5"
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def shown(figure):
+    """Draw a figure, and return every text in it as it is drawn."""
+    figure.canvas.draw()
+    return {t._preprocess_math(t.get_text()) for t in figure.findobj(matplotlib.text.Text) if t.get_text()}
+
+
+@pytest.mark.parametrize("name", [DOLLARS, BROKEN])
+def test_dollars_in_questions_perspectives_and_names(name):
+    question = Question("q", name, (name, "No."))
+    runs = {name: ranked_run({"q": ["a", "b"]})}
+    verdicts = make_verdicts([("q", 0, "a", 1.0, True)], "hand")
+    table = figures.rank_table(question, runs, verdicts, 2)
+    drawn = shown(figures.perspectives_by_rank(question, table, 2))
+    assert (name, False) in drawn and {math for _, math in drawn} == {False}
+    assert any(text.startswith(f"{name}  →") for text, _ in drawn)
+
+
+@pytest.mark.parametrize("name", [DOLLARS, BROKEN])
+def test_dollars_in_every_other_figure(name):
+    scores = {"dataset": "macro", "n": 3, "mean": 0.5, "low": 0.4, "high": 0.6}
+    means = pd.DataFrame([{"system": name, "measure": name, **scores}])
+    frontier = pd.DataFrame({"system": [name], "gain": [0.5], "cost": [0.1], "frontier": [True]})
+    bins = pd.DataFrame({"mean_p": [0.5], "share_yes": [0.4], "n": [3]})
+    error = {"value": 0.5, "low": 0.4, "high": 0.6, "judge_value": 0.5, "judge_low": 0.4, "judge_high": 0.6}
+    judged = {"f1": 0.5, "f1_low": 0.4, "f1_high": 0.6, "positive_share": 0.2, "recall": 0.5, "precision": 0.5, "n": 9}
+    for figure in (
+        figures.compare_systems(means, [name]),
+        figures.coverage_by_length(pd.DataFrame({name: [1.0, 2.0]}), 3),
+        figures.weight_sweep(pd.DataFrame({"weight": [0.0, 1.0], name: [0.1, 0.2]}), {name: 0.1}),
+        figures.trade_off(frontier.rename(columns={"gain": name}), name, "cost", name, {name: name}),
+        figures.asked_and_shown({name: pd.DataFrame([[0.5]], index=pd.Index([name], name=name), columns=[name])}),
+        figures.calibration_curve_figure({name: bins}),
+        figures.judge_error_figure(pd.DataFrame([{"system": name, "labelled": 3, "n": 9, **error}]), name),
+        figures.judges_figure(pd.DataFrame([{"judge": name, **judged}])),
+    ):
+        drawn = shown(figure)
+        assert {math for _, math in drawn} == {False}
+        assert any(name in text for text, _ in drawn)
+
+
+def test_a_rank_table_takes_runs_counted_from_0():
+    question = Question("q", "Is it?", ("It is.",))
+    run = ranked_run({"q": ["a", "b", "c"]})
+    verdicts = make_verdicts([("q", 0, "a", 1.0, True)], "hand")
+    want = figures.rank_table(question, {"s": run}, verdicts, 2)
+    raw = verdicts.assign(supports=1)
+    pd.testing.assert_frame_equal(figures.rank_table(question, {"s": run.assign(rank=run["rank"] - 1)}, raw, 2), want)
