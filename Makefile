@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lab notebooks bench setup clean
+.PHONY: demo test test-fast lab notebooks bench setup clean
 
 ## make demo: set up, then run the quickstart notebook on the shipped sample (no network but the package registry)
 demo: .venv/.ready
@@ -13,8 +13,13 @@ test: .venv/.test-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/check_sample.py
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal
+
+## make test-fast: the inner loop, under 90 seconds: no data sets of others, no processes, no notebooks
+test-fast: .venv/.test-ready
+	$(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist worksteal -m "not slow and not real_data"
 
 ## make lab: set up, then open the notebooks in JupyterLab
 lab: .venv/.ready

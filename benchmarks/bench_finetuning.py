@@ -19,10 +19,10 @@ import torch
 from bench_causal import SIZES, make_pairs, make_tokenizer
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig, MistralConfig, MistralForCausalLM
 
-from berdslib.judging import finetuning
 from berdslib.judging.causal import Causal
-from berdslib.judging.finetuning import Recipe, fine_tune_causal
-from berdslib.judging.training_pairs import Example
+from berdslib.judging.training import finetuning
+from berdslib.judging.training.finetuning import Recipe, fine_tune_causal
+from berdslib.judging.training.pairs import Example
 
 
 def make_model(size, four_bit, folder):

@@ -12,11 +12,11 @@ import time
 import numpy as np
 import torch
 
-from berdslib.data.registry import load_passages, load_questions
-from berdslib.judging.judges import document_text, pairs_of
+from berdslib.data.datasets import load_passages, load_questions
+from berdslib.judging.base import document_text, pairs_of
 from berdslib.judging.laptop import Laptop, load_laptop
 from berdslib.judging.stance import DOCUMENT_TOKENS, STATEMENT_TOKENS
-from berdslib.retrieval.registry import make_retriever
+from berdslib.retrieval.retrievers import make_retriever
 
 
 def plainly(judge, pairs):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -62,3 +64,25 @@ def known(kind: str, name: str, choices: object) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise InputError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(names)}")
+
+
+@contextmanager
+def errors_in(path: str | Path, field: str = "") -> Iterator[None]:
+    """Add a file's name to an InputError of the block that does not name one yet.
+
+    Args:
+        path: the file.
+        field: the part of the file that the block is about; it comes before the error's own field.
+
+    >>> with errors_in("a.tsv"):
+    ...     raise InputError("is blank", line=3, field="qid")
+    Traceback (most recent call last):
+    berdslib.errors.InputError: a.tsv:3 [qid]: is blank
+    """
+    try:
+        yield
+    except InputError as error:
+        if error.path is not None:
+            raise
+        where = ".".join(part for part in (field, error.field) if part)
+        raise InputError(error.problem, path=path, line=error.line, field=where or None) from None

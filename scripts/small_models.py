@@ -18,12 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from berdslib.data.registry import load_passages, passage_file
-from berdslib.data.textio import read_jsonl
-from berdslib.judging.crossencoder import new_cross_encoder
-from berdslib.judging.finetuning import Recipe, fine_tune_encoder
-from berdslib.judging.training_pairs import Example
-from berdslib.retrieval.encoders import get_encoder, package_folder
+from berdslib.data.datasets import load_passages, passage_file
+from berdslib.data.tables import read_jsonl
+from berdslib.judging.cross import new_cross_encoder
+from berdslib.judging.training.finetuning import Recipe, fine_tune_encoder
+from berdslib.judging.training.pairs import Example
+from berdslib.models.encoders import get_encoder
+from berdslib.models.loading import package_folder
 
 RECIPE = Recipe(learning_rate=2e-4, epochs=2, rank=0, batch_size=16, max_length=128, save_every=100)
 MOST_ARGUMENTS = 2000

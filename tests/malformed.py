@@ -362,7 +362,7 @@ CASES = [
     Case(
         "a verdict store that is no database",
         f"{JUDGE} --store s.db",
-        ("s.db", "is not a verdict store"),
+        ("s.db", "cannot be used as a verdict store"),
         {"s.db": "no database, but a text" * 50},
     ),
     Case("a verdict store of another make", f"{JUDGE} --store s.db", ("verdict store",), {"s.db": OTHER_DATABASE}),

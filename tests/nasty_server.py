@@ -1,5 +1,6 @@
 """A web of nasty pages on this machine, and what becomes of each: python tests/nasty_server.py prints the table."""
 
+import asyncio
 import gzip
 import http.server
 import json
@@ -13,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import NamedTuple
 
-import httpcore
+import httpx
 import pandas as pd
 
 from berdslib.data.webfetch import Fetcher, Limits
@@ -116,7 +117,9 @@ class _NastyHandler(http.server.BaseHTTPRequestHandler):
             time.sleep(server.pause)
             name = self.path[1:].partition("?")[0]
             if name in server.pages:
-                self.page(server.pages[name][1], **server.pages[name][0])
+                found = server.pages[name]
+                headers, body = found() if callable(found) else found
+                self.page(body, **headers)
             else:
                 getattr(self, "do_" + name.replace("-", "_").replace(".", "_"))()
         finally:
@@ -405,16 +408,19 @@ ROBOTS_CASES = [
 SMALL = Limits(connect=2, read=1, total=2.5, max_bytes=1024 * 1024, retries=1, back_off=0.05, longest_wait=2, pause=0)
 
 
-class World(httpcore.SyncBackend):
+class World(httpx.AsyncHTTPTransport):
     """Connections of a small world: PUBLIC leads to the server, everything else to the private service."""
 
     def __init__(self, server, private):
         super().__init__()
         self.server, self.private, self.asked = server, private, []
 
-    def connect_tcp(self, host, port, *args):
+    async def handle_async_request(self, request):
+        host = request.url.host
         self.asked.append(host)
-        return super().connect_tcp("127.0.0.1", (self.server if host == PUBLIC else self.private).port, *args)
+        port = (self.server if host == PUBLIC else self.private).port
+        request.url = request.url.copy_with(host="127.0.0.1", port=port)
+        return await super().handle_async_request(request)
 
 
 class Rebinding:
@@ -473,13 +479,13 @@ def nasty_table():
             other = stack.enter_context(running(NastyServer(robots=robots)))
             row(name, Fetcher(SMALL._replace(allow={other.address})), other.url("good"), expected)
         world = World(server, private)
-        fetcher = Fetcher(SMALL, resolve=lambda host, port: NAMES[host], network=world)
+        fetcher = Fetcher(SMALL, resolve=lambda host, port: NAMES[host], transport=world)
         row("public page", fetcher, "http://web.example/good", "ok")
         row("public page leads inside", fetcher, "http://web.example/redirect-inside", "refused")
         row("public page leads inside by name", fetcher, "http://web.example/redirect-inside-by-name", "refused")
         for name, answers in REBINDING.items():
             world = World(server, private)
-            fetcher = Fetcher(SMALL, resolve=Rebinding(*answers), network=world)
+            fetcher = Fetcher(SMALL, resolve=Rebinding(*answers), transport=world)
             row(name, fetcher, "http://rebind.example/good", "refused")
         reached = private.reached
     return pd.DataFrame(rows), reached
@@ -492,10 +498,8 @@ def naive_requests(private, server):
     opener.open(server.url("redirect-private"), timeout=5).read()
     resolve, world = Rebinding([PUBLIC], ["127.0.0.1"]), World(server, private)
     assert resolve("rebind.example", 80) == [PUBLIC]  # checked …
-    stream = world.connect_tcp(resolve("rebind.example", 80)[0], 80, 2.0)  # … and resolved again to connect
-    stream.write(b"GET /good HTTP/1.0\r\n\r\n")
-    stream.read(100, 2.0)
-    stream.close()
+    request = httpx.Request("GET", f"http://{resolve('rebind.example', 80)[0]}/good")  # … and resolved again to connect
+    asyncio.run(world.handle_async_request(request))
     return private.reached - before
 
 

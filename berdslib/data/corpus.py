@@ -22,8 +22,8 @@ from berdslib import paths
 from berdslib.data.formats import iter_passages, numbered_passages, passage_table, repeated
 from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, documents_by, passages_of, without_duplicates
 from berdslib.data.records import Passage
-from berdslib.data.textio import StrPath
 from berdslib.errors import InputError, known
+from berdslib.files import StrPath
 
 __all__ = ["Corpus", "RepeatedDocnoError", "is_corpus", "naming_lines", "open_corpus", "write_corpus"]
 
@@ -191,6 +191,11 @@ def _hash(docno: str) -> np.uint64:
 
 
 # ---------------------------------------------------------------- writing
+
+
+def by_docno(passages: Sequence[Passage]) -> Mapping[str, Passage]:
+    """Return docno → passage; of a corpus on disk nothing is read until it is asked for."""
+    return passages.by_docno if isinstance(passages, Corpus) else {p.docno: p for p in passages}
 
 
 def is_corpus(path: StrPath) -> bool:

@@ -22,8 +22,7 @@ from berdslib.data.records import (
     make_verdicts,
     ranked_run,
 )
-from berdslib.data.textio import (
-    StrPath,
+from berdslib.data.tables import (
     is_missing,
     number,
     read_jsonl,
@@ -31,10 +30,10 @@ from berdslib.data.textio import (
     text_field,
     text_list,
     write_jsonl,
-    write_text,
     yes_probability,
 )
 from berdslib.errors import InputError
+from berdslib.files import StrPath, write_text
 
 # What others call the fields of a passage, in the order in which they are looked for. `docid` comes late: in MS MARCO
 # v2 a passage has a `pid`, and its `docid` is that of its document.
@@ -325,7 +324,7 @@ def read_berds(
     With `predictions` (such as "mistral-preds" or "gpt4-preds") the recorded verdicts are read as well: in each ctx a
     list with one value per perspective, or in the row a list of such lists, one per ctx. A value is 0/1, true/false,
     "Yes"/"No" or a probability. Where the lengths do not fit the row is refused: the official scripts append to old
-    predictions when run twice (DIVERGENCES B9), and nobody can tell which half is meant.
+    predictions when run twice (divergences.md B9), and nobody can tell which half is meant.
 
     Documents have no ids there: a passage's docno is its `id` if given, else "QID/RANK".
 

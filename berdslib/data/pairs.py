@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from berdslib.data.textio import StrPath, read_table, text_field
+from berdslib.data.tables import read_table, text_field
 from berdslib.errors import InputError
+from berdslib.files import StrPath
 
 _LABELS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
@@ -23,7 +24,7 @@ def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
     """Read pairs from TSV, CSV or JSONL with the columns question, document, perspective, label.
 
     A label is 1/0, true/false or yes/no. The published training script knows only the string "True", and so finds no
-    positive example in the released file, which has 1/0 (DIVERGENCES B10); here a file with one class only is refused.
+    positive example in the released file, which has 1/0 (divergences.md B10); here a file with one class is refused.
 
     Raises:
         InputError: a missing column, another label, no pairs, or labels all alike.

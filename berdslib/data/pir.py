@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from berdslib.data.cards import DATASETS, Dataset, dataset
-from berdslib.data.fetching import cache_of, fetch, first_of, places_of, under_data
+from berdslib.data.catalogue import DATASETS, Dataset, dataset
+from berdslib.data.fetch import cache_of, fetch, first_of, places_of, under_data
 from berdslib.data.records import Passage, Question
-from berdslib.data.textio import StrPath, naming, number, read_lines, read_table, text_field, write_text
-from berdslib.errors import InputError, known
+from berdslib.data.tables import number, read_table, text_field
+from berdslib.errors import InputError, errors_in, known
+from berdslib.files import StrPath, read_lines, write_text
 
 # The lists of the official layout that hold one entry a query.
 _PER_QUERY = ("queries", "source_queries", "perspectives", "query_labels")
@@ -189,8 +190,8 @@ def _official_task(name: str, content: Mapping[str, Any], path: Path) -> PirTask
         for i, (text, root, perspective, label) in enumerate(zip(*columns, strict=True))
     )
     task = PirTask(name, queries, passages_of(corpus))
-    checked: PirTask = naming(path, check_pir, task)
-    return checked
+    with errors_in(path):
+        return check_pir(task)
 
 
 def _texts(content: Mapping[str, Any], field: str, path: Path) -> list[str]:
@@ -305,8 +306,8 @@ def read_pir_folder(folder: StrPath, name: str) -> PirTask:
         queries.append(PirQuery(qid, text, root, perspective, tuple(dict.fromkeys(gold.pop(qid, ()))), label))
     if gold:
         raise InputError(f"the query {next(iter(gold))!r} is judged but not among the queries", path=folder)
-    checked: PirTask = naming(folder, check_pir, PirTask(name, tuple(queries), passages))
-    return checked
+    with errors_in(folder):
+        return check_pir(PirTask(name, tuple(queries), passages))
 
 
 def _rows(folder: Path, table: str, need: Sequence[str] = ()) -> Iterator[tuple[Path, int, dict[str, Any]]]:

@@ -9,18 +9,9 @@ from pathlib import Path
 import pandas as pd
 
 from berdslib.data.records import MOST_PERSPECTIVES, check_run, check_verdicts, make_verdicts
-from berdslib.data.textio import (
-    StrPath,
-    naming,
-    number,
-    numeral,
-    read_lines,
-    read_table,
-    text_field,
-    write_text,
-    yes_probability,
-)
-from berdslib.errors import InputError
+from berdslib.data.tables import number, numeral, read_table, text_field, yes_probability
+from berdslib.errors import InputError, errors_in
+from berdslib.files import StrPath, read_lines, write_text
 
 
 def read_trec_run(path: StrPath) -> pd.DataFrame:
@@ -33,7 +24,8 @@ def read_trec_run(path: StrPath) -> pd.DataFrame:
         (c[0], c[2], number(c[4], path, line, "score"))
         for line, c in _blank_separated(path, 6, "qid Q0 docno rank score tag")
     ]
-    return naming(path, check_run, pd.DataFrame(rows, columns=["qid", "docno", "score"]))
+    with errors_in(path):
+        return check_run(pd.DataFrame(rows, columns=["qid", "docno", "score"]))
 
 
 def write_trec_run(path: StrPath, run: pd.DataFrame, tag: str = "berdslib") -> None:
@@ -60,7 +52,8 @@ def read_trec_qrels(path: StrPath, judge: str = "gold") -> pd.DataFrame:
             raise InputError(f"{subtopic!r} is not a whole number from 0", path=path, line=line, field="subtopic")
         yes = number(relevance, path, line, "relevance") > 0
         rows.append((qid, int(subtopic), docno, float(yes), yes))
-    return naming(path, lambda r: make_verdicts(r, judge), rows)
+    with errors_in(path):
+        return make_verdicts(rows, judge)
 
 
 def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
@@ -101,7 +94,8 @@ def read_verdicts(path: StrPath) -> pd.DataFrame:
     if not rows:
         raise InputError("holds no verdicts", path=path)
     frame = pd.DataFrame(rows, columns=["qid", "pid", "docno", "p_yes", "supports", "judge"])
-    return naming(path, check_verdicts, frame)
+    with errors_in(path):
+        return check_verdicts(frame)
 
 
 def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:

@@ -8,29 +8,31 @@ the next call asks again.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import logging
+import os
+import random
 import re
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-from urllib.parse import urldefrag, urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import urldefrag
 
 import pandas as pd
 
-from berdslib.data.formats import iter_passages, read_passages, write_passages
+from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.passages import corpus_statistics, split_words
 from berdslib.data.records import Passage, Question, check_questions
-from berdslib.data.textio import StrPath, write_text
-from berdslib.data.webcache import Kept, cache_path, keep, recall, web_cache
-from berdslib.data.webfetch import Fetcher, Limits, Page
-from berdslib.data.websearch import Result, SearchProvider, Serper
+from berdslib.data.webfetch import TRANSIENT, Fetcher, Limits, Page, retry_after
 from berdslib.data.webtext import PageText, TextReader
-from berdslib.errors import InputError, MissingDataError
+from berdslib.errors import BerdsError, InputError, MissingDataError
+from berdslib.files import StrPath, write_text
+from berdslib.paths import cache_dir
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +42,107 @@ REPORT_COLUMNS = [
 ]  # fmt: skip
 MISSING = "missing"  # the outcome of a page that is not in the cache, offline
 _REPORT, _LIST = "pages.csv", "corpora.json"  # the second is written last: with it, a folder is complete
+_NOTHING = {"passages": 0, "documents": 0, "mean_words": float("nan")}
+
+
+# ---------------------------------------------------------------- searching
+
+_KEY = "SERPER_API_KEY"  # the environment variable that holds it
+_LONGEST_WAIT = 60.0  # seconds that the service may ask for; if it asks for more, that is an error
+
+
+class SearchError(BerdsError):
+    """A search engine that refuses, fails for good, or answers in another form."""
+
+
+class Result(NamedTuple):
+    """A search result: ``url``, ``title``, and ``position`` from 1."""
+
+    url: str
+    title: str
+    position: int
+
+
+class Serper:
+    """Google results through serper.dev, as in the paper: a POST with the query, the key in the header X-API-KEY.
+
+    The key is read from the environment when a request is made; it is kept in no object and no file, and no message
+    shows it. The request goes through a proxy if the environment names one; pages never do.
+
+    Args:
+        url: of the service.
+        retries: further attempts after a failure that may pass (no answer, 429, 5xx).
+
+    Raises:
+        InputError: not an http or https address.
+
+    Source: BeRDS section 4.2.
+    """
+
+    def __init__(self, url: str = "https://google.serper.dev/search", retries: int = 3) -> None:
+        if not url.startswith(("https://", "http://")):
+            raise InputError(f"a search service must be an http or https address, not {url!r}")
+        self.url, self.retries, self.id = url, retries, f"serper({url})"
+
+    def ask(self, query: str, num: int) -> bytes:
+        """Return the service's answer without the key; waits and tries again after failures that may pass.
+
+        Raises:
+            SearchError: no key, refused, or failed for good.
+        """
+        import httpx
+
+        key = os.environ.get(_KEY, "").strip()
+        if not key or not key.isascii() or not key.isprintable():
+            state = "holds characters that no key has" if key else "is not set"
+            raise SearchError(f"{self.url} asks for a key; the variable {_KEY} {state}")
+        for attempt in range(self.retries + 1):
+            wait, why = random.uniform(0, 2.0**attempt), ""  # full jitter
+            try:
+                question = {"q": query, "num": num}
+                answer = httpx.post(self.url, json=question, headers={"X-API-KEY": key}, timeout=30)
+            except httpx.RequestError as error:
+                why = f"no answer ({error or type(error).__name__})"
+            else:
+                if answer.is_success:
+                    return answer.content.replace(key.encode(), b"[key]")
+                asked = retry_after(answer.headers.get("retry-after", ""))
+                why = f"status {answer.status_code}" + (f"; it asks to wait {asked:.0f} s" if asked else "")
+                if answer.status_code in (401, 403):
+                    why += f"; the key in the variable {_KEY} is refused"
+                elif answer.status_code == 400:  # out of credits, for one
+                    why += f": {answer.text[:300].replace(key, '[key]')}"
+                if answer.status_code not in TRANSIENT or asked > _LONGEST_WAIT:
+                    break
+                wait = asked or wait
+            if attempt < self.retries:
+                logger.info("%s: %s; trying again in %.1f s", self.url, why, wait)
+                time.sleep(wait)
+        raise SearchError(f"{self.url}: {why}")
+
+    def read(self, answer: bytes) -> list[Result]:
+        """Return the organic results in their order.
+
+        Raises:
+            SearchError: not an answer of this service.
+        """
+        try:
+            return [_result(row, i) for i, row in enumerate(json.loads(answer)["organic"], start=1)]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            problem = f"{self.url} answered in another form than serper's ({type(error).__name__})"
+            raise SearchError(problem) from None
+
+
+def _result(row: Any, number: int) -> Result:
+    position = row.get("position", number)
+    if not isinstance(row["link"], str) or not isinstance(position, int):
+        raise TypeError
+    # Half of a surrogate pair is legal JSON, but no text: it cannot be written.
+    url, title = (str(row.get(f) or "").encode("utf-8", "replace").decode() for f in ("link", "title"))
+    return Result(url, title, position)
+
+
+# ---------------------------------------------------------------- the corpora of questions
 
 
 @dataclass(frozen=True)
@@ -50,13 +153,10 @@ class Web:
         provider: the search engine.
         num: results asked for, for each question; the paper takes 100.
         extractor: "trafilatura", or the paper's "readability+html2text" (an extra).
-        split: cuts a page's text into passages; the paper takes disjoint pieces of 100 words.
         limits: of a page, see there.
-        cache: folder for what was answered; None = "web" in the user's cache.
         offline: read from the cache only.
         retry_failed: fetch pages again whose last attempt failed.
         workers: hosts that are asked at the same time; each gets one request at a time.
-        text_seconds: to take the text out of a page.
 
     Raises:
         InputError: num or workers < 1.
@@ -64,49 +164,18 @@ class Web:
     Source: BeRDS section 4.2.
     """
 
-    provider: SearchProvider = field(default_factory=Serper)
+    provider: Serper = field(default_factory=Serper)
     num: int = 100
     extractor: str = "trafilatura"
-    split: Callable[[str], list[str]] = split_words
     limits: Limits = field(default_factory=Limits)
-    cache: Path | None = None
     offline: bool = False
     retry_failed: bool = False
     workers: int = 16
-    text_seconds: float = 20.0
 
     def __post_init__(self) -> None:
         for name in ("num", "workers"):
             if getattr(self, name) < 1:
                 raise InputError(f"must be at least 1, not {getattr(self, name)}", field=name)
-
-    @property
-    def folder(self) -> Path:
-        """The cache."""
-        return self.cache or web_cache()
-
-
-def web_corpus(question: str, web: Web | None = None) -> list[Passage]:
-    """Return the passages of the pages that a search engine finds for a question.
-
-    Args:
-        question: the query, as it is.
-        web: how the web is asked.
-
-    Returns:
-        Passages in the order of the results; docno is a hash of the page's address and a number from 0.
-
-    Raises:
-        SearchError: the search engine refuses or fails.
-        MissingDataError: offline, and this question was never asked; or the extractor is not installed.
-
-    Source: BeRDS section 4.2.
-    """
-    web = web or Web()
-    with TextReader(web.extractor, web.text_seconds) as reader:
-        passages, rows = _corpus(Question("", question), web, Fetcher(web.limits), reader)
-    _tell(pd.DataFrame(rows, columns=REPORT_COLUMNS))
-    return passages
 
 
 def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None = None) -> pd.DataFrame:
@@ -118,7 +187,7 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
 
     Args:
         questions: at least one; an empty corpus is written for one without any text, with a warning.
-        folder: to write to; see :func:`open_web_corpora`.
+        folder: to write to: a new or empty one, or one of corpora from the web; see :func:`open_web_corpora`.
         web: how the web is asked.
 
     Returns:
@@ -126,148 +195,74 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
         seconds, words, passages, docid (what the page's docnos begin with), final_url, fetched, reason.
 
     Raises:
+        InputError: the folder holds other files.
         SearchError: the search engine refuses or fails; what was fetched so far is in the cache.
-        MissingDataError: offline, and some questions were never asked; or the extractor is not installed.
+        MissingDataError: offline, and some questions were never asked; or a package is not installed.
+
+    Source: BeRDS section 4.2.
     """
     from tqdm.auto import tqdm
 
     check_questions(questions)
     web, folder = web or Web(), Path(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not is_web_corpora(folder):
+        raise InputError("holds other files; name a new folder, or one with corpora from the web", path=folder)
+    files = {q.qid: corpus_name(q.qid) for q in questions}
+    if len(set(files.values())) < len(files):
+        raise InputError("the ids of two questions lead to the same file", field="qid")
     _require_searches(questions, web)
     listing = folder / _LIST
     before = _listed(folder) if listing.exists() else {}
-    fetcher = Fetcher(web.limits)
+    fetcher = Fetcher(web.limits, web.workers)
     rows: list[tuple[Any, ...]] = []
-    with TextReader(web.extractor, web.text_seconds) as reader:
+    with TextReader(web.extractor) as reader:
         for question in tqdm(questions, desc="web corpora", unit="question", delay=2):
             passages, pages = _corpus(question, web, fetcher, reader)
             rows += pages
             if not passages:
                 logger.warning("no page for question %r gave any text", question.qid)
-            if listing.exists():
-                listing.unlink()  # until the end, the folder holds some of both runs
+            listing.unlink(missing_ok=True)  # until the end, the folder holds some of both runs
             if not is_web_corpora(folder):
-                _write_report(folder, pd.DataFrame(columns=REPORT_COLUMNS))  # so that one can tell what began here
-            write_passages(folder / corpus_name(question.qid), passages)
-    report = pd.DataFrame(rows, columns=REPORT_COLUMNS)
-    files = {q.qid: corpus_name(q.qid) for q in questions}
-    for qid in before:
-        if qid not in files:
-            (folder / corpus_name(qid)).unlink(missing_ok=True)
-    _write_report(folder, report)
+                _write_report(folder, [])  # so that one can tell what began here
+            write_passages(folder / files[question.qid], passages)
+    for qid in before.keys() - files.keys():
+        (folder / before[qid]).unlink(missing_ok=True)
+    report = _write_report(folder, rows)
     with write_text(listing) as file:
         json.dump(files, file, ensure_ascii=False, indent=1)
     _tell(report)
     return report
 
 
-def _write_report(folder: Path, report: pd.DataFrame) -> None:
+def _write_report(folder: Path, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+    report = pd.DataFrame(rows, columns=REPORT_COLUMNS)
     with write_text(folder / _REPORT) as file:
         report.to_csv(file, index=False, lineterminator="\n")
+    return report
 
 
-def _listed(folder: Path) -> dict[str, str]:
-    """Return the questions whose corpora a folder holds: qid → name of the file."""
-    path = folder / _LIST
-    try:
-        files = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        files = None
-    # The names are for readers elsewhere: what is opened or removed here must not be up to this file.
-    if not isinstance(files, dict) or any(files[qid] != corpus_name(qid) for qid in files):
-        raise InputError("is no list of corpora from the web, {qid: file}", path=path)
-    return files
+def _tell(report: pd.DataFrame) -> None:
+    outcomes = ", ".join(f"{n} {outcome}" for outcome, n in report["outcome"].value_counts().items())
+    logger.info("%d pages, %d passages: %s", len(report), report["passages"].sum(), outcomes or "none")
+    missing = report.loc[report["outcome"] == MISSING, "url"].tolist()
+    if missing:
+        logger.warning("offline, and %d of %d pages are not in the cache: %s", len(missing), len(report), _few(missing))
 
 
-def is_web_corpora(path: StrPath) -> bool:
-    """Say whether this is a folder that :func:`web_corpora` wrote, be it complete or not."""
-    return (Path(path) / _REPORT).is_file()
-
-
-def open_web_corpora(folder: StrPath) -> WebCorpora:
-    """Return the corpora of a folder that :func:`web_corpora` wrote, by the ids of their questions.
-
-    Raises:
-        InputError: no such folder, or one that a run began and did not complete.
-    """
-    return WebCorpora(folder)
-
-
-class WebCorpora(Mapping[str, list[Passage]]):
-    """The corpora of questions, qid → passages, in the order of the questions; each is read when it is asked for.
-
-    A question without any text has an empty list. Nothing is held in memory but the ids.
-
-    Args:
-        folder: that :func:`web_corpora` wrote.
-
-    Raises:
-        InputError: no such folder, or one that a run began and did not complete.
-    """
-
-    def __init__(self, folder: StrPath) -> None:
-        self.folder = Path(folder)
-        if not is_web_corpora(folder):
-            raise InputError(f"holds no corpora from the web ({_REPORT})", path=folder)
-        if not (self.folder / _LIST).is_file():
-            raise InputError(
-                f"holds no {_LIST}, which comes last: a run did not end here, or was one of an earlier version; again, "
-                "it goes on from the cache",
-                path=folder,
-            )
-        self._files = _listed(self.folder)
-
-    def __getitem__(self, qid: str) -> list[Passage]:
-        path = self.file(qid)
-        return read_passages(path) if path.stat().st_size else []
-
-    def __contains__(self, qid: object) -> bool:
-        return qid in self._files  # reading nothing
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def __repr__(self) -> str:
-        return f"WebCorpora({str(self.folder)!r}, {len(self):,} questions)"
-
-    def file(self, qid: str) -> Path:
-        """Return where a question's corpus lies.
-
-        Raises:
-            KeyError: no such question.
-            InputError: it is not there any more.
-        """
-        path = self.folder / self._files[qid]
-        if not path.is_file():
-            raise InputError(f"is missing, the corpus of question {qid!r}", path=path)
-        return path
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
 
 
 def corpus_name(qid: str) -> str:
-    """Return the name of a question's file: its id, made safe for a file system where needed.
+    """Return the name of a question's file: its id, or where that could be taken for another's, part of it and a hash.
 
-    >>> corpus_name("kialo-7")
-    'kialo-7.jsonl'
+    >>> corpus_name("kialo-7"), corpus_name("Kialo/7")
+    ('kialo-7.jsonl', 'Kialo_7-6bdbef9017370ed5.jsonl')
     """
-    if re.fullmatch(r"\w[\w.-]{0,99}", qid, re.ASCII):
+    # Small letters only, as some file systems do not tell them from capitals; and nothing that ends like a hash.
+    if re.fullmatch(r"[a-z0-9_][a-z0-9_.-]{0,99}", qid) and not re.search(r"-[0-9a-f]{16}$", qid):
         return f"{qid}.jsonl"
-    return f"{re.sub(r'[^A-Za-z0-9_-]', '_', qid)[:60]}-{_hash(qid)[:8]}.jsonl"
-
-
-def summary(report: pd.DataFrame) -> pd.DataFrame:
-    """Return, for each outcome, the number of pages, their share, and their words and passages; most frequent first.
-
-    Args:
-        report: from :func:`web_corpora`.
-    """
-    table = report.groupby("outcome").agg(
-        pages=("url", "size"), words=("words", "sum"), passages=("passages", "sum"), seconds=("seconds", "mean")
-    )
-    table.insert(1, "share", table["pages"] / max(len(report), 1))
-    return table.sort_values("pages", ascending=False, kind="stable")
+    return f"{re.sub(r'[^A-Za-z0-9_-]', '_', qid)[:60]}-{_hash(qid)[:16]}.jsonl"
 
 
 def failures(report: pd.DataFrame) -> str:
@@ -290,6 +285,72 @@ def failures(report: pd.DataFrame) -> str:
     return f"{len(failed)} of {len(report)} pages gave no text" + (f": {'; '.join(parts)}" if parts else "")
 
 
+# ---------------------------------------------------------------- a folder of them
+
+
+def is_web_corpora(path: StrPath) -> bool:
+    """Say whether this is a folder that :func:`web_corpora` wrote, be it complete or not."""
+    report = Path(path) / _REPORT
+    if not report.is_file():
+        return False
+    with report.open("rb") as file:
+        return file.read(3) == b"qid"
+
+
+def open_web_corpora(folder: StrPath) -> WebCorpora:
+    """Return the corpora of a folder that :func:`web_corpora` wrote, by the ids of their questions.
+
+    Raises:
+        InputError: no such folder, or one that a run began and did not complete.
+    """
+    folder = Path(folder)
+    if not is_web_corpora(folder):
+        raise InputError(f"holds no corpora from the web ({_REPORT})", path=folder)
+    if not (folder / _LIST).is_file():
+        problem = f"holds no {_LIST}, which comes last: a run did not end here; again, it goes on from the cache"
+        raise InputError(problem, path=folder)
+    return WebCorpora({qid: folder / name for qid, name in _listed(folder).items()})
+
+
+class WebCorpora(Mapping[str, list[Passage]]):
+    """The corpora of questions, qid → passages, in the order of the questions; each is read when it is asked for.
+
+    Args:
+        files: qid → file; an empty one for a question without any text.
+    """
+
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        self._files = files
+
+    def __getitem__(self, qid: str) -> list[Passage]:
+        path = self._files[qid]
+        if not path.is_file():
+            raise InputError(f"is missing, the corpus of question {qid!r}", path=path)
+        return read_passages(path) if path.stat().st_size else []
+
+    def __contains__(self, qid: object) -> bool:
+        return qid in self._files  # reading nothing
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """Return the questions whose corpora a folder holds: qid → name of the file."""
+    path = folder / _LIST
+    try:
+        files = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        files = None
+    # The names are for readers elsewhere: what is opened or removed here must not be up to this file.
+    if not isinstance(files, dict) or any(files[qid] != corpus_name(qid) for qid in files):
+        raise InputError("is no list of corpora from the web, {qid: file}", path=path)
+    return files
+
+
 def web_statistics(folder: StrPath) -> dict[str, float]:
     """Return the columns of BeRDS Table 2 for a folder that :func:`web_corpora` wrote: the means over its questions.
 
@@ -304,13 +365,9 @@ def web_statistics(folder: StrPath) -> dict[str, float]:
     Source: BeRDS Table 2, last row.
     """
     corpora = open_web_corpora(folder)
-    files = [corpora.file(qid) for qid in corpora]
-    rows = [corpus_statistics(iter_passages(path)) if path.stat().st_size else _NOTHING for path in files]
-    means = pd.DataFrame(rows).mean()
+    counts = [corpus_statistics(passages) if passages else _NOTHING for passages in corpora.values()]
+    means = pd.DataFrame(counts).mean()
     return {"corpora": len(corpora), **{column: float(means[column]) for column in _NOTHING}}
-
-
-_NOTHING = {"passages": 0, "documents": 0, "mean_words": float("nan")}
 
 
 # ---------------------------------------------------------------- one question
@@ -324,20 +381,15 @@ def _corpus(
     passages: list[Passage] = []
     rows = []
     for result, page in zip(results, pages, strict=True):
-        text = _text(page, reader)
-        pieces = web.split(text.text) if text.text else []
+        text = PageText(page.outcome)
+        if page.outcome == "ok":
+            text = reader.read(page.body, page.headers.get("content-type", ""))
+        pieces = split_words(text.text) if text.text else []
         docid, title = _hash(result.url)[:16], text.title or result.title
         passages += [Passage(f"{docid}-{i}", piece, title) for i, piece in enumerate(pieces)]
-        outcome = page.outcome if page.outcome != "ok" else text.outcome
-        row = (question.qid, result.position, page.url, outcome, page.status, page.seconds, len(text.text.split()))
+        row = (question.qid, result.position, page.url, text.outcome, page.status, page.seconds, len(text.text.split()))
         rows.append((*row, len(pieces), docid, page.final_url, page.fetched, " ".join(page.reason.split())))
     return passages, rows
-
-
-def _text(page: Page, reader: TextReader) -> PageText:
-    if page.outcome != "ok":
-        return PageText(page.outcome)
-    return reader.read(page.body, page.headers.get("content-type", ""))
 
 
 def search(query: str, web: Web | None = None) -> list[Result]:
@@ -349,15 +401,15 @@ def search(query: str, web: Web | None = None) -> list[Result]:
     """
     web = web or Web()
     path = _search_path(query, web)
-    kept = recall(path)
+    kept = _recall(path)
     if kept is None:
         if web.offline:
             raise MissingDataError(f"offline, and {web.provider.id} was never asked for {web.num} x {query!r}")
-        answer = web.provider.ask(query, web.num)
-        web.provider.read(answer)  # an answer that cannot be read is not kept
-        kept = keep(path, Kept({"provider": web.provider.id, "query": query, "num": web.num}, answer))
+        kept = {"provider": web.provider.id, "query": query, "num": web.num}, web.provider.ask(query, web.num)
+        web.provider.read(kept[1])  # an answer that cannot be read is not kept
+        _keep(path, *kept)
     found: dict[str, Result] = {}
-    for result in web.provider.read(kept.body)[: web.num]:
+    for result in web.provider.read(kept[1])[: web.num]:
         url = urldefrag(result.url).url if "#" in result.url else result.url
         found.setdefault(url, result._replace(url=url))
     if len(found) < web.num:
@@ -366,73 +418,39 @@ def search(query: str, web: Web | None = None) -> list[Result]:
 
 
 def _search_path(query: str, web: Web) -> Path:
-    return cache_path(web.folder, "search", web.provider.id, query, web.num)
+    return cache_path("search", web.provider.id, query, web.num)
 
 
 def _require_searches(questions: Sequence[Question], web: Web) -> None:
     """Say at once, offline, which questions were never asked."""
-    if not web.offline:
-        return
-    missing = [q.qid for q in questions if not _search_path(q.text, web).exists()]
+    missing = [q.qid for q in questions if web.offline and not _search_path(q.text, web).exists()]
     if missing:
-        shown = ", ".join(missing[:10]) + (" …" if len(missing) > 10 else "")
         raise MissingDataError(
             f"offline, and {web.provider.id} was never asked {len(missing)} of {len(questions)} questions "
-            f"(num={web.num}): {shown}"
+            f"(num={web.num}): {_few(missing)}"
         )
 
 
-# ---------------------------------------------------------------- its pages
-
-
 def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:
-    """Return the pages in order, from the cache or the web."""
-    pages = {url: page for url in urls if (page := _recalled(url, web)) is not None}
-    needed = [url for url in urls if url not in pages or (web.retry_failed and pages[url].outcome != "ok")]
-    if web.offline:
-        pages |= {url: Page(url, MISSING, "offline, and not in the cache") for url in urls if url not in pages}
-    elif needed:
-        pages |= _fetched(needed, web, fetcher)
-    return [pages[url] for url in urls]
-
-
-def _fetched(urls: Sequence[str], web: Web, fetcher: Fetcher) -> dict[str, Page]:
-    """Fetch pages: hosts side by side, the pages of one host one after the other.
+    """Return the pages in order, from the cache or the web.
 
     Each is in the cache as soon as it is there. What nobody answered is put there at the end, and only if there was
     somebody who did answer: else it is our network that failed.
     """
     from tqdm.auto import tqdm
 
-    hosts: dict[str, list[str]] = {}
-    for url in urls:
-        hosts.setdefault(_host(url), []).append(url)
-    stop = threading.Event()
-
-    def fetch(one_host: list[str]) -> list[Page]:
-        found = (fetcher.fetch(url) for url in one_host if not stop.is_set())
-        return [page if _silent(page) else _kept(page, web) for page in found]
-
-    pages: dict[str, Page] = {}
-    with (
-        ThreadPoolExecutor(min(web.workers, len(hosts)), "fetch") as pool,
-        tqdm(total=len(urls), desc="pages", unit="page", delay=2, leave=False) as bar,
-    ):
-        jobs = [pool.submit(fetch, one_host) for one_host in hosts.values()]
-        try:
-            for job in as_completed(jobs):
-                pages |= {page.url: page for page in job.result()}
-                bar.update(len(job.result()))
-        except BaseException:
-            stop.set()  # an interrupt must not wait for all the rest
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    silent = [page for page in pages.values() if _silent(page)]
-    if any(page.status or page.outcome == "robots" for page in pages.values()):
-        pages |= {page.url: _kept(page, web) for page in silent}
+    pages = {url: page for url in urls if (page := _recalled(url)) is not None}
+    if web.offline:
+        return [pages.get(url) or Page(url, MISSING, "offline, and not in the cache") for url in urls]
+    needed = [url for url in urls if url not in pages or (web.retry_failed and pages[url].outcome != "ok")]
+    fetched = tqdm(fetcher.fetch_all(needed), "pages", len(needed), unit="page", delay=2, leave=False)
+    new = {page.url: page if _silent(page) else _kept(page) for page in fetched}
+    silent = [page for page in new.values() if _silent(page)]
+    if any(page.status or page.outcome == "robots" for page in new.values()):
+        new |= {page.url: _kept(page) for page in silent}
     elif silent:
         logger.warning("no answer from any of %d pages; this is not kept (is there a network?)", len(silent))
-    return pages
+    return [(pages | new)[url] for url in urls]
 
 
 def _silent(page: Page) -> bool:
@@ -440,39 +458,47 @@ def _silent(page: Page) -> bool:
     return page.outcome in ("network", "timeout") and not page.status
 
 
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
+# ---------------------------------------------------------------- the cache
 
 
-def _recalled(url: str, web: Web) -> Page | None:
-    kept = recall(cache_path(web.folder, "page", url))
-    return None if kept is None else _page(kept, url)
+def cache_path(kind: str, *key: object) -> Path:
+    """Return where an answer is kept: one file for each, by a hash of what was asked for."""
+    name = _hash(json.dumps(key, ensure_ascii=False))
+    return cache_dir() / "web" / kind / name[:2] / f"{name}.gz"
 
 
-def _page(kept: Kept, url: str) -> Page:
-    """Return a page from the cache; what another version noted besides is passed over."""
-    note = {name: value for name, value in kept.note.items() if name in Page._fields}
-    return Page(**{**note, "url": url, "body": kept.body})
+def _recalled(url: str) -> Page | None:
+    kept = _recall(cache_path("page", url))
+    if kept is None:
+        return None
+    note = {name: value for name, value in kept[0].items() if name in Page._fields}  # another version may note more
+    return Page(**{**note, "url": url, "body": kept[1]})
 
 
-def _kept(page: Page, web: Web) -> Page:
+def _kept(page: Page) -> Page:
     note = page._asdict()
-    body = note.pop("body")
-    kept = keep(cache_path(web.folder, "page", page.url), Kept(note, body), replace=web.retry_failed)
-    return _page(kept, page.url)
+    _keep(cache_path("page", page.url), note, note.pop("body"))
+    return page
+
+
+def _recall(path: Path) -> tuple[dict[str, Any], bytes] | None:
+    """Return the note and the answer that are kept there; None if nothing is, or if the file is damaged."""
+    try:
+        with gzip.open(path, "rb") as file:
+            note = json.loads(file.readline())
+            return dict(note), file.read()
+    except FileNotFoundError:
+        return None
+    except (OSError, EOFError, ValueError, TypeError, zlib.error) as error:
+        logger.warning("%s is damaged (%s); it counts as not there", path, error)
+        return None
+
+
+def _keep(path: Path, note: dict[str, Any], body: bytes) -> None:
+    """Write a line of JSON and an answer to the disk; the file appears under its name only when complete."""
+    with write_text(path) as file:
+        file.buffer.write(json.dumps(note).encode() + b"\n" + body)
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _tell(report: pd.DataFrame) -> None:
-    outcomes = ", ".join(f"{n} {outcome}" for outcome, n in report["outcome"].value_counts().items())
-    logger.info("%d pages, %d passages: %s", len(report), report["passages"].sum(), outcomes or "none")
-    missing = report.loc[report["outcome"] == MISSING, "url"].tolist()
-    if missing:
-        shown = ", ".join(missing[:10]) + (" …" if len(missing) > 10 else "")
-        logger.warning("offline, and %d of %d pages are not in the cache: %s", len(missing), len(report), shown)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -6,10 +6,10 @@ attributes is enough). So pages are parsed in a process of their own, which is e
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -21,43 +21,19 @@ from types import TracebackType
 from typing import NamedTuple
 
 from berdslib.errors import MissingDataError, known
+from berdslib.paths import PACKAGE
 
-_BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-# Charsets of the web. Python knows more codecs, but some of these are no charsets, and punycode can take forever.
-_CHARSET = re.compile(
-    r"utf-(8|16-le|16-be)|cp\d+|iso8859-\d+|koi8-[ru]|gb18030|big5hkscs|euc_jp|iso2022_jp|mac-(roman|cyrillic)"
+# Codecs of Python that are no charsets of the web; some fail on bytes, and punycode can take forever.
+_NO_CHARSETS = frozenset({
+    "punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined",
+    "zlib", "bz2", "hex", "base64", "quopri", "uu", "rot-13",
+})  # fmt: skip
+# Text may begin with the words in the second line too, but has no NUL soon after.
+_BINARY = re.compile(
+    rb"%PDF-|\x89PNG|\xff\xd8\xff|PK\x03\x04|\x1f\x8b|\x7fELF"
+    rb"|(?=.{0,31}\0)(?:GIF8|OggS|ID3|RIFF)",
+    re.DOTALL,
 )
-# What browsers take a charset for: mostly an extension of it, as pages name the one and are written in the other.
-_AS_BROWSERS = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "big5": "big5hkscs",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "utf-16": "utf-16-le",
-}
-# Names that Python does not know, without "x-".
-_MORE_NAMES = {
-    "windows-31j": "cp932",
-    "windows-874": "cp874",
-    "windows-949": "cp949",
-    "ks_c_5601-1989": "cp949",
-    "gb_2312-80": "gb18030",
-    "unicode": "utf-16-le",
-    "koi8": "koi8-r",
-    "koi8-ru": "koi8-u",
-    "iso-8859-8-i": "iso8859-8",
-}
-_META = re.compile(
-    rb"""<(?:meta\b[^>]{0,1000}?\bcharset|\?xml\b[^>]{0,200}?\bencoding)\s*=\s*["']?\s*([\w.:-]{1,40})""", re.I
-)
-_MAGIC = (b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF")
-_MAGIC_WORDS = (b"GIF8", b"OggS", b"ID3", b"RIFF")  # text may begin with these too, but has no NUL soon after
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffd]")
 _LONGEST_TITLE = 300
 
@@ -70,9 +46,6 @@ class PageText(NamedTuple):
     outcome: str
     title: str = ""
     text: str = ""
-
-
-# ---------------------------------------------------------------- charset
 
 
 def decode(body: bytes, content_type: str = "") -> str:
@@ -88,60 +61,32 @@ def decode(body: bytes, content_type: str = "") -> str:
     >>> decode("é".encode("latin-1"), "text/html; charset=iso-8859-1")
     'é'
     """
-    for mark, charset in _BOMS.items():
-        if body.startswith(mark):
-            return body[len(mark) :].decode(charset, "replace")
-    header = re.search(r"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", content_type, re.I)
-    meta = _META.search(body[:4096])
-    for declared in (header[1] if header else "", _readable(meta[1].decode("ascii", "replace")) if meta else ""):
-        text = _fitting(body, declared)
-        if text is not None:
-            return text
+    from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, to_unicode
+
+    charset, mark = read_bom(body)
+    if charset and mark:
+        return to_unicode(body[len(mark) :], charset)
+    meta = html_body_declared_encoding(body) or ""
+    meta = "utf-8" if meta.startswith("utf-16") else meta  # else its own word could not be read byte by byte
+    for declared in (http_content_type_encoding(content_type), meta):
+        if declared and declared not in _NO_CHARSETS:
+            text = to_unicode(body, declared)
+            wrong = text.count("\ufffd")
+            if not wrong or 2 * wrong < sum(not c.isascii() for c in text):
+                return text
     return _detected(body)
 
 
-def _readable(meta: str) -> str:
-    """A page whose own word could be read byte by byte is not in UTF-16, whatever it says."""
-    return "utf-8" if meta.lower().startswith("utf-16") else meta
-
-
-def charset_of(label: str) -> str | None:
-    """Return Python's name for what browsers take a charset's name for; None for what is no charset of the web.
-
-    >>> charset_of("ISO-8859-1")
-    'cp1252'
-
-    Source: https://encoding.spec.whatwg.org/#names-and-labels
-    """
-    label = label.lower().removeprefix("x-")
-    try:
-        charset = codecs.lookup(_MORE_NAMES.get(label, label)).name
-    except (LookupError, ValueError):
-        return None
-    charset = _AS_BROWSERS.get(charset, charset)
-    return charset if _CHARSET.fullmatch(charset) else None
-
-
-def _fitting(body: bytes, declared: str) -> str | None:
-    charset = charset_of(declared)
-    if charset is None:
-        return None
-    text = body.decode(charset, "replace")
-    wrong = text.count("\ufffd")
-    return text if not wrong or 2 * wrong < sum(not c.isascii() for c in text) else None
-
-
 def _detected(body: bytes) -> str:
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError:
-        from charset_normalizer import from_bytes
+    from charset_normalizer import from_bytes
 
-        found = from_bytes(body[:65536])
-        best = found.best()
-        # Several charsets of one byte often fit equally well; then it is the one that browsers assume.
-        usual = any(m.encoding == "cp1252" and m.chaos <= best.chaos for m in found) if best else False
-        return body.decode("cp1252" if usual else best.encoding if best else "utf-8", "replace")
+    with contextlib.suppress(UnicodeDecodeError):
+        return body.decode("utf-8")
+    found = from_bytes(body[:65536])
+    best = found.best()
+    # Several charsets of one byte often fit equally well; then it is the one that browsers assume.
+    usual = any(m.encoding == "cp1252" and m.chaos <= best.chaos for m in found) if best else False
+    return body.decode("cp1252" if usual else best.encoding if best else "utf-8", "replace")
 
 
 # ---------------------------------------------------------------- text
@@ -191,7 +136,7 @@ def page_text(body: bytes, content_type: str = "", extractor: str = "trafilatura
     Source: BeRDS section 4.2 ("readability+html2text"); trafilatura is our default.
     """
     text = decode(body, content_type)
-    if _is_binary(body) or 20 * len(_CONTROL.findall(text)) > len(text):
+    if _BINARY.match(body) or 20 * len(_CONTROL.findall(text)) > len(text):
         return PageText("binary")
     kind = content_type.partition(";")[0].strip().lower()
     title = ""
@@ -203,10 +148,6 @@ def page_text(body: bytes, content_type: str = "", extractor: str = "trafilatura
             return PageText("parser")
     text = _CONTROL.sub(" ", text).strip()
     return PageText("ok" if text else "no text", " ".join(_CONTROL.sub(" ", title).split())[:_LONGEST_TITLE], text)
-
-
-def _is_binary(body: bytes) -> bool:
-    return body.startswith(_MAGIC) or (body.startswith(_MAGIC_WORDS) and b"\0" in body[:32])
 
 
 # ---------------------------------------------------------------- a process of its own
@@ -257,13 +198,19 @@ class TextReader:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._stop()
-        command = [sys.executable, "-m", __name__]
         # A session of its own: Ctrl-C is for us, and closing its input ends it.
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-c", _READER, *_import_folders()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            cwd=PACKAGE,
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+        )
         self._process = process
         if _receive(process) != ["ready"]:
             self._stop()
-            raise MissingDataError(f"the process that reads pages does not start ({sys.executable} -m {__name__})")
+            raise MissingDataError(f"the process that reads pages does not start ({sys.executable})")
         return process
 
     def _stop(self) -> None:
@@ -271,6 +218,19 @@ class TextReader:
         if process is not None:
             process.kill()
             process.communicate()
+
+
+_READER = "import sys; sys.path[:] = sys.argv[1:]; from berdslib.data.webtext import serve; serve()"
+_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP")  # no keys for those who parse
+
+
+def _import_folders() -> list[str]:
+    """Return where the reader imports from: where this process does, but never from the current folder.
+
+    That may be a folder of somebody else's files, and a ``trafilatura.py`` among them would be run.
+    """
+    here = os.path.realpath(os.curdir)
+    return [str(PACKAGE.parent), *(p for p in sys.path if os.path.isabs(p) and os.path.realpath(p) != here)]
 
 
 def _send(process: subprocess.Popen[bytes], note: dict[str, object], body: bytes) -> None:
@@ -286,14 +246,14 @@ def _receive(process: subprocess.Popen[bytes]) -> list[str] | None:
     return json.loads(line) if line.endswith(b"\n") else None
 
 
-def _serve() -> None:
-    """Answer pages from standard input until it closes."""
+def serve() -> None:
+    """Answer pages from standard input until it closes: what the other process does."""
     logging.disable()  # the libraries complain about pages; outcomes tell what is to be told
     import trafilatura  # noqa: F401  loaded now, so that no page's time goes into it
+    import w3lib.encoding  # noqa: F401
 
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing but answers may go there
-    note = b""
     reply: tuple[str, ...] = ("ready",)
     while True:
         answers.write(json.dumps(reply).encode() + b"\n")
@@ -303,7 +263,3 @@ def _serve() -> None:
             return
         asked = json.loads(note)
         reply = page_text(requests.read(asked["size"]), asked["content_type"], asked["extractor"])
-
-
-if __name__ == "__main__":
-    _serve()

@@ -13,7 +13,8 @@ import pandas as pd
 
 from berdslib.data.pir import PirQuery, root_id
 from berdslib.errors import InputError
-from berdslib.evaluation.perspective_recall import gold_table, label_of, query_scores, ratio_interval, top
+from berdslib.evaluation.perspective_recall import gold_table, label_of, query_scores, top
+from berdslib.stats import ratio_interval
 
 UNKNOWN = "(unknown)"
 

@@ -10,7 +10,7 @@ import pandas as pd
 from berdslib.data.records import Question, check_questions, check_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import question_tables, unjudged_share
-from berdslib.evaluation.significance import bootstrap_interval, macro_mean
+from berdslib.stats import bootstrap_interval, macro_mean
 
 MACRO = "macro"
 

@@ -8,7 +8,7 @@ Zrnic, 2023).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +17,6 @@ import pandas as pd
 from berdslib.data.records import Question
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import Measure, evaluate
-from berdslib.evaluation.significance import bootstrap_interval, macro_mean
-from berdslib.judging.trust import bin_edges, which_bin
 
 
 class Corrected(NamedTuple):
@@ -132,74 +130,6 @@ def human_scores(
     return scores
 
 
-def corrected_measure(
-    measure: Callable[[pd.DataFrame], np.ndarray],
-    verdicts: pd.DataFrame,
-    labels: np.ndarray,
-    p_yes: np.ndarray,
-    *,
-    clusters: Sequence[str] | None = None,
-    groups: Sequence[str] | None = None,
-    bins: int = 5,
-    draws: int = 500,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Corrected:
-    """Correct any measure of verdicts with labels of single pairs, by simulating what the truth may be.
-
-    MRecall is about all pairs of a question at once, and single labelled pairs give no score of it to compare with. So
-    each draw (1) draws, for each bin of the judge's probability, a share of true yes from its Beta posterior given the
-    labelled pairs (prior: one pair with the overall share), (2) draws a true answer for every verdict from the share of
-    its bin, and (3) scores these. The estimate is the mean over the draws; its interval also holds the chance of which
-    questions were asked: their expected scores are drawn with replacement, one bootstrap sample a draw.
-
-    It is as good as its assumptions, which :func:`corrected_mean` on whole labelled questions does not need: the share
-    of true yes among pairs of one bin is that of the labelled pairs (they come from the same kind of lists), and given
-    the judge's probabilities the true answers are independent. Where the passages of one question are alike in a way
-    that the probabilities do not tell, the estimate is biased: for MRecall upwards, because misses that in truth crowd
-    in a few questions are spread over all of them.
-
-    Args:
-        measure: verdict frame → (q,) one score per question, such as
-            ``lambda v: evaluate(run, v, questions, [MRecall @ 5])["MRecall@5"].to_numpy()``.
-        verdicts: verdict frame of the judge on everything that the measure needs.
-        labels: (n,) bool, people's label of each labelled pair, of both kinds.
-        p_yes: (n,) the same judge's probability for these pairs.
-        clusters: (n,) the question of each labelled pair; its pairs are then not counted as independent evidence
-            (a Bayesian bootstrap, which is the Beta posterior where each pair is its own cluster).
-        groups: (q,) the data set of each question, for the macro-average.
-        bins: of the labelled probabilities, about equally full.
-        draws: how many.
-        level: coverage of the interval.
-        seed: of the draws.
-
-    Raises:
-        InputError: labels and probabilities of different lengths, labels all alike, or something that is not a
-            probability.
-    """
-    labels, p_yes = np.asarray(labels, dtype=bool), np.asarray(p_yes, dtype=np.float64)
-    if labels.shape != p_yes.shape or len(set(labels.tolist())) < 2:
-        raise InputError(f"needs labels of both kinds, and as many probabilities; got {len(labels)} and {len(p_yes)}")
-    if not ((p_yes >= 0) & (p_yes <= 1)).all():
-        raise InputError("probabilities must be numbers from 0 to 1")
-    rng = np.random.default_rng(seed)
-    edges = bin_edges(p_yes, bins)
-    shares = _draw_shares(labels, which_bin(p_yes, edges), bins, clusters, draws, rng)
-    place = which_bin(verdicts["p_yes"].to_numpy(), edges)
-    scores = []
-    for share in _bar(shares):
-        truth = rng.random(len(verdicts)) < share[place]
-        scores.append(np.asarray(measure(verdicts.assign(supports=truth, p_yes=truth.astype(np.float64)))))
-    means = np.array([macro_mean(one, groups) for one in scores])
-    value, expected = float(means.mean()), np.mean(scores, axis=0)
-    asked = np.array([_mean_of_redrawn(expected, groups, rng) for _ in range(draws)])
-    low, high = np.quantile(asked + means - value, [(1 - level) / 2, (1 + level) / 2])
-    trusting = np.asarray(measure(verdicts))
-    interval = bootstrap_interval(trusting, groups, level=level, seed=seed)
-    judge_value = macro_mean(trusting, groups)
-    return Corrected(value, float(low), float(high), judge_value, *interval, len(trusting), len(labels), float("nan"))
-
-
 # ---------------------------------------------------------------- prediction-powered inference
 
 
@@ -252,45 +182,3 @@ def _check(f: np.ndarray, h: np.ndarray, owner: np.ndarray, member: np.ndarray) 
         if labelled < 2:
             where = f"{str(group)!r} has" if group != "" else "there are"
             raise InputError(f"labels are needed in at least 2 questions (clusters) of a group; {where} {labelled}")
-
-
-# ---------------------------------------------------------------- simulation
-
-
-def _draw_shares(
-    labels: np.ndarray,
-    place: np.ndarray,
-    bins: int,
-    clusters: Sequence[str] | None,
-    draws: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Draw the share of true yes in each bin, (draws, bins)."""
-    owner = np.arange(len(labels)) if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
-    if len(owner) != len(labels):
-        raise InputError(f"{len(labels)} labels, but {len(owner)} clusters")
-    # A Beta variable is a ratio of Gamma variables, and those are sums of exponential ones, one a pair. Pairs of one
-    # cluster share theirs.
-    weights = rng.exponential(size=(draws, owner.max() + 1))
-
-    def mass(of: np.ndarray, prior: float) -> np.ndarray:
-        counts = np.zeros((owner.max() + 1, bins))
-        np.add.at(counts, (owner[of], place[of]), 1.0)
-        return weights @ counts + rng.gamma(prior, size=(draws, bins))
-
-    yes, no = mass(labels, labels.mean()), mass(~labels, 1 - labels.mean())
-    return np.asarray(yes / (yes + no))
-
-
-def _mean_of_redrawn(scores: np.ndarray, groups: Sequence[str] | None, rng: np.random.Generator) -> float:
-    """Return the (macro) mean of the scores of as many questions, drawn with replacement within their data set."""
-    names = np.zeros(len(scores)) if groups is None else np.asarray(groups)
-    parts = [scores[names == name] for name in np.unique(names)]
-    return float(np.mean([rng.choice(part, len(part)).mean() for part in parts]))
-
-
-def _bar(shares: np.ndarray) -> Sequence[np.ndarray]:
-    from tqdm.auto import tqdm
-
-    bar: Sequence[np.ndarray] = tqdm(shares, desc="simulating", unit="draw", delay=2, leave=False)
-    return bar

@@ -149,7 +149,7 @@ class _MRecall(Measure):
     """1 if the top k support all perspectives, or at least k of them where there are more than k; else 0.
 
     BeRDS section 3, after Min et al. (2021). Not monotone in k while k is smaller than the number of perspectives: a
-    list that shows 1 of 3 perspectives has MRecall@1 = 1 and MRecall@2 = 0 (DIVERGENCES B2).
+    list that shows 1 of 3 perspectives has MRecall@1 = 1 and MRecall@2 = 0 (divergences.md B2).
     """
 
     __name__ = "MRecall"
@@ -325,7 +325,7 @@ def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
     """Return the k that the published evaluation script would use: the length of the first question's list.
 
     Only for matching numbers printed by that script: sorting the same rows another way can change it, and with it
-    MRecall from 0 to 1 (DIVERGENCES B1). Everywhere else k is an argument.
+    MRecall from 0 to 1 (divergences.md B1). Everywhere else k is an argument.
     """
     return int((run["qid"] == questions[0].qid).sum())
 

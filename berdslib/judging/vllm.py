@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from berdslib.data.fetching import checkpoint_mark, load_model
 from berdslib.errors import InputError, MissingDataError
+from berdslib.judging.base import Pair
 from berdslib.judging.causal import adapter_folder
-from berdslib.judging.judges import Pair
 from berdslib.judging.yesno import NEEDS, YesNoJudge
 from berdslib.llm.prompting import load_prompt
+from berdslib.models.loading import checkpoint_mark, load_model
 
 logger = logging.getLogger(__name__)
 

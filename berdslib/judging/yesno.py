@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from berdslib.errors import InputError
-from berdslib.judging.judges import Pair, document_text
+from berdslib.judging.base import Pair, document_text
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.untrusted import control_tokens, defuse, defuse_tag, one_line
 
@@ -24,7 +24,7 @@ class YesNoJudge:
         shots: 0, or 1 for an example before the question (BeRDS Table 14, bottom). A wording's own is always shown.
         chat: use the tokenizer's chat template; None where it has one.
         max_length: tokens a prompt may have; longer documents are cut at their end, statement and instruction never.
-        title_position: see :func:`berdslib.judging.judges.document_text`.
+        title_position: see :func:`berdslib.judging.base.document_text`.
 
     Raises:
         InputError: the vocabulary has no token for Yes or No, or an unusable argument.
@@ -99,7 +99,7 @@ class YesNoJudge:
             system, first, *rest = messages
             first = {**first, "content": f"{system['content']}\n\n{first['content']}"}
             text = self.tokenizer.apply_chat_template([first, *rest], tokenize=False, add_generation_prompt=True)
-        # The template has written the opening token already; a second one would be DIVERGENCES B8.
+        # The template has written the opening token already; a second one would be divergences.md B8.
         ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 

@@ -32,7 +32,7 @@ def parse_perspectives(text: str, nested: str = "all") -> list[tuple[str, str]]:
     """Read (name, statement) pairs from an answer that should be a JSON object.
 
     Read with it: code fences and prose around, several objects, one key twice, and what json5 allows. Every text in
-    lists and inner objects is a statement (DIVERGENCES B14): {"Costs": {"short term": "…"}} is named "Costs: short
+    lists and inner objects is a statement (divergences.md B14): {"Costs": {"short term": "…"}} is named "Costs: short
     term"; an object with a name and a statement in it is one pair. Underscores in names are read as blanks. Numbers
     and empty texts are no statements.
 

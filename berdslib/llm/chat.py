@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
-import email.utils
 import hashlib
 import json
 import logging
@@ -332,17 +330,3 @@ def _server_message(error: Any) -> str:
     except _MALFORMED:
         return str(error.response.reason_phrase)
     return " ".join(str(found).split())[:300]
-
-
-def retry_after(value: str) -> float:
-    """Return the seconds that a Retry-After header (seconds or a date) asks to wait; 0 for none or nonsense.
-
-    >>> retry_after("120"), retry_after("soon")
-    (120.0, 0.0)
-    """
-    with contextlib.suppress(ValueError):
-        seconds = float(value)
-        return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
-    with contextlib.suppress(ValueError, TypeError, OverflowError):
-        return max(email.utils.parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
-    return 0.0

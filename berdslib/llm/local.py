@@ -147,7 +147,9 @@ def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
     return LocalChat(model.to(device).eval(), tokenizer, checkpoint, **options)
 
 
-def make_chat(name: str, *, max_tokens: int = 200, schema: dict[str, Any] | None = None, **options: Any) -> ChatModel:
+def make_chat(
+    name: str, *, max_tokens: int = 200, logprobs: bool = False, schema: dict[str, Any] | None = None, **options: Any
+) -> ChatModel:
     """Return a chat model by name.
 
     Args:
@@ -155,6 +157,7 @@ def make_chat(name: str, *, max_tokens: int = 200, schema: dict[str, Any] | None
             "recorded:FILE" for the answers in a file, nothing else; any other name is a model behind an
             OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY).
         max_tokens: longest answer; recorded answers are as long as they are.
+        logprobs: ask an endpoint for the alternatives of each token; the others give what they have.
         schema: a JSON schema for the answers of an endpoint; the others are held to a form by the prompt alone.
         options: passed to :class:`LocalChat` or :class:`~berdslib.llm.chat.Endpoint`.
 
@@ -169,7 +172,7 @@ def make_chat(name: str, *, max_tokens: int = 200, schema: dict[str, Any] | None
         return Recorded(Path(rest))
     if not name.strip() or kind in ("local", "recorded"):
         raise InputError(f"{name!r} names no chat model; local:FOLDER, recorded:FILE or a model's name at an endpoint")
-    return Endpoint(name, max_tokens=max_tokens, schema=schema, **{"logprobs": False, **options})
+    return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, **options)
 
 
 def _devices(model: Any) -> list[Any]:

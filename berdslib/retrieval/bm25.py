@@ -16,8 +16,8 @@ from tqdm.auto import tqdm
 
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
+from berdslib.files import whole
 from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run, top_k
-from berdslib.retrieval.index import whole
 
 # bm25s' own default: words of two or more letters or digits.
 _WORD = re.compile(r"(?u)\b\w\w+\b")

@@ -112,8 +112,8 @@ def _constant(lists: _Lists) -> np.ndarray:
     return largest - smallest <= (lists.long - 1) * step
 
 
-# What becomes of scores before they are weighed (Sim1 of equation 1; DIVERGENCES B3). "max_per_dataset": divided by the
-# largest of the whole run (the paper, A.6); "max_per_question": by the largest of the list (the published code);
+# What becomes of scores before they are weighed (Sim1 of equation 1; divergences.md B3). "max_per_dataset": divided by
+# the largest of the whole run (the paper, A.6); "max_per_question": by the largest of the list (the published code);
 # "minmax": each list from 0 to 1; "zscore": each list to mean 0 and deviation 1; "rank": from 1 down to 1/n in equal
 # steps. By "minmax" and "zscore" a list of one score throughout becomes 0.
 NORMALISATIONS: dict[str, Callable[[_Lists], np.ndarray]] = {

@@ -13,9 +13,9 @@ import pandas as pd
 from berdslib.data.corpus import Corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
+from berdslib.models.base import Encoder
+from berdslib.models.corpus_vectors import encode_corpus, full_text
 from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run
-from berdslib.retrieval.encoders import Encoder
-from berdslib.retrieval.encoding import encode_corpus, full_text
 from berdslib.retrieval.index import Index, Rescored, make_index
 
 
@@ -27,12 +27,12 @@ class Dense:
 
     Args:
         passages: the corpus; docnos must be unique.
-        encoder: see :func:`berdslib.retrieval.encoders.get_encoder`.
+        encoder: see :func:`berdslib.models.encoders.get_encoder`.
         index: a key of ``INDEXES``, or "milvus:URI"; see :func:`berdslib.retrieval.index.make_index`. Or an index: an
             empty one, which is filled; or one that holds the vectors of these passages by this encoder, in their order,
             such as an opened one: then nothing is encoded. One that has no tie order is given that of the docnos.
         name: what the retriever is called in tables.
-        folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.retrieval.encoding.encode_corpus`;
+        folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.models.corpus_vectors.encode_corpus`;
             given a list, it is encoded in the same way.
         executor: who encodes them; likewise.
         text_of: what is encoded of a passage, such as ``card.passage_text``.

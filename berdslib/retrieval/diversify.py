@@ -57,7 +57,7 @@ def diversify(
 
     Returns:
         A run; its scores are negated ranks, and column `value` holds what the method gave each passage when it picked
-        it (DIVERGENCES B5).
+        it (divergences.md B5).
 
     Raises:
         InputError: an unknown name, a weight outside 0..1, a negative k, a frame without its columns; vectors or
@@ -130,7 +130,7 @@ def mmr_orders(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pick by maximal marginal relevance, all questions in step; equal values go to the earlier position.
 
-    The first pick is by relevance alone: nothing is chosen yet that it could resemble (DIVERGENCES B4).
+    The first pick is by relevance alone: nothing is chosen yet that it could resemble (divergences.md B4).
 
     Args:
         relevance: (q, n) float, at most 1e15 in size.

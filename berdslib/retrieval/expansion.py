@@ -1,7 +1,7 @@
 """Query expansion: a question is searched under several perspectives, and the lists found are made one.
 
 Expansions are plain data, question id → [(name, statement), …], in the order in which they were generated: recorded
-ones (:func:`berdslib.data.registry.load_expansions`), made by rule, or asked of a chat model. BeRDS, section 6.
+ones (:func:`berdslib.data.datasets.load_expansions`), made by rule, or asked of a chat model. BeRDS, section 6.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def expanded_search(
 
 
 def _with_spent_turns(lists: Sequence[Mapping[str, Sequence[str]]], k: int) -> pd.DataFrame:
-    """Take turns without looking at what is listed, k times, and then list each passage once (DIVERGENCES B13)."""
+    """Take turns without looking at what is listed, k times, and then list each passage once (divergences.md B13)."""
     fused = {}
     for qid in dict.fromkeys(qid for one in lists for qid in one):
         rounds = zip_longest(*(one.get(qid, ()) for one in lists))

@@ -39,7 +39,7 @@ def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame], *, constant: float = 60
 def round_robin(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Fuse runs by taking turns: each run in its turn gives its best passage that is not listed yet.
 
-    A run that has none left is passed over (DIVERGENCES B13: duplicates are skipped, lists may differ in length).
+    A run that has none left is passed over (divergences.md B13: duplicates are skipped, lists may differ in length).
 
     Args:
         runs: frames with columns qid, docno and score (or rank); the first begins.

@@ -9,10 +9,8 @@ import logging
 import os
 import shutil
 import tempfile
-import uuid
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -20,6 +18,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from berdslib.errors import InputError, MissingDataError, known
+from berdslib.files import whole
 
 Hits = list[tuple[np.ndarray, np.ndarray]]  # for each query: numbers of vectors, and their scores
 
@@ -521,39 +520,6 @@ def index_recall(index: Index, exact: Index, queries: np.ndarray, k: int) -> flo
     """
     pairs = zip(index.search(queries, k), exact.search(queries, k), strict=True)
     return float(np.mean([np.isin(true, found).mean() for (found, _), (true, _) in pairs]))
-
-
-@contextmanager
-def whole(path: Path, holding: str | None = None) -> Iterator[Path]:
-    """Yield a hidden name beside `path` to write to; it gets its own name only when the block ends without an error.
-
-    Args:
-        path: the file or folder to make or replace.
-        holding: for a folder, a file that one of its kind holds; a folder without it is not replaced.
-
-    Raises:
-        InputError: nothing can be written there, or another folder is there.
-    """
-    path = Path(path)
-    if path.is_dir() and not (holding and (path / holding).is_file()):
-        raise InputError("is a folder of something else; it is not replaced", path=path)
-    unfinished = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield unfinished
-        # Where a folder is replaced, there is none for a moment: folders cannot be exchanged in one step.
-        old = path.rename(f"{unfinished}.old") if path.is_dir() else None
-        os.replace(unfinished, path)
-        if old is not None:
-            shutil.rmtree(old)
-    except BaseException as error:
-        if unfinished.is_dir():
-            shutil.rmtree(unfinished)
-        else:
-            unfinished.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise InputError(f"cannot be written: {error.strerror or error}", path=path) from None
-        raise
 
 
 def _longest(block: np.ndarray) -> float:

@@ -17,9 +17,9 @@ import pandas as pd
 from berdslib.data.corpus import Corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
+from berdslib.models.base import Encoder
+from berdslib.models.corpus_vectors import encode_corpus, full_text
 from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run, top_k
-from berdslib.retrieval.encoders import Encoder
-from berdslib.retrieval.encoding import encode_corpus, full_text
 from berdslib.retrieval.index import Hits, make_index
 
 # Table 4. (a, b) is the one vector after the other. For "concat" the passage has to grow to that length: by zeros here,
@@ -39,7 +39,7 @@ METHODS = {
     "pap+": "cos(q without p, c without p)",
 }
 PROJECTIONS = ("pap", "pap+")
-# The `_rev` modes of the published code add the component instead of taking it out (DIVERGENCES P4).
+# The `_rev` modes of the published code add the component instead of taking it out (divergences.md P4).
 OFFICIAL = {"pap-rev": "pap", "pap+-rev": "pap+"}
 SOURCES = ("text", "difference")
 _TINY = 1e-6  # of a vector's length: what is shorter is rounding, not direction; float32 encoders are exact to 1e-7
@@ -110,7 +110,7 @@ def perspective_vectors(
         root: (n, d).
         perspective: (n, d) vectors of the perspectives' texts.
         source: "text" for those; "difference" for query − root, which AmbigQA needs because there the text of the
-            perspective is the query (DIVERGENCES P5).
+            perspective is the query (divergences.md P5).
 
     Returns:
         The vectors; one shorter than a millionth of the query is rounding, and becomes exactly zero.
@@ -288,23 +288,22 @@ class Projected:
 
     Args:
         passages: the corpus; docnos must be unique.
-        encoder: see :func:`berdslib.retrieval.encoders.get_encoder`; root and perspective are encoded as queries.
+        encoder: see :func:`berdslib.models.encoders.get_encoder`; root and perspective are encoded as queries.
         perspectives: for each qid (root query, perspective), both as text.
-        method: a name, or a function of the vectors (query, root, perspective, passages) that returns a form, such as
-            :func:`berdslib.retrieval.adaptive.adaptive_form`.
-        strength: see :func:`scores`; a method that is a function has none.
-        source: see :func:`perspective_vectors`; likewise.
+        method: see :func:`scores`.
+        strength: see :func:`scores`; :func:`berdslib.retrieval.strength.choose_strength` chooses one.
+        source: see :func:`perspective_vectors`.
         depth: 0 to score every passage; else how many candidates, at least k: faster on a large corpus. They come by
             dot product, which misses best passages where vectors are not of one length, and more of them for "add+"
             and "cast+" than for "pap+".
         index: what finds candidates, see :func:`berdslib.retrieval.index.make_index`.
         name: what the retriever is called in tables; "" for the method's name.
-        folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.retrieval.encoding.encode_corpus`.
+        folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.models.corpus_vectors.encode_corpus`.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
 
     Raises:
-        InputError: an empty corpus, a repeated docno, an unknown method or index, or a strength or source with a method
-            that has none.
+        InputError: an empty corpus, a repeated docno, an unknown method or index, or a strength with a method that has
+            none.
     """
 
     def __init__(
@@ -313,7 +312,7 @@ class Projected:
         encoder: Encoder,
         perspectives: Mapping[str, tuple[str, str]],
         *,
-        method: str | Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Form] = "pap+",
+        method: str = "pap+",
         strength: float = 1.0,
         source: str = "text",
         depth: int = 0,
@@ -322,12 +321,9 @@ class Projected:
         folder: Path | None = None,
         text_of: Callable[[Passage], str] = full_text,
     ) -> None:
-        if isinstance(method, str):
-            known("method", method, [*METHODS, *OFFICIAL])
-            _check_strength(method, strength)
-        elif (strength, source) != (1.0, "text"):
-            raise InputError("a method that is a function takes neither strength nor source", field="strength")
-        self.name = name or (method if isinstance(method, str) else method.__name__)
+        known("method", method, [*METHODS, *OFFICIAL])
+        _check_strength(method, strength)
+        self.name = name or method
         self._encoder, self._perspectives, self.depth = encoder, perspectives, depth
         self._method, self._strength, self._source = method, strength, known("source of perspectives", source, SOURCES)
         if isinstance(passages, Corpus):  # checked when it was written
@@ -372,9 +368,7 @@ class Projected:
     def _form_of(self, asked: Sequence[Question]) -> Form:
         roots, perspectives = zip(*(self._perspectives[q.qid] for q in asked), strict=True)
         q, r, p = (self._encoder.encode_queries(list(t)) for t in ([q.text for q in asked], roots, perspectives))
-        if isinstance(self._method, str):
-            return make_form(self._method, q, r, p, strength=self._strength, source=self._source)
-        return self._method(q, r, p, self._vectors)
+        return make_form(self._method, q, r, p, strength=self._strength, source=self._source)
 
 
 # ---------------------------------------------------------------- small parts

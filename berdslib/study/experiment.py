@@ -8,14 +8,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.corpus import Corpus
+from berdslib.data.corpus import by_docno
 from berdslib.data.records import Passage, Question, check_run, check_verdicts
 from berdslib.errors import InputError, known
 from berdslib.evaluation.measures import Measure, evaluate, parse_measure
-from berdslib.evaluation.significance import bootstrap_interval, holm, macro_mean, paired_test
-from berdslib.judging.judges import Gold, Judge
+from berdslib.judging.base import Judge
+from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever
+from berdslib.stats import bootstrap_interval, holm, macro_mean, paired_test
 
 MACRO = "macro"
 
@@ -76,7 +77,7 @@ def experiment(
     if isinstance(judge, Gold):
         verdicts = judge.verdicts
     elif judge is not None:
-        corpus = passages.by_docno if isinstance(passages, Corpus) else {p.docno: p for p in passages}
+        corpus = by_docno(passages)
         judged = [judge_run(run, questions, corpus, judge, k=depth, store=store) for run in runs.values()]
         verdicts = check_verdicts(pd.concat(judged).drop_duplicates(["qid", "pid", "docno"]))
     assert verdicts is not None  # _check saw to it

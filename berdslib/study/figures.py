@@ -313,8 +313,8 @@ def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
     On the diagonal a judge means what it says; below it, it is too generous with yes.
 
     Args:
-        tables: judge → table from :func:`berdslib.judging.trust.calibration_table`; the judges must have judged the
-            same pairs to be compared.
+        tables: judge → table from :func:`berdslib.evaluation.calibration.calibration_table`; the judges must have
+            judged the same pairs to be compared.
     """
     import matplotlib.pyplot as plt
 

@@ -22,7 +22,7 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -39,8 +39,8 @@ import pandas as pd
 import yaml
 from tqdm import tqdm
 
-from berdslib.data.textio import read_lines, write_text
-from berdslib.errors import BerdsError, InputError, known
+from berdslib.errors import BerdsError, InputError, errors_in, known
+from berdslib.files import read_lines, write_text
 from berdslib.study.notebooks import (
     check_parameters,
     find_notebook,
@@ -109,16 +109,19 @@ def read_grid(path: Path) -> Grid:
     """
     document = _load_yaml(path)
     for field in document:
-        _naming(path, "", known, "field", str(field), _FIELDS)
+        with errors_in(path):
+            known("field", str(field), _FIELDS)
     name = document.get("notebook")
     if not isinstance(name, str):
         raise InputError(
             f"a notebook's name such as '03_retrieval' is needed, not {name!r}", path=path, field="notebook"
         )
-    notebook = _naming(path, "notebook", find_notebook, name)
+    with errors_in(path, "notebook"):
+        notebook = find_notebook(name)
 
     def check(field: str, given: dict[str, Any]) -> dict[str, Any]:
-        return _naming(path, field, _check_values, notebook, given)
+        with errors_in(path, field):
+            return _check_values(notebook, given)
 
     fixed = check("fixed", _mapping(path, "fixed", document.get("fixed")))
     varied = {}
@@ -155,17 +158,6 @@ def _load_yaml(path: Path) -> dict[Any, Any]:
     return document
 
 
-def _naming(path: Path, field: str, check: Callable[..., Any], *values: Any) -> Any:
-    """Run a check, and let its complaint name the grid file and the field there."""
-    try:
-        return check(*values)
-    except InputError as error:
-        if error.path is not None:  # the trouble is in another file, such as the notebook
-            raise
-        where = ".".join(part for part in (field, error.field) if part)
-        raise InputError(error.problem, path=path, field=where or None) from None
-
-
 def _check_values(notebook: Path, given: dict[str, Any]) -> dict[str, Any]:
     values = check_parameters(notebook, given)
     if "output_dir" in values:
@@ -197,7 +189,8 @@ def _best(path: Path, value: Any) -> Best | None:
         return None
     given = _mapping(path, "best", value)
     for name in given:
-        _naming(path, "best", known, "field", name, Best._fields)
+        with errors_in(path, "best"):
+            known("field", name, Best._fields)
     column, largest = given.get("column"), given.get("largest", True)
     if not isinstance(column, str):
         raise InputError(f"the name of a column of {SCORES} is needed, not {column!r}", path=path, field="best.column")
@@ -285,7 +278,8 @@ def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
     if best is None or table.empty:
         return None
     for name in (best.column, *best.where):
-        _naming(grid.path, "best", known, f"column of {SCORES}", name, table.columns)
+        with errors_in(grid.path, "best"):
+            known(f"column of {SCORES}", name, table.columns)
     for name, value in best.where.items():
         column, wanted = table[name], _cell(value)
         table = table[(column == wanted) | (column.astype(str) == str(wanted))]  # 5 equals 5.0; in a mixed column, "5"

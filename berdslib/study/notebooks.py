@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from berdslib import __version__
-from berdslib.data.textio import StrPath, write_text
 from berdslib.errors import BerdsError, InputError, known
+from berdslib.files import StrPath, write_text
 from berdslib.paths import project_root
 
 logger = logging.getLogger(__name__)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 
 from berdslib.data.pir import PirTask, load_pir, tasks_in
-from berdslib.data.records import make_run
+from berdslib.data.records import Passage, make_run
 from berdslib.errors import InputError, known
 from berdslib.evaluation.perspective_recall import mean_p_recall, p_recall
+from berdslib.models.base import Encoder
+from berdslib.models.cards import model_card
+from berdslib.models.corpus_vectors import full_text
+from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import docno_order, top_k
-from berdslib.retrieval.encoders import Encoder, get_encoder
 from berdslib.retrieval.projection import METHODS, OFFICIAL, scores
 
 
@@ -32,10 +35,10 @@ def score_methods(
         source: as :func:`berdslib.data.pir.load_pir` takes it.
         tasks: which of its tasks; none for all.
         methods: keys of ``METHODS`` or ``OFFICIAL``; none for all of ``METHODS``.
-        encoder: see :func:`berdslib.retrieval.encoders.get_encoder`.
+        encoder: see :func:`berdslib.models.encoders.get_encoder`.
         k: cut-off.
         single_root: see :func:`berdslib.evaluation.perspective_recall.p_recall`.
-        difference: tasks in which query - root stands for the perspective (DIVERGENCES P5).
+        difference: tasks in which query - root stands for the perspective (divergences.md P5).
 
     Returns:
         Frame task, method, roots, mean, low, high (p-Recall@k and its 95 % interval over roots).
@@ -49,7 +52,7 @@ def score_methods(
     encode, rows = get_encoder(encoder), []
     for name in dict.fromkeys(tasks or tasks_in(source)):
         task = load_pir(source, name)
-        parts = vectors_of(task, encode)
+        parts = vectors_of(task, encode, model_card(encoder).passage_text)
         kind = "difference" if name in difference else "text"
         if kind == "text" and all(q.perspective == q.text for q in task.queries):
             raise InputError(f"in {name!r} the perspective is the query itself; name it there", field="difference")
@@ -60,11 +63,13 @@ def score_methods(
     return pd.DataFrame(rows, columns=["task", "method", "roots", "mean", "low", "high"])
 
 
-def vectors_of(task: PirTask, encoder: Encoder) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def vectors_of(
+    task: PirTask, encoder: Encoder, text_of: Callable[[Passage], str] = full_text
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the vectors of queries, roots and perspectives, (n, d) each, and of the passages, (m, d)."""
     texts = ([q.text for q in task.queries], [q.root for q in task.queries], [q.perspective for q in task.queries])
     query, root, perspective = (encoder.encode_queries(part) for part in texts)
-    return query, root, perspective, encoder.encode_passages([p.full_text for p in task.passages])
+    return query, root, perspective, encoder.encode_passages([text_of(p) for p in task.passages])
 
 
 def ranked(task: PirTask, values: np.ndarray, k: int) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from berdslib.data.records import Question, check_questions
 from berdslib.errors import InputError, known
-from berdslib.evaluation.significance import bootstrap_interval, macro_mean
+from berdslib.stats import bootstrap_interval, macro_mean
 
 # BeRDS A.6, and finer.
 PAPER_WEIGHTS = (0.5, 0.75, 0.9, 0.95, 0.99)

@@ -1,0 +1,103 @@
+"""`berds notebook`, `demo` and `lab`: notebooks from the shell."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from berdslib.cli.options import FOLDER, JSON, say
+from berdslib.cli.root import main
+from berdslib.errors import InputError
+
+
+@main.group()
+def notebook() -> None:
+    """Notebooks: list them, show their parameters, run one in batch."""
+
+
+@notebook.command("list")
+@JSON
+def notebook_list(as_json: bool) -> None:
+    """List the notebooks with their parameters and defaults."""
+    from berdslib.study.notebooks import notebook_folder, read_parameters
+
+    found = {p.stem: read_parameters(p) for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
+    if as_json:
+        tables = {stem: [p._asdict() for p in parameters.values()] for stem, parameters in found.items()}
+        click.echo(json.dumps(tables, indent=1))
+        return
+    for stem, parameters in found.items():
+        click.echo(stem)
+        for p in parameters.values():
+            click.echo(f"    {p.name} = {p.default!r}    {p.help}")
+
+
+@notebook.command("run")
+@click.argument("name")
+@click.option("-p", "parameters", multiple=True, nargs=2, metavar="NAME VALUE", help="A parameter; may be repeated.")
+@click.option("-o", "--output", type=FOLDER, help="Folder. [papermill_runs/NAME-HASH]")
+@click.option("--show/--no-show", default=True, help="Print the notebook's tables when it is done.")
+@JSON
+def notebook_run(
+    name: str, parameters: Sequence[tuple[str, str]], output: Path | None, show: bool, as_json: bool
+) -> None:
+    """Run a notebook by papermill; unknown or mistyped parameters are refused before anything starts."""
+    from berdslib.study.notebooks import run_notebook
+
+    done = run_notebook(name, dict(parameters), output=output)
+    if show and not as_json:
+        _show_results(done)
+    summary = {**done.record, "output": done.notebook}
+    say(summary, f"finished in {done.record['seconds']} s → {done.notebook}", as_json)
+
+
+@main.command()
+@JSON
+def demo(as_json: bool) -> None:
+    """Run the quickstart notebook on the shipped sample and print its table. No network needed."""
+    from berdslib.study.notebooks import run_notebook
+
+    done = run_notebook("00_quickstart")
+    pictures = sorted(done.folder.glob("*.png"))
+    if as_json:
+        say({**done.record, "output": done.notebook, "pictures": pictures}, "", as_json)
+        return
+    _show_results(done)
+    click.echo(f"finished in {done.record['seconds']} s")
+    click.echo(f"notebook: {done.notebook}")
+    for picture in pictures:
+        click.echo(f"picture:  {picture}")
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(arguments: Sequence[str]) -> None:
+    """Open the notebooks in JupyterLab; further arguments go to `jupyter lab`."""
+    from berdslib.study.notebooks import notebook_folder
+
+    beside = Path(sys.executable).with_name("jupyter")
+    jupyter = str(beside) if beside.exists() else shutil.which("jupyter")
+    if jupyter is None:
+        raise InputError("jupyter is not installed beside this Python; pip install jupyterlab")
+    sys.exit(subprocess.call([jupyter, "lab", *arguments], cwd=notebook_folder()))
+
+
+def _show_results(done: Any) -> None:
+    path = done.folder / "scores.csv"
+    if path.exists():
+        import pandas as pd
+
+        from berdslib.study.experiment import paper_table
+
+        wide = paper_table(pd.read_csv(path), intervals=True)
+        # A terminal is narrow: the data sets below each other, not side by side.
+        datasets = dict.fromkeys(wide.columns.get_level_values(0))
+        click.echo(pd.concat({d: wide[d] for d in datasets}, names=["dataset"]).to_string())
+        click.echo("In percent, with 95 % intervals; *: p < .05 against the first system.")

@@ -1,0 +1,47 @@
+"""`berds pir`: projections scored on perspective-aware retrieval."""
+
+from __future__ import annotations
+
+import click
+
+from berdslib.cli.inputs import split_names
+from berdslib.cli.options import JSON, POSITIVE, print_frame
+from berdslib.cli.root import main
+
+
+@main.command()
+@click.option("-d", "--data", "source", default="pir-demo", show_default=True, help="Data set, JSON file or folder.")
+@click.option("-t", "--tasks", default="", help="Comma-separated. [all of them]")
+@click.option("-m", "--methods", default="baseline,pap,pap+", show_default=True, help="Comma-separated, or all.")
+@click.option("-e", "--encoder", default="minilm", show_default=True, help="A dense retriever's name.")
+@click.option("-k", default=5, show_default=True, type=POSITIVE, help="Cut-off.")
+@click.option(
+    "--single-root",
+    default="keep",
+    show_default=True,
+    type=click.Choice(["keep", "zero", "skip"]),
+    help="What a root with one query scores; zero is what the published code does.",
+)
+@click.option(
+    "--difference",
+    default="ambigqa",
+    show_default=True,
+    help="Tasks whose perspective's text is the query itself: there query - root stands for it.",
+)
+@JSON
+def pir(
+    source: str, tasks: str, methods: str, encoder: str, k: int, single_root: str, difference: str, as_json: bool
+) -> None:
+    """Score projections on perspective-aware retrieval: p-Recall@k, methods x tasks. PIR Tables 4 and 8."""
+    from berdslib.study.pir import score_methods
+
+    table = score_methods(
+        source,
+        split_names(tasks) if tasks else [],
+        [] if methods == "all" else split_names(methods),
+        encoder=encoder,
+        k=k,
+        single_root=single_root,
+        difference=split_names(difference) if difference else [],
+    )
+    print_frame(table, as_json)

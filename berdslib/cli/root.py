@@ -1,0 +1,41 @@
+"""The command `berds` itself, which all others hang on."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import click
+
+from berdslib import __version__
+from berdslib.errors import BerdsError
+
+
+class _Group(click.Group):
+    """Prints what the user can put right as one line, and nothing as a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BerdsError as error:
+            click.echo(f"berds: {error}", err=True)
+            ctx.exit(1)
+        except BrokenPipeError:
+            raise  # `berds … | head`: click ends it quietly
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            click.echo(f"berds: {where}{error.strerror or error}", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="berds")
+@click.option("-v", "--verbose", is_flag=True, help="Say what is being done.")
+def main(verbose: bool) -> None:
+    """Which perspectives does a retriever show, and which does it hide?
+
+    A usual round: `berds retrieve`, `berds judge`, `berds evaluate`; or all three with `berds experiment`.
+    Data sets are named (`berds data list`) or given as files.
+    """
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(name)s: %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -1,0 +1,276 @@
+"""`berds retrieve`, `judge`, `evaluate`, `experiment`: the main job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from berdslib.cli.inputs import gold_for, read_corpus, read_gold, read_measures, read_questions, read_run, read_systems
+from berdslib.cli.options import (
+    CORPUS,
+    DEPTH,
+    FOLDER,
+    JSON,
+    JUDGE,
+    MEASURES,
+    OPINION,
+    POSITIVE,
+    QUESTIONS,
+    SPLIT,
+    STORE,
+    print_frame,
+    say,
+)
+from berdslib.cli.root import main
+from berdslib.errors import InputError, errors_in
+
+
+@main.command()
+@QUESTIONS
+@CORPUS
+@click.option(
+    "-r",
+    "--retriever",
+    default="bm25",
+    show_default=True,
+    help="Retriever or chain: bm25, hf:org/model, minilm+mmr:0.9, minilm+expand:recorded+coverage:0.5.",
+)
+@OPINION
+@DEPTH
+@click.option("-k", default=100, show_default=True, type=POSITIVE, help="Passages per question.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(dir_okay=False), help="TREC run file to write (.gz too)."
+)
+@JSON
+def retrieve(
+    questions: str,
+    split: str | None,
+    limit: int,
+    corpus: str | None,
+    retriever: str,
+    opinion: str,
+    depth: int,
+    k: int,
+    output: str,
+    as_json: bool,
+) -> None:
+    """Rank passages for questions and write a TREC run."""
+    from berdslib.data.trec import write_trec_run
+
+    asked = read_questions(questions, split, limit)
+    retriever = retriever.strip()
+    passages, systems = read_systems([retriever], corpus, questions, split, asked, opinion, depth)
+    run = systems[retriever].search(asked, k)
+    write_trec_run(output, run, tag=retriever)
+    summary = {
+        "output": output,
+        "retriever": retriever,
+        "questions": len(asked),
+        "answered": run["qid"].nunique(),
+        "passages_listed": len(run),
+        "corpus_size": len(passages),
+    }
+    sentence = (
+        f"{len(run)} passages for {summary['answered']} of {len(asked)} questions, from {len(passages)} → {output}"
+    )
+    say(summary, sentence, as_json)
+
+
+@main.command()
+@QUESTIONS
+@CORPUS
+@click.option("--run", "run_path", required=True, type=click.Path(), help="TREC run file.")
+@JUDGE
+@click.option("-k", default=5, show_default=True, type=POSITIVE, help="How deep to judge.")
+@STORE
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="Verdicts to write: .tsv, .csv or .qrels (.gz too).",
+)
+@JSON
+def judge(
+    questions: str,
+    split: str | None,
+    limit: int,
+    corpus: str | None,
+    run_path: str,
+    judge: str,
+    title_position: str | None,
+    k: int,
+    store: Path | None,
+    output: str,
+    as_json: bool,
+) -> None:
+    """Judge the top k of a run against every perspective of its question."""
+    from berdslib.data.trec import write_trec_qrels, write_verdicts
+    from berdslib.judging.base import pairs_of
+    from berdslib.judging.registry import make_judge
+    from berdslib.judging.store import VerdictStore, judge_pairs, verdicts_of
+
+    asked = read_questions(questions, split, limit, need_perspectives=True)
+    run = read_run(run_path, asked)
+    passages = {p.docno: p for p in read_corpus(corpus, questions)}
+    chosen = make_judge(judge, gold_for(judge, questions), title_position)
+    with errors_in(run_path):
+        pairs = pairs_of(run, asked, passages, k)
+    p_yes, new = judge_pairs(chosen, pairs, VerdictStore(store))
+    verdicts = verdicts_of(pairs, p_yes, chosen)
+    (write_trec_qrels if output.removesuffix(".gz").endswith(".qrels") else write_verdicts)(output, verdicts)
+    yes, known_before = int(verdicts["supports"].sum()), len(pairs) - new
+    summary = {"output": output, "judge": chosen.id, "pairs": len(pairs), "judged_now": new, "yes": yes}
+    source = "looked up" if judge == "gold" else f"{new} judged now, {known_before} known before"
+    say(summary, f"{len(pairs)} pairs by {chosen.id}: {source}; {yes} yes → {output}", as_json)
+
+
+@main.command()
+@click.argument("berds_jsonl", required=False, type=click.Path())
+@click.option("--predictions", default="", help="Field of the recorded verdicts. [found in the file]")
+@click.option("-q", "--questions", help="Data set names or a file (with --run and --verdicts).")
+@SPLIT
+@click.option("--run", "run_path", type=click.Path(), help="TREC run file.")
+@click.option(
+    "--verdicts", "verdicts_path", type=click.Path(), help="Verdicts (.tsv, .csv, .jsonl) or diversity qrels."
+)
+@MEASURES
+@click.option("--per-question", is_flag=True, help="Print one row per question instead of means.")
+@JSON
+def evaluate(
+    berds_jsonl: str | None,
+    predictions: str,
+    questions: str | None,
+    split: str | None,
+    run_path: str | None,
+    verdicts_path: str | None,
+    measures: str,
+    per_question: bool,
+    as_json: bool,
+) -> None:
+    r"""Score a run, or an official BeRDS JSONL with recorded predictions, without any model.
+
+    \b
+    berds evaluate outputs.jsonl                       (mistral-preds, gpt4-preds, … as found)
+    berds evaluate -q sample --run run.trec --verdicts verdicts.tsv
+    """
+    import pandas as pd
+
+    from berdslib.data.trec import read_verdicts
+    from berdslib.evaluation.measures import evaluate as score
+    from berdslib.evaluation.measures import unjudged_share
+    from berdslib.study.experiment import summarise
+
+    wanted = read_measures(measures)
+    if (berds_jsonl is None) == (run_path is None):
+        raise click.UsageError("give either a BeRDS JSONL file, or --run with --questions")
+    if berds_jsonl is not None and (questions or verdicts_path or split):
+        raise click.UsageError("a BeRDS JSONL file brings its own questions and verdicts")
+    if berds_jsonl is not None:
+        asked, run, tables = _recorded(berds_jsonl, predictions)
+    else:
+        if questions is None:
+            raise click.UsageError("--run needs --questions")
+        asked = read_questions(questions, split, 0, need_perspectives=True)
+        run = read_run(str(run_path), asked)
+        missing = "give verdicts with --verdicts FILE"
+        gold = read_verdicts(verdicts_path) if verdicts_path else read_gold(questions, missing)
+        tables = {verdicts_path or "gold": gold}
+    scores = {}
+    for name, table in tables.items():
+        with errors_in(name):
+            scores[name] = score(run, table, asked, wanted)
+    depth = max([m["cutoff"] for m in wanted if "cutoff" in m.params], default=5)
+    for name, table in tables.items():
+        share = unjudged_share(run, table, depth)
+        if share > 0 and name != "gold":
+            click.echo(f"berds: {share:.1%} of the top {depth} have no verdict in {name}; they count as no", err=True)
+    if per_question:
+        frames = [frame.reset_index().assign(verdicts=name) for name, frame in scores.items()]
+        print_frame(pd.concat(frames, ignore_index=True), as_json)
+        return
+    table = summarise(scores, asked).rename(columns={"system": "verdicts"})
+    print_frame(table.drop(columns=["difference", "p_value"]), as_json)
+
+
+def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, Any]]:
+    """Read an official file once per recorded judge."""
+    from berdslib.data.formats import prediction_fields, read_berds
+
+    fields = [predictions] if predictions else prediction_fields(path)
+    if not fields:
+        raise InputError('no recorded predictions (fields ending in "-preds") in the first row', path=path)
+    tables = {}
+    for field in fields:
+        asked, _, run, verdicts = read_berds(path, field)
+        tables[field] = verdicts
+    return asked, run, tables
+
+
+@main.command()
+@QUESTIONS
+@CORPUS
+@click.option(
+    "-r",
+    "--retrievers",
+    default="bm25,minilm",
+    show_default=True,
+    help="Comma-separated; chains such as minilm+mmr:0.9, bm25+expand:rule or minilm+expand:recorded+coverage:0.5 too.",
+)
+@OPINION
+@DEPTH
+@JUDGE
+@MEASURES
+@click.option("--baseline", help="Retriever to test the others against. [the first]")
+@STORE
+@click.option("-o", "--output", type=FOLDER, help="Folder for runs, verdicts, table.")
+@JSON
+def experiment(
+    questions: str,
+    split: str | None,
+    limit: int,
+    corpus: str | None,
+    retrievers: str,
+    opinion: str,
+    depth: int,
+    judge: str,
+    title_position: str | None,
+    measures: str,
+    baseline: str | None,
+    store: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Retrieve, judge and score: systems x measures, with intervals and paired tests."""
+    from berdslib.data.trec import write_trec_run, write_verdicts
+    from berdslib.judging.registry import make_judge
+    from berdslib.judging.store import VerdictStore
+    from berdslib.study.experiment import experiment as run_experiment
+    from berdslib.study.named_systems import goes_by_opinion
+
+    names = list(dict.fromkeys(name.strip() for name in retrievers.split(",")))
+    wanted = read_measures(measures)
+    asked = read_questions(questions, split, limit, need_perspectives=True)
+    chosen = make_judge(judge, gold_for(judge, questions), title_position)
+    passages, systems = read_systems(names, corpus, questions, split, asked, opinion, depth, VerdictStore(store))
+    if judge == opinion and any(map(goes_by_opinion, names)):
+        click.echo("the judge that scores also re-ranks: what it gains is praise of itself, and no finding", err=True)
+    result = run_experiment(
+        systems,
+        asked,
+        wanted,
+        judge=chosen,
+        passages=passages,
+        store=VerdictStore(store),
+        baseline=baseline or names[0],
+    )
+    if output:
+        for name in names:
+            stem = name.replace(":", "-").replace("/", "-")
+            write_trec_run(output / f"{stem}.trec", result.runs[name], tag=stem)
+        write_verdicts(output / "verdicts.tsv", result.verdicts)
+        result.table.to_csv(output / "scores.csv", index=False)
+    click.echo(f"{len(asked)} questions, {len(passages)} passages, judge {chosen.id}", err=True)
+    print_frame(result.table, as_json)

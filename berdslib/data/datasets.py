@@ -1,0 +1,421 @@
+"""Every data set by its name: where it is, how it is read, how it is fetched.
+
+Files are looked for under BERDS_DATA first, then in the user's cache; only then is the network asked. One split never
+stands in for another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from berdslib import paths
+from berdslib.data import formats
+from berdslib.data.catalogue import DATASETS, DEV_STARTS_AT, EXPANSIONS, Dataset, RemoteFile, dataset
+from berdslib.data.corpus import Corpus, is_corpus, open_corpus
+from berdslib.data.download import download
+from berdslib.data.fetch import (
+    cache_of,
+    fetch,
+    fetch_splits,
+    first_of,
+    how_to_get,
+    marked,
+    missing,
+    places_of,
+    under_data,
+)
+from berdslib.data.passages import CUTS
+from berdslib.data.question_corpora import OwnCorpora
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts
+from berdslib.data.tables import read_jsonl, text_field
+from berdslib.data.trec import read_verdicts
+from berdslib.data.web import is_web_corpora, open_web_corpora
+from berdslib.errors import InputError, MissingDataError, known
+from berdslib.llm.prompting import import_prompt
+
+__all__ = [
+    "Dataset",
+    "RemoteFile",
+    "card",
+    "dataset",
+    "fetch",
+    "fetch_prompt",
+    "load_expansions",
+    "load_gold",
+    "load_passages",
+    "load_questions",
+    "names",
+    "passage_file",
+    "statistics",
+]
+
+logger = logging.getLogger(__name__)
+
+# A guess, written without access to the authors' repository and never reached; so there is no checksum on record.
+PROMPTS = {
+    "perspective_detection": RemoteFile(
+        "https://raw.githubusercontent.com/timchen0618/berds/HEAD/instructions/perspective_detection.txt"
+    )
+}
+
+
+def names(kind: str | None = None) -> list[str]:
+    """Return the names of all data sets, or of those of a kind.
+
+    Args:
+        kind: "questions" or "passages" (both include those that hold both), "both", "pairs", or None for all.
+
+    Raises:
+        InputError: the kind is not known.
+    """
+    if kind is None:
+        return list(DATASETS)
+    known("kind of data set", kind, ("questions", "passages", "both", "pairs"))
+    accepted = {kind, "both"} if kind in ("questions", "passages") else {kind}
+    return [name for name, one in DATASETS.items() if one.kind in accepted]
+
+
+# ---------------------------------------------------------------- loading
+
+
+def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -> list[Question]:
+    """Return the questions of a data set, or of a file.
+
+    Args:
+        name: a data set, or the path of a file that :func:`berdslib.data.formats.read_questions` reads.
+        split: "dev", "test" or "all"; None = "dev" where the data set has splits, else everything.
+        limit: only the first so many; 0 = all.
+
+    Raises:
+        MissingDataError: the split is neither on this machine nor reachable.
+        InputError: an unknown name or split, or a file that cannot be read.
+    """
+    _check_limit(limit)
+    if _is_path(name):
+        questions = _of_split(formats.read_questions(name), split or "all", str(name))
+        return questions[: limit or None]
+    one = _with_loader(str(name), "load_questions")
+    wanted = _splits(one, split)
+    if one.name == "sample":
+        questions = formats.read_questions(paths.shipped("sample") / "questions.jsonl")
+        questions = [q for q in questions if q.split in wanted]
+    elif one.name == "theperspective":
+        questions = _theperspective_questions()
+    else:
+        questions = [q for part in wanted for q in _berds_questions(one, part)]
+    return list(check_questions(questions, need_perspectives=True))[: limit or None]
+
+
+def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]:
+    """Return the passages of a data set, a file or a BEIR folder; nothing is downloaded here, see :func:`fetch`.
+
+    Args:
+        name_or_path: a data set with passages; a path that :func:`berdslib.data.formats.iter_passages` reads; a folder
+            that :func:`berdslib.data.corpus.write_corpus` made; or one of :func:`berdslib.data.web.web_corpora`, where
+            every question has passages of its own. With ":words" or ":sentences" behind it the rows are documents, to
+            be cut into passages of 100 words; what comes of that is kept on disk and memory-mapped, see
+            :func:`berdslib.data.corpus.open_corpus`.
+        limit: only the first so many; 0 = all, which for the large ones does not fit into memory: stream those with
+            ``iter_passages(passage_file(name))``, or open them with ``open_corpus``.
+
+    Raises:
+        MissingDataError: the data set is not on this machine.
+        InputError: an unknown name, or a file that cannot be read.
+    """
+    _check_limit(limit)
+    name, _, cut = str(name_or_path).rpartition(":")
+    if cut in CUTS:
+        corpus = open_corpus(passage_file(name), cut=cut)
+        return corpus[:limit] if limit else corpus
+    path = passage_file(name_or_path)
+    if is_web_corpora(path):
+        corpora = OwnCorpora(open_web_corpora(path))
+        return corpora[:limit] if limit else corpora
+    if is_corpus(path):
+        return Corpus(path)[:limit] if limit else Corpus(path)
+    return formats.read_passages(path, limit)
+
+
+def passage_file(name_or_path: str | Path) -> Path:
+    """Return where the passages of a data set lie, to be streamed; a path is returned as it is.
+
+    Raises:
+        MissingDataError: the data set is not on this machine.
+        InputError: an unknown name, or a data set without passages.
+    """
+    if _is_path(name_or_path):
+        return Path(name_or_path)
+    one = _with_loader(str(name_or_path), "load_passages")
+    if one.name == "sample":
+        return paths.shipped("sample") / "passages.jsonl"
+    return first_of(one, places_of(one, one.passages), "passages")
+
+
+def load_gold(name: str) -> pd.DataFrame:
+    """Return the gold verdicts of a data set that has some ("sample", "theperspective").
+
+    Raises:
+        MissingDataError: the data set is not on this machine.
+        InputError: an unknown name, or a data set without gold verdicts.
+    """
+    one = _with_loader(name, "load_gold")
+    if one.name == "sample":
+        return read_verdicts(paths.shipped("sample") / "verdicts.tsv")
+    path = _theperspective_file()
+    rows = []
+    for line, row in read_jsonl(path):
+        for pid, field in enumerate(("favor_ids", "against_ids")):
+            ids = row.get(field)
+            if not isinstance(ids, list) or not all(isinstance(i, int | str) for i in ids):
+                raise InputError("a list of passage ids was expected", path=path, line=line, field=field)
+            rows += [(_theperspective_qid(row, path, line), pid, str(i), 1.0, True) for i in ids]
+    return make_verdicts(rows, "gold")
+
+
+def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple[str, str]]]:
+    """Return the recorded query expansions of a data set.
+
+    Args:
+        name: "sample", "arguana", "kialo" or "opinionqa".
+        split: as in :func:`load_questions`; those of BeRDS were published for "dev" only.
+
+    Returns:
+        qid → [(name of the perspective, text), …], in the order in which they were generated.
+
+    Raises:
+        MissingDataError: no expansions of that split, on this machine or reachable.
+        InputError: an unknown name or split, or a file that cannot be read.
+    """
+    one = _with_loader(name, "load_expansions")
+    wanted = _splits(one, split)
+    found: dict[str, list[tuple[str, str]]] = {}
+    if one.name == "sample":
+        asked = {q.qid for q in load_questions("sample", split)}
+        path = paths.shipped("sample") / "expansions.jsonl"
+        for line, row in read_jsonl(path):
+            qid, label, text = (text_field(row, (f,), path, line) for f in ("qid", "name", "text"))
+            if qid in asked:
+                found.setdefault(qid, []).append((label, text))
+        return found
+    if wanted != ("dev",):
+        raise MissingDataError(f"expansions of {name!r} were published for its dev split only; use split = 'dev'")
+    remote = one.files[0]
+    places = places_of(one, (f"berds/{EXPANSIONS[name]}",))
+    path = next((p for p in places if p.is_file()), places[-1])
+    if not path.is_file():
+        try:
+            download(remote.url, path, sha256=remote.sha256, size=remote.bytes)
+        except MissingDataError as error:
+            raise missing(one, "recorded expansions", places, [str(error)]) from None
+    return {q.qid: texts for q, texts in formats.read_expansions(path, source=name, split="dev")}
+
+
+def fetch_prompt(task: str, needs: Sequence[str], url: str | None = None) -> Path:
+    """Download a published prompt and keep it in the user cache, where the wording "published" finds it.
+
+    **The default address was never reached**: it is our guess at a file of the authors' repository. Where it is wrong,
+    look there for the right file and give its raw address, or use ``berds prompts import``.
+
+    Args:
+        task: what the prompt is for.
+        needs: placeholders that must occur.
+        url: the file's address; None for the one in PROMPTS.
+
+    Returns:
+        Where the prompt is kept.
+
+    Raises:
+        MissingDataError: not reachable, or no such file there.
+        InputError: an unknown task, not a web address, or a file without the placeholders; it is kept, to be mended
+            and imported.
+    """
+    remote = PROMPTS[known("published prompt", task, PROMPTS)]
+    remote = RemoteFile(url) if url else remote
+    # A file that is there is not fetched again, so one from another address has another name.
+    name = f"{task}-{hashlib.sha256(remote.url.encode()).hexdigest()[:8]}.txt"
+    target = paths.cache_dir() / "prompts" / "fetched" / name
+    return import_prompt(task, download(remote.url, target, sha256=remote.sha256, size=remote.bytes), needs)
+
+
+# ---------------------------------------------------------------- describing
+
+
+def card(name: str) -> str:
+    """Return what there is to know about a data set, as plain text.
+
+    Raises:
+        InputError: the name is not known.
+    """
+    one = dataset(name)
+    facts = {
+        "paper": "beside the papers" if one.paper == "support" else one.paper,
+        "kind": one.kind,
+        "size": one.size,
+        "splits": ", ".join(one.splits) or "none",
+        "source": one.source,
+        "licence": one.licence,
+        "loader": ", ".join(one.loaders) or "comes later",
+        "note": one.note,
+    }
+    lines = [f"{one.name}: {one.title}", *(f"  {label + ':':<9}{text}" for label, text in facts.items() if text)]
+    places = _all_places(one)
+    lines += ["  looked for:", *marked(places)] if places else []
+    return "\n".join([*lines, f"  get it:  {how_to_get(one)}"])
+
+
+def statistics(questions: Sequence[Question]) -> dict[str, float]:
+    """Return the columns of BeRDS Table 1 for some questions.
+
+    Words are counted as the paper does, with NLTK's word tokenizer, but without its sentence splitter, which needs a
+    download: a full stop inside a perspective of several sentences stays with its word.
+
+    Returns:
+        n, dev, test (numbers of questions), mean_perspectives (per question), mean_words (per perspective).
+
+    Raises:
+        InputError: no questions.
+
+    >>> statistics([Question("q", "Is it?", ("It is.", "It is not."), (None, None), "", "dev")])
+    {'n': 1, 'dev': 1, 'test': 0, 'mean_perspectives': 2.0, 'mean_words': 3.5}
+    """
+    from nltk.tokenize import NLTKWordTokenizer
+
+    check_questions(questions)
+    tokenize = NLTKWordTokenizer().tokenize
+    lengths = [len(tokenize(p)) for q in questions for p in q.perspectives]
+    return {
+        "n": len(questions),
+        "dev": sum(q.split == "dev" for q in questions),
+        "test": sum(q.split == "test" for q in questions),
+        "mean_perspectives": len(lengths) / len(questions),
+        "mean_words": sum(lengths) / len(lengths) if lengths else float("nan"),
+    }
+
+
+# ---------------------------------------------------------------- BeRDS and Theperspective
+
+
+def _berds_questions(one: Dataset, split: str) -> list[Question]:
+    path = _berds_file(one, split)
+    logger.info("%s, %s split: read from %s", one.name, split, path)
+    questions = formats.read_questions(path, source=one.name)
+    _, first = next(read_jsonl(path))
+    numbered = not first.keys() & {"qid", "id", "_id", "org_q"}
+    start = DEV_STARTS_AT[one.name] if numbered and split == "dev" else 0
+
+    def named(q: Question, i: int) -> Question:
+        label = str(start + i) if numbered else q.qid
+        qid = label if label.startswith(f"{one.name}-") else f"{one.name}-{label}"
+        return q._replace(qid=qid, source=one.name, split=split)
+
+    return [named(q, i) for i, q in enumerate(questions)]
+
+
+def _berds_file(one: Dataset, split: str) -> Path:
+    places = _berds_places(one, split)
+    for path in places:
+        if path.is_file():
+            return path
+    try:
+        fetch_splits(one)
+        reasons = [f"{one.hf_repo} has no {split} split"]
+    except MissingDataError as error:
+        reasons = [str(error)]
+    if places[-1].is_file():
+        return places[-1]
+    for other in one.splits:
+        for path in _berds_places(one, other):
+            if other != split and path.is_file():
+                reasons.append(f"Only the {other} split is here ({path}); it is never used in place of {split}.")
+                break
+    raise missing(one, f"{split} split", places, reasons)
+
+
+def _berds_places(one: Dataset, split: str) -> list[Path]:
+    """The official file, what was recorded with the expansions (dev only), the cache."""
+    local = [f"berds/{one.name}.{split}.jsonl", *([f"berds/{EXPANSIONS[one.name]}"] if split == "dev" else [])]
+    return [*under_data(local), cache_of(one) / f"{split}.jsonl"]
+
+
+def _theperspective_file() -> Path:
+    one = dataset("theperspective")
+    return first_of(one, places_of(one, ("theperspective/queries.jsonl",)), "questions")
+
+
+def _theperspective_questions() -> list[Question]:
+    path = _theperspective_file()
+    return [
+        Question(
+            qid=_theperspective_qid(row, path, line),
+            text=text_field(row, ("title",), path, line),
+            perspectives=(text_field(row, ("t1",), path, line), text_field(row, ("t2",), path, line)),
+            stances=(SUPPORT, OPPOSE),
+            source="theperspective",
+        )
+        for line, row in read_jsonl(path)
+    ]
+
+
+def _theperspective_qid(row: Mapping[str, Any], path: Path, line: int) -> str:
+    """Their own id; one of them holds a blank, which TREC files cannot carry."""
+    return "theperspective-" + re.sub(r"\s", "-", text_field(row, ("id",), path, line))
+
+
+def _all_places(one: Dataset) -> list[Path]:
+    if one.name == "sample":
+        return [paths.shipped("sample")]
+    if one.name in DEV_STARTS_AT:
+        return [*(p for s in one.splits for p in _berds_places(one, s)), cache_of(one) / EXPANSIONS[one.name]]
+    if one.hf_repo:
+        return [*under_data(one.local), cache_of(one)]
+    return places_of(one, one.local)
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def _with_loader(name: str, loader: str) -> Dataset:
+    one = dataset(name)
+    if loader not in one.loaders:
+        able = [n for n, d in DATASETS.items() if loader in d.loaders]
+        raise InputError(f"{loader} does not read {name!r} (see its card); it reads: {', '.join(able)}")
+    return one
+
+
+def _splits(one: Dataset, split: str | None) -> tuple[str, ...]:
+    if not one.splits:
+        if split in (None, "all"):
+            return ()
+        raise InputError(f"{one.name!r} is not split; use split = 'all', not {split!r}", field="split")
+    known("split", split or "dev", (*one.splits, "all"))
+    return one.splits if split == "all" else (split or "dev",)
+
+
+def _of_split(questions: list[Question], split: str, path: str) -> list[Question]:
+    if split == "all":
+        return questions
+    found = [q for q in questions if q.split == split]
+    if not found:
+        there = ", ".join(sorted({q.split for q in questions} - {""})) or "none"
+        raise InputError(f"holds no questions of the split {split!r}; splits in it: {there}", path=path, field="split")
+    return found
+
+
+def _is_path(name: str | Path) -> bool:
+    """Whether a path is meant: a Path, or a text that is no data set and names something or looks like a file."""
+    path = Path(name)
+    return name not in DATASETS and (
+        isinstance(name, Path) or path.exists() or path.suffix != "" or len(path.parts) > 1
+    )
+
+
+def _check_limit(limit: int) -> None:
+    if limit < 0:
+        raise InputError(f"{limit} is no number of rows; 0 = all", field="limit")

@@ -1,0 +1,187 @@
+"""Where the files of a data set may lie on this machine, and how they come there."""
+
+from __future__ import annotations
+
+import os
+import socket
+import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from berdslib import paths
+from berdslib.data.catalogue import DEV_STARTS_AT, Dataset, dataset
+from berdslib.data.download import download
+from berdslib.data.tables import write_jsonl
+from berdslib.errors import InputError, MissingDataError
+
+_HUB_SPLITS = {"dev": ("dev", "validation", "val", "valid"), "test": ("test",)}
+
+# ---------------------------------------------------------------- places
+
+
+def cache_of(one: Dataset) -> Path:
+    """Return the folder that downloads of a data set go to; it may not exist yet."""
+    return paths.cache_dir() / "data" / one.name
+
+
+def under_data(local: Iterable[str]) -> list[Path]:
+    """Return paths below BERDS_DATA; where that is not set, they start with its name, to be shown but never found."""
+    folder = paths.local_data_dir()
+    return [(folder if folder is not None else Path("$BERDS_DATA")) / one for one in local]
+
+
+def places_of(one: Dataset, local: Sequence[str]) -> list[Path]:
+    """Return where a file is looked for, in this order: below BERDS_DATA, then in the cache."""
+    cached = dict.fromkeys(cache_of(one) / Path(path).name for path in local)
+    return [*under_data(local), *cached]
+
+
+def marked(places: Iterable[Path]) -> list[str]:
+    """Return a line for each path that says whether something is there."""
+
+    def state(path: Path) -> str:
+        if path.exists():
+            return "there"
+        return "BERDS_DATA is not set" if path.parts[0] == "$BERDS_DATA" else "not there"
+
+    return [f"    {path}: {state(path)}" for path in places]
+
+
+def first_of(one: Dataset, places: Sequence[Path], what: str) -> Path:
+    """Return the first file that is there.
+
+    Raises:
+        MissingDataError: none is.
+    """
+    for path in places:
+        if path.is_file():
+            return path
+    raise missing(one, what, places, [])
+
+
+def missing(one: Dataset, what: str, places: Iterable[Path], reasons: Iterable[str]) -> MissingDataError:
+    """Return the error that says what is missing, where it was looked for, what else is known, and how to get it."""
+    lines = [f"{one.name!r}, {what}: not on this machine. Looked for:", *marked(places), *reasons, how_to_get(one)]
+    return MissingDataError("\n".join(lines))
+
+
+def how_to_get(one: Dataset) -> str:
+    """Return the sentence that tells a user how to come by a data set."""
+    if one.name == "sample":
+        return "It comes with the package."
+    if one.fetchable:
+        return f"With a network: berds data fetch {one.name}"
+    return f"{one.how} Source: {one.source}"
+
+
+# ---------------------------------------------------------------- fetching
+
+
+def fetch(name: str) -> list[Path]:
+    """Download a data set into the cache (folder data/NAME), and return the files.
+
+    Files that are there are kept; the splits of a Hugging Face repository are read anew. With BERDS_HF_DIR set, a
+    clone of the repository at BERDS_HF_DIR/OWNER/NAME takes its place.
+
+    Raises:
+        MissingDataError: nothing to download, or not reachable; the message says how to get it.
+        InputError: an unknown name.
+    """
+    one = dataset(name)
+    if name == "sample":
+        return sorted(p for p in paths.shipped("sample").iterdir() if p.is_file())
+    if not one.fetchable:
+        raise MissingDataError(f"{name!r} cannot be fetched by a command. {how_to_get(one)}")
+    fetched = []
+    if one.hf_repo:
+        fetched += fetch_splits(one) if one.name in DEV_STARTS_AT else _fetch_repository(one)
+    for remote in one.files:
+        fetched.append(download(remote.url, cache_of(one) / remote.name, sha256=remote.sha256, size=remote.bytes))
+    return fetched
+
+
+def fetch_splits(one: Dataset) -> list[Path]:
+    """Write each split of a BeRDS repository as JSONL (id, question, perspectives, stances if any) into the cache.
+
+    Raises:
+        MissingDataError: the repository is not reachable, or has neither split.
+        InputError: its rows have no question or no perspectives.
+    """
+    tables = _hub_tables(one)
+    written = []
+    for split, aliases in _HUB_SPLITS.items():
+        rows = next((tables[alias] for alias in aliases if alias in tables), None)
+        if rows is None:
+            continue
+        columns = list(rows.column_names)
+        for field in ("question", "perspectives"):
+            if field not in columns:
+                problem = f"the {split} split of {one.hf_repo} has no such field; it has: {', '.join(columns)}"
+                raise InputError(problem, field=field)
+        path = cache_of(one) / f"{split}.jsonl"
+        start = DEV_STARTS_AT[one.name] if split == "dev" else 0
+        write_jsonl(path, (_plain_row(row, number) for number, row in enumerate(rows, start=start)))
+        written.append(path)
+    if not written:
+        raise MissingDataError(f"{one.hf_repo} has neither a dev nor a test split; it has: {', '.join(tables)}")
+    return written
+
+
+def _plain_row(row: Mapping[str, Any], number: int) -> dict[str, Any]:
+    number_or_id = next((row[f] for f in ("qid", "id") if row.get(f) is not None), number)
+    plain = {"id": number_or_id, "question": row["question"], "perspectives": row["perspectives"]}
+    return plain | ({"stances": row["stances"]} if row.get("stances") else {})
+
+
+def _hub_tables(one: Dataset) -> Mapping[str, Any]:
+    """Read a Hugging Face data set: split → table."""
+    import datasets
+
+    repo = str(one.hf_repo)
+    clone = _clone(repo)
+    if clone is None:
+        require_hub(repo)
+    try:
+        tables: Mapping[str, Any] = datasets.load_dataset(str(clone or repo), cache_dir=str(cache_of(one) / "hf"))
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        raise MissingDataError(f"{clone or f'Hugging Face {repo}'} could not be read: {error}") from error
+    return tables
+
+
+def _fetch_repository(one: Dataset) -> list[Path]:
+    """Copy a Hugging Face repository as it is."""
+    import huggingface_hub
+
+    repo = str(one.hf_repo)
+    folder = _clone(repo)
+    if folder is None:
+        require_hub(repo)
+        folder = cache_of(one)
+        try:
+            huggingface_hub.snapshot_download(repo, repo_type="dataset", local_dir=folder)
+        except (OSError, ValueError) as error:
+            raise MissingDataError(f"Hugging Face {repo} could not be fetched to {folder}: {error}") from None
+    files = (p for p in folder.rglob("*") if p.is_file())
+    return sorted(p for p in files if not any(part.startswith(".") for part in p.relative_to(folder).parts))
+
+
+def _clone(repo: str) -> Path | None:
+    chosen = os.environ.get("BERDS_HF_DIR")
+    folder = Path(chosen).expanduser() / repo if chosen else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def require_hub(repo: str) -> None:
+    """Say at once that there is no network; the hub's own client would try for half a minute."""
+    from huggingface_hub import constants
+
+    host = urlsplit(constants.ENDPOINT).hostname
+    if constants.HF_HUB_OFFLINE or "https" in urllib.request.getproxies():
+        return
+    try:
+        socket.getaddrinfo(host, 443)
+    except OSError as error:
+        hint = "check the network, or let BERDS_HF_DIR name a folder with a clone at OWNER/NAME"
+        raise MissingDataError(f"Hugging Face {repo}: {host} is not reachable ({error}); {hint}") from None

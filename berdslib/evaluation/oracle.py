@@ -1,0 +1,115 @@
+"""The best list that a diversifier could have made of a run's candidates, had it known the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Question, check_questions, check_run, check_verdicts, ranked_run
+from berdslib.errors import InputError
+
+EXACT_UP_TO = 12  # perspectives: the table has a column for each set of them
+
+
+def oracle(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], k: int, *, depth: int = 100
+) -> pd.DataFrame:
+    """Choose the best k of each question's candidates: what no reordering of them can beat.
+
+    Best is, first, to cover as many perspectives as MRecall@k asks for, the smaller of their number and k
+    (divergences.md B2), or else all that the candidates show; then Precision@k; then the earlier ranks, compared one
+    by one. Exact for up to 12 perspectives, by dynamic programming over sets of them. Beyond, perspectives are covered
+    greedily: MRecall@k and Precision@k are the largest possible all the same, since each step covers one more and k
+    are asked for at most, but other lists as good may have earlier ranks.
+
+    Args:
+        run: frame qid, docno and score (or rank).
+        verdicts: frame qid, pid, docno, supports; a passage without a verdict supports nothing.
+        questions: those to answer, each with its perspectives; others in the run are left out.
+        k: the length of the lists, as in MRecall@k.
+        depth: how many candidates of each list to choose from, the first of it.
+
+    Returns:
+        A run of min(k, candidates) passages a question, in the order of the input; scores are negated ranks.
+
+    Raises:
+        InputError: k or depth below 1, a question without perspectives, a verdict on one that does not exist.
+    """
+    for name, number in (("k", k), ("depth", depth)):
+        if number < 1:
+            raise InputError(f"must be at least 1, not {number}", field=name)
+    check_questions(questions, need_perspectives=True)
+    clean, verdicts = check_run(run), check_verdicts(verdicts)
+    candidates = clean[clean["rank"] <= depth].groupby("qid")["docno"].agg(list).to_dict()
+    supported: dict[tuple[str, str], list[int]] = {}
+    yes = verdicts[verdicts["supports"]]
+    for qid, docno, pid in zip(yes["qid"], yes["docno"], yes["pid"], strict=True):
+        supported.setdefault((qid, docno), []).append(pid)
+    lists = {}
+    for question in questions:
+        m, docnos = len(question.perspectives), candidates.get(question.qid, [])
+        shows = np.zeros((len(docnos), m), dtype=bool)
+        for row, docno in enumerate(docnos):
+            pids = supported.get((question.qid, docno), [])
+            if max(pids, default=0) >= m:
+                raise InputError(
+                    f"question {question.qid!r} has {m} perspectives; a verdict is about number {max(pids)}"
+                )
+            shows[row, pids] = True
+        lists[question.qid] = [docnos[row] for row in best_rows(shows, k)]
+    return ranked_run(lists)
+
+
+def best_rows(shows: np.ndarray, k: int) -> list[int]:
+    """Return which k candidates make the best list, in ascending order; see :func:`oracle`.
+
+    Args:
+        shows: (n, m) bool, candidate x perspective, in the order of the run.
+        k: how many, at least 1; all n where there are fewer.
+    """
+    # A list with a passage that shows nothing, while one that shows something is left out, can be bettered by
+    # exchanging them: so passages that show something come first, and only among them is there a choice to make.
+    useful, useless = np.flatnonzero(shows.any(axis=1)), np.flatnonzero(~shows.any(axis=1))
+    if len(useful) > k:
+        choose = _exact if shows.shape[1] <= EXACT_UP_TO else _greedy
+        return useful[choose(shows[useful], k)].tolist()
+    return sorted([*useful.tolist(), *useless[: k - len(useful)].tolist()])
+
+
+def _exact(shows: np.ndarray, k: int) -> np.ndarray:
+    """Take each passage, in order, without which the rest could still fill all that is asked for."""
+    sets = shows @ (1 << np.arange(shows.shape[1]))  # a set of perspectives as a number, bit by bit
+    every = np.arange(1 << shows.shape[1])
+    size = (every[:, None] >> np.arange(shows.shape[1]) & 1).sum(axis=1)
+    # Taking one passage for each perspective, k passages can always show k of them, or all there are.
+    needed = _needed(sets, every, size, min(k, int(shows.any(axis=0).sum())))
+    taken: list[int] = []
+    covered = 0
+    for row, shown in enumerate(sets):
+        if len(taken) < k and needed[row + 1, covered | shown] <= k - len(taken) - 1:
+            taken.append(row)
+            covered |= shown
+    return np.array(taken)
+
+
+def _needed(sets: np.ndarray, every: np.ndarray, size: np.ndarray, wanted: int) -> np.ndarray:
+    """Return how many passages from the i-th on it takes, set s being covered, to cover `wanted`: (n + 1, 2^m)."""
+    needed = np.empty((len(sets) + 1, len(every)), dtype=np.int64)
+    needed[-1] = np.where(size >= wanted, 0, len(sets) + 1)  # more than there are: it cannot be done
+    for row in range(len(sets) - 1, -1, -1):
+        needed[row] = np.minimum(needed[row + 1], 1 + needed[row + 1, every | sets[row]])
+    return needed
+
+
+def _greedy(shows: np.ndarray, k: int) -> np.ndarray:
+    """Take k times what shows most that is not yet covered, the earliest of equals; nothing new: the earliest left."""
+    left, uncovered = np.ones(len(shows), dtype=bool), np.ones(shows.shape[1], dtype=bool)
+    for _ in range(k):
+        enough = (~uncovered).sum() >= k
+        new = np.zeros(len(shows), dtype=np.int64) if enough else (shows & uncovered).sum(axis=1)
+        best = int(np.where(left, new, -1).argmax())
+        left[best] = False
+        uncovered &= ~shows[best]
+    return np.flatnonzero(~left)

@@ -1,0 +1,173 @@
+"""Files: reading lines, writing whole or not at all, and looking up many keys in SQLite.
+
+Text is UTF-8, plain or gzip-compressed, and is read as a stream. Everything that the package writes appears under its
+name only when it is complete: see :func:`whole`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import shutil
+import sqlite3
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+from berdslib.errors import InputError
+
+StrPath = str | Path
+
+
+def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
+    """Yield (line number, line with its end) of a UTF-8 file, gzip-compressed or not (told by its first bytes).
+
+    Raises:
+        InputError: no such file, a directory, not UTF-8, a null byte, or a damaged gzip file.
+    """
+    line = 0
+    try:
+        with open(path, "rb") as raw:
+            zipped = raw.peek(2)[:2] == b"\x1f\x8b"
+            binary = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if zipped else raw
+            for line, coded in enumerate(binary, start=1):
+                text = coded.decode("utf-8-sig" if line == 1 else "utf-8")
+                if "\0" in text:
+                    raise InputError("holds a null byte; UTF-8 text is needed", path=path, line=line)
+                yield line, text
+    except FileNotFoundError:
+        raise InputError("no such file", path=path) from None
+    except IsADirectoryError:
+        raise InputError("is a folder; a file is needed here", path=path) from None
+    except PermissionError:
+        raise InputError("no permission to read it", path=path) from None
+    except UnicodeDecodeError as error:
+        problem = f"is not UTF-8 text ({error.reason} at byte {error.start} of the line)"
+        raise InputError(problem, path=path, line=line) from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise InputError(f"damaged gzip file, readable up to line {line}: {error}", path=path) from None
+
+
+@contextmanager
+def whole(path: Path, holding: str | None = None) -> Iterator[Path]:
+    """Yield a hidden name beside `path` to write to; it gets its own name only when the block ends without an error.
+
+    Args:
+        path: the file or folder to make or replace.
+        holding: for a folder, a file that one of its kind holds; a folder without it is not replaced.
+
+    Raises:
+        InputError: nothing can be written there, or another folder is there.
+    """
+    path = Path(path)
+    if path.is_dir() and not (holding and (path / holding).is_file()):
+        raise InputError("is a folder of something else; it is not replaced", path=path)
+    unfinished = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield unfinished
+        # Where a folder is replaced, there is none for a moment: folders cannot be exchanged in one step.
+        old = path.rename(f"{unfinished}.old") if path.is_dir() else None
+        os.replace(unfinished, path)
+        if old is not None:
+            shutil.rmtree(old)
+    except BaseException as error:
+        if unfinished.is_dir():
+            shutil.rmtree(unfinished)
+        elif unfinished.exists():
+            unfinished.unlink()
+        if isinstance(error, OSError) and _is_about(error, path, unfinished):
+            raise _unwritable(path, error) from None
+        raise
+
+
+def _is_about(error: OSError, path: Path, unfinished: Path) -> bool:
+    """Say whether an error is about writing here; the block may also have failed to read something else."""
+    name = error.filename
+    return (
+        name is None
+        or str(name) == str(path)
+        or any(str(name) == str(p) for p in (unfinished, *path.parents))
+        or (Path(os.fsdecode(name)).is_relative_to(unfinished))
+    )
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    reason = "its folder is a file" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
+    return InputError(f"cannot be written: {reason or error}", path=path)
+
+
+@contextmanager
+def write_text(path: StrPath) -> Iterator[TextIO]:
+    """Write a UTF-8 text file (compressed if it ends in .gz) that appears under its name only when complete.
+
+    What is there and is no plain file, such as a pipe or /dev/stdout, is written to directly. A link stays a link.
+
+    Raises:
+        InputError: nothing can be written there.
+    """
+    path = Path(path)
+    zipped = path.suffix == ".gz"
+    if path.exists() and not path.is_file():
+        try:
+            with open(path, "wb") as raw, _as_text(raw, zipped) as text:
+                yield text
+        except OSError as error:
+            raise _unwritable(path, error) from None
+        return
+    with (
+        whole(Path(os.path.realpath(path))) as unfinished,
+        open(unfinished, "wb") as raw,
+        _as_text(raw, zipped) as text,
+    ):
+        yield text
+
+
+@contextmanager
+def _as_text(raw: BinaryIO, zipped: bool) -> Iterator[TextIO]:
+    binary: Any = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) if zipped else raw
+    with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
+        yield text
+
+
+@contextmanager
+def errors_of_store(path: Path, what: str) -> Iterator[None]:
+    """Turn what SQLite says of a file that it cannot use into an InputError that names the file and what it should be.
+
+    >>> with errors_of_store(Path("v.sqlite"), "a verdict store"):
+    ...     raise sqlite3.DatabaseError("file is not a database")
+    Traceback (most recent call last):
+    berdslib.errors.InputError: v.sqlite: cannot be used as a verdict store: file is not a database
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise InputError(f"cannot be used as {what}: {error}", path=path) from None
+
+
+def rows_by_key(table: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> dict[bytes, Any]:
+    """Return key → value for those keys that a two-column query finds.
+
+    Args:
+        table: the database.
+        query: a SELECT that ends in a condition on the key, such as "SELECT key, at FROM row WHERE key IN".
+        keys: any number of keys.
+    """
+    found: dict[bytes, Any] = {}
+    for start in range(0, len(keys), 900):  # SQLite allows 999 parameters everywhere
+        part = list(keys[start : start + 900])
+        found.update(table.execute(f"{query} ({','.join('?' * len(part))})", part).fetchall())
+    return found
+
+
+def chunk_starts(n: int, size: int, doing: str) -> Sequence[int]:
+    """Return where chunks of `size` of n things start, behind a progress bar if there are more than a few."""
+    from tqdm.auto import tqdm
+
+    starts = range(0, n, size)
+    bar: Sequence[int] = tqdm(starts, desc=doing, unit="chunk", disable=len(starts) < 4, leave=False)
+    return bar

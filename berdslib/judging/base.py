@@ -1,0 +1,78 @@
+"""What every judge promises: how likely is it that a passage supports a perspective?
+
+A judge turns (passage, perspective) pairs into probabilities, and its id names everything that its answers depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Passage, Question
+from berdslib.errors import InputError, known
+
+# Share of positive labels that the paper reports for its human-labelled pairs (BeRDS v2, Table 4).
+PUBLISHED_POSITIVE_SHARE = 0.168
+
+
+class Pair(NamedTuple):
+    """One thing to judge: does `passage` support `perspective`, number `pid` of question `qid`?"""
+
+    qid: str
+    pid: int
+    passage: Passage
+    perspective: str
+
+
+class Judge(Protocol):
+    """Says how likely each passage supports its perspective; at `threshold` and above the answer is yes."""
+
+    id: str
+    threshold: float
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return float64 (n,), each from 0 to 1."""
+        ...
+
+
+def document_text(passage: Passage, title_position: str) -> str:
+    """Return what a judge reads: the text with its title "before", "after" or "none" (divergences.md B6).
+
+    Raises:
+        InputError: another position.
+
+    >>> document_text(Passage("d", "Text.", "Title"), "after")
+    'Text. Title'
+    """
+    known("title position", title_position, ("before", "after", "none"))
+    if not passage.title or title_position == "none":
+        return passage.text
+    parts = (passage.title, passage.text) if title_position == "before" else (passage.text, passage.title)
+    return " ".join(parts)
+
+
+def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:
+    """Return what there is to judge in the top k of a run: each passage with each perspective of its question.
+
+    Args:
+        run: ranked passages.
+        questions: the asked questions; rows of others are left out.
+        passages: docno → passage.
+        k: how deep to judge.
+
+    Raises:
+        InputError: a docno in the run that is not among the passages.
+    """
+    by_qid = {q.qid: q for q in questions}
+    top = run[(run["rank"] <= k) & run["qid"].isin(list(by_qid))]
+    unknown = [d for d in top["docno"] if d not in passages]
+    if unknown:
+        raise InputError(f"the run lists passage {unknown[0]!r}, which the corpus does not hold")
+    return [
+        Pair(qid, pid, passages[docno], perspective)
+        for qid, docno in zip(top["qid"], top["docno"], strict=True)
+        for pid, perspective in enumerate(by_qid[qid].perspectives)
+    ]

@@ -1,0 +1,123 @@
+"""Judges that need no language model: recorded verdicts, and the baselines that better judges have to beat."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from berdslib.errors import InputError
+from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE, Pair, document_text
+from berdslib.models.base import Encoder
+from berdslib.retrieval.bm25 import analyser
+
+# Each threshold is the one with the best F1 over what bm25 and minilm list in their top 10 for the 8 development
+# questions of the sample (318 pairs; tests/test_judges.py computes both anew). Nothing else was looked at.
+OVERLAP_THRESHOLD = 0.12
+SIMILARITY_THRESHOLD = 0.41
+
+
+class Gold:
+    """Answers from a verdict table, by question, perspective and docno; what is not in the table is a no.
+
+    Args:
+        verdicts: verdict frame.
+    """
+
+    threshold = 0.5
+
+    def __init__(self, verdicts: pd.DataFrame) -> None:
+        self.verdicts = verdicts
+        columns = zip(verdicts["qid"], verdicts["pid"], verdicts["docno"], strict=True)
+        self._table = dict(zip(columns, verdicts["supports"].astype(float), strict=True))
+        lines = "\n".join(f"{key} {value}" for key, value in sorted(self._table.items()))
+        self.id = f"gold({_digest(lines)})"
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return 1.0 where the table says yes, else 0.0."""
+        return np.array([self._table.get((p.qid, p.pid, p.passage.docno), 0.0) for p in pairs], dtype=np.float64)
+
+
+class Random:
+    """Says yes at random, as often as the label distribution does: the floor of BeRDS Table 4.
+
+    The draw depends on the pair's texts and the seed only, so that order and repetition change nothing.
+
+    Args:
+        positive_share: share of yes.
+        seed: another seed, another draw.
+    """
+
+    threshold = 0.5
+
+    def __init__(self, positive_share: float = PUBLISHED_POSITIVE_SHARE, seed: int = 0) -> None:
+        if not 0 <= positive_share <= 1:
+            raise InputError(f"the positive share must be from 0 to 1, not {positive_share}")
+        self.positive_share, self.seed = positive_share, seed
+        self.id = f"random(share={positive_share},seed={seed})"
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return 1.0 or 0.0 for each pair."""
+        return np.array([float(self._draw(p) < self.positive_share) for p in pairs], dtype=np.float64)
+
+    def _draw(self, pair: Pair) -> float:
+        text = f"{self.seed}\0{pair.passage.full_text}\0{pair.perspective}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
+
+
+class Overlap:
+    """Share of the perspective's words (stemmed, no stop words) that the passage contains. Blind to negation.
+
+    Args:
+        threshold: yes at this share and above.
+        title_position: see :func:`document_text`.
+    """
+
+    def __init__(self, threshold: float = OVERLAP_THRESHOLD, title_position: str = "before") -> None:
+        self.threshold, self.title_position = threshold, title_position
+        self.id = f"overlap(english-stem,title={title_position},threshold={threshold})"
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return the share for each pair; a perspective made of stop words only gets 0."""
+        words = analyser("english-stem")
+        shares = []
+        for pair in pairs:
+            wanted = set(words(pair.perspective))
+            have = set(words(document_text(pair.passage, self.title_position)))
+            shares.append(len(wanted & have) / len(wanted) if wanted else 0.0)
+        return np.array(shares, dtype=np.float64)
+
+
+class Similarity:
+    """Cosine of the passage's and the perspective's vectors, cut off at 0. It finds the topic, hardly the side.
+
+    Args:
+        encoder: any encoder with vectors of length 1.
+        threshold: yes at this cosine and above.
+        title_position: see :func:`document_text`.
+    """
+
+    def __init__(
+        self, encoder: Encoder, threshold: float = SIMILARITY_THRESHOLD, title_position: str = "before"
+    ) -> None:
+        self.encoder, self.threshold, self.title_position = encoder, threshold, title_position
+        self.id = f"similarity({encoder.id},title={title_position},threshold={threshold})"
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return the cosine of each pair, from 0 to 1."""
+        if not pairs:
+            return np.empty(0, dtype=np.float64)
+        texts, text_rows = np.unique(
+            [document_text(p.passage, self.title_position) for p in pairs], return_inverse=True
+        )
+        claims, claim_rows = np.unique([p.perspective for p in pairs], return_inverse=True)
+        documents = np.asarray(self.encoder.encode_passages(texts.tolist()))[text_rows]
+        perspectives = np.asarray(self.encoder.encode_passages(claims.tolist()))[claim_rows]
+        cosine = np.einsum("nd,nd->n", documents, perspectives).astype(np.float64)
+        return np.clip(cosine, 0.0, 1.0)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,156 @@
+"""Training, calibrating and saving a `laptop` judge; the shipped one was made by this. It needs torch when imported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors.torch import save_file
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import precision_recall_curve, roc_auc_score
+
+from berdslib.data.negation import negate
+from berdslib.errors import InputError
+from berdslib.files import write_text
+from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE
+from berdslib.judging.laptop import SETTINGS, TENSORS, Calibration, Laptop, load_laptop
+from berdslib.judging.stance import StanceModel, learned, new_model
+from berdslib.judging.training.pairs import LAPTOP_SHARES, Example, mixture, split_by_topic
+from berdslib.judging.training.stance import StanceRecipe, train
+from berdslib.models.encoders import get_encoder
+from berdslib.stats import choose_threshold
+
+# The held-out examples whose documents look like what a search engine lists; calibration rests on these.
+_LIKE_THE_WEB = ("debate", "claim:window", "neutral", "sample")
+
+
+class TrainedLaptop(NamedTuple):
+    """A judge, what it scored on held-out topics (see :func:`held_out_scores`), and the loss of each step."""
+
+    judge: Laptop
+    scores: dict[str, float]
+    losses: list[float]
+
+
+def train_laptop(
+    folder: Path,
+    shares: Mapping[str, float] = LAPTOP_SHARES,
+    recipe: StanceRecipe | None = None,
+    *,
+    one_in: int = 10,
+    positive_share: float = PUBLISHED_POSITIVE_SHARE,
+) -> TrainedLaptop:
+    """Train, calibrate and save a laptop judge; the shipped one is this with nothing changed.
+
+    Args:
+        folder: where checkpoints and the finished judge go; a run that was killed there goes on.
+        shares: source of training pairs → share of its examples a pass.
+        recipe: None for the defaults.
+        one_in: one topic in so many is held out.
+        positive_share: of the pairs that the judge will meet; by default what the paper counted among web passages.
+
+    Raises:
+        InputError: a source without enough topics, or labels of one kind only.
+        MissingDataError: a data set that is not on this machine.
+    """
+    recipe = recipe or StanceRecipe()
+    encode = get_encoder().encode_passages
+
+    def split(number: int) -> tuple[list[Example], list[Example]]:
+        return split_by_topic(mixture(shares, number), encode, one_in=one_in)
+
+    model = new_model(recipe.seed)
+    losses = train(model, lambda number: split(number)[0], recipe, folder)
+    held_out = [e for e in split(0)[1] if e.kind.startswith(_LIKE_THE_WEB)]
+    labels = np.array([e.supports for e in held_out])
+    bare = Laptop(model, Calibration(1.0, 0.0, 0.5), "untested")
+    logits = bare.logits([e.statement for e in held_out], [e.document for e in held_out])
+    calibration = calibrate(logits, labels, positive_share)
+    judge = Laptop(model, calibration, "fresh")
+    scores = held_out_scores(judge, held_out)
+    facts = {"recipe": asdict(recipe), "shares": dict(shares), "one_in": one_in, "held_out": scores}
+    save_laptop(model, calibration, folder / "judge", facts)
+    return TrainedLaptop(load_laptop(folder / "judge"), scores, losses)
+
+
+def held_out_scores(judge: Laptop, examples: Sequence[Example]) -> dict[str, float]:
+    """Compare the judge with plain cosine on held-out examples: area under the ROC curve, best F1, negation test.
+
+    Args:
+        judge: any laptop judge.
+        examples: of topics that it was not trained on.
+
+    Returns:
+        n, positive_share, and for "laptop" and "cosine": auc, f1 (at the threshold that is best here, so a little too
+        good for both), right_side (how often the claim that an argument supports beats its negation) and right_side_n.
+    """
+    encoder = get_encoder()
+
+    def cosine(statements: Sequence[str], documents: Sequence[str]) -> np.ndarray:
+        u, v = (np.asarray(encoder.encode_passages(list(texts))) for texts in (statements, documents))
+        return np.asarray((u * v).sum(axis=1), dtype=np.float64)
+
+    labels = np.array([e.supports for e in examples])
+    claims = [e for e in examples if e.kind.endswith((":claim", "claim:window", "sample"))]
+    for_claim = np.array([e.supports for e in claims])
+    found: dict[str, float] = {"n": len(examples), "positive_share": float(labels.mean()), "right_side_n": len(claims)}
+    for name, score in (("laptop", judge.logits), ("cosine", cosine)):
+        values = score([e.statement for e in examples], [e.document for e in examples])
+        documents = [e.document for e in claims]
+        shift = score([e.statement for e in claims], documents) - score(
+            [negate(e.statement) for e in claims], documents
+        )
+        found[f"{name}_auc"] = float(roc_auc_score(labels, values))
+        found[f"{name}_f1"] = best_f1(labels, values)
+        if len(claims):
+            found[f"{name}_right_side"] = float(np.where(for_claim, shift > 0, shift < 0).mean())
+    return found
+
+
+def save_laptop(model: StanceModel, calibration: Calibration, folder: Path, facts: dict[str, Any]) -> Path:
+    """Write what was learnt, in half precision, with its calibration and whatever should be known of it.
+
+    Args:
+        model: trained.
+        calibration: of this model.
+        folder: created if needed.
+        facts: JSON-able: the recipe, the data, the scores on held-out topics.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({k: v.half().contiguous() for k, v in learned(model).items()}, folder / TENSORS)
+    with write_text(folder / SETTINGS) as file:
+        json.dump({"calibration": calibration._asdict(), **facts}, file, indent=1)
+    return folder
+
+
+def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> Calibration:
+    """Fit slope and shift (Platt, 1999) and the threshold with the best F1, on held-out topics.
+
+    Held-out pairs have more positives than the web, so both kinds are weighted to what is expected there.
+
+    Args:
+        logits: (n,) of the model.
+        labels: (n,) bool, both kinds.
+        positive_share: share of positives to expect.
+
+    Raises:
+        InputError: labels of one kind only.
+    """
+    labels = np.asarray(labels, dtype=bool)
+    if labels.all() or not labels.any():
+        raise InputError("labels of both kinds are needed to calibrate")
+    weight = np.where(labels, positive_share / labels.mean(), (1 - positive_share) / (1 - labels.mean()))
+    fitted = LogisticRegression(C=np.inf, tol=1e-8).fit(np.asarray(logits)[:, None], labels, sample_weight=weight)
+    slope, shift = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
+    p_yes = Calibration(slope, shift, 0.5).p_yes(logits)
+    return Calibration(slope, shift, choose_threshold(labels, p_yes, positive_share))
+
+
+def best_f1(labels: np.ndarray, scores: np.ndarray) -> float:
+    """Return the best F1 that any threshold on the scores gives."""
+    precision, recall, _ = precision_recall_curve(labels, scores)
+    return float((2 * precision * recall / np.maximum(precision + recall, 1e-12)).max())

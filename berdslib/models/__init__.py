@@ -1,0 +1,1 @@
+"""Models of text: cards, loading, encoders, and the vectors that are kept."""

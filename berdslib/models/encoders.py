@@ -1,0 +1,130 @@
+"""Text encoders behind one protocol: a model card says how, a checkpoint does the work, a disk cache keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import numpy as np
+
+from berdslib.errors import InputError, known
+from berdslib.models.base import Encoder
+from berdslib.models.cards import ENGINES, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
+from berdslib.models.checkpoints import load_checkpoint
+from berdslib.models.loading import (
+    arithmetic,
+    checkpoint_mark,
+    keep_freed_memory,
+    require_arithmetic,
+)
+from berdslib.models.openvino import require_openvino
+from berdslib.models.vectors import CachedEncoder
+from berdslib.paths import cache_dir
+
+
+def get_encoder(
+    name: str | ModelCard = "minilm",
+    *,
+    cached: bool = True,
+    number_format: str = "",
+    engine: str = "",
+    trust_remote_code: bool = False,
+) -> Encoder:
+    """Return an encoder by name, with its disk cache unless told otherwise.
+
+    Args:
+        name: a key of ``CARDS``, "hf:org/model" for any sentence-transformers checkpoint, or a card of your own.
+        cached: keep vectors under the user cache, keyed by model and text.
+        number_format: "float32", "bfloat16" (faster where the processor has it, see
+            :func:`berdslib.models.loading.has_bf16`), "int8" (faster still, and the least exact; by OpenVINO) or
+            "4bit" (for models that do not fit otherwise); "" for the card's, which is float32. It is part of the id.
+        engine: "torch", or "openvino" for the same vectors faster on a CPU (:mod:`berdslib.models.openvino`); "" for
+            the card's, which is torch, except for int8. It is part of the id.
+        trust_remote_code: let Python code that comes with the checkpoint run on this machine, which some need.
+
+    Raises:
+        InputError: an unknown name, number format or engine, or two that do not go together.
+        MissingDataError: OpenVINO is not installed.
+    """
+    card = model_card(name) if isinstance(name, str) else name
+    number_format = number_format or card.number_format
+    engine = engine or ("openvino" if number_format == "int8" else card.engine)
+    encoder = SentenceEncoder(
+        card._replace(number_format=number_format, engine=engine), trust_remote_code=trust_remote_code
+    )
+    return CachedEncoder(encoder, cache_dir() / "embeddings") if cached else encoder
+
+
+class SentenceEncoder:
+    """An encoder as its card tells; the weights are loaded when the first text arrives.
+
+    A batch that fails is an error: a dropped one would move every later vector (divergences.md P7).
+
+    Args:
+        card: how to use the checkpoint.
+        batch_size: texts per forward pass; texts of like length share one. OpenVINO counts word pieces instead.
+        trust_remote_code: let Python code that comes with the checkpoint run on this machine.
+
+    Raises:
+        InputError: a card with an unknown pooling, number format or engine, or with an engine that cannot do the
+            others; (on use) no texts, weights that are missing in the checkpoint, a checkpoint that changed,
+            "bfloat16" on a CPU without it, or a vector that is not finite.
+        MissingDataError: OpenVINO is not installed; (on first use) the weights are neither on this machine nor
+            reachable.
+    """
+
+    def __init__(self, card: ModelCard, batch_size: int = 32, *, trust_remote_code: bool = False) -> None:
+        known("pooling", card.pooling, POOLINGS)
+        known("number format", card.number_format, NUMBER_FORMATS)
+        known("engine", card.engine, ENGINES)
+        if card.engine == "openvino":
+            if card.pooling or card.number_format == "4bit":
+                what = f"pooling {card.pooling!r}" if card.pooling else "4bit"
+                raise InputError(f"{card.name}: OpenVINO does not do {what} here; take engine='torch'")
+            require_openvino(card.number_format)
+        elif card.number_format == "int8":
+            raise InputError(f"{card.name}: only OpenVINO does int8 here; take engine='openvino'")
+        self.card, self.batch_size = card, batch_size
+        # A model that was trained anew in the same folder, or another commit of it on the hub, makes other vectors.
+        self._marks = {c: checkpoint_mark(c) for c in (card.checkpoint, card.passage_checkpoint)}
+        self.id = card.id + "".join(self._marks.values())
+        self._trust = trust_remote_code
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode questions, float32 (n, d)."""
+        return self._encode(texts, "query", self.card.checkpoint)
+
+    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode passages, float32 (n, d)."""
+        return self._encode(texts, "passage", self.card.passage_checkpoint or self.card.checkpoint)
+
+    def _encode(self, texts: Sequence[str], role: str, checkpoint: str) -> np.ndarray:
+        if not texts:
+            raise InputError("there are no texts to encode")
+        card, mark = self.card, self._marks[checkpoint]
+        keep_freed_memory()
+        # A commit is loaded by its name, whatever came after it.
+        if not mark.startswith("@") and checkpoint_mark(checkpoint) != mark:
+            raise InputError("was written anew since this encoder was made; get the encoder again", path=checkpoint)
+        require_arithmetic(card.number_format, card.engine)
+        loaded = load_checkpoint(
+            checkpoint, card.pooling, card.max_length, card.number_format, self._trust, card.engine, mark
+        )
+        prefix = card.query_prefix if role == "query" else card.passage_prefix
+        if prefix is None:
+            prefix = loaded.query_prefix if role == "query" else loaded.passage_prefix
+        with arithmetic(card.number_format) if card.engine == "torch" else nullcontext():
+            vectors = loaded.vectors_of(list(texts), prefix, self.batch_size)
+        if len(vectors) != len(texts):
+            raise InputError(f"{card.name} made {len(vectors)} vectors of {len(texts)} texts")
+        if not np.isfinite(vectors).all():
+            raise InputError(f"{card.name} made a vector that is not finite")
+        normalise = loaded.normalise if card.normalise is None else card.normalise
+        return _unit_length(vectors) if normalise else vectors
+
+
+def _unit_length(vectors: np.ndarray) -> np.ndarray:
+    import torch
+
+    scaled: np.ndarray = torch.nn.functional.normalize(torch.from_numpy(vectors), dim=1).numpy()
+    return scaled

@@ -1,0 +1,215 @@
+"""NV-Embed (Lee et al., 2024): a Mistral that looks both ways, and attention to learned latent vectors on top of it.
+
+Written anew, because the authors' code, which comes with their checkpoint, needs a transformers of 2024. The layout of
+the checkpoint and the details are from the paper and from what is known of the published files; the real checkpoint
+(7 billion parameters) has not been loaded where this was written. Weights are therefore read strictly: one that is
+missing, left over or of another shape is an error that names it, not wrong vectors.
+
+With h the last layer of the language model, (tokens, d), and L the latent vectors, (n, d):
+
+- a = h + attention(queries from norm(h), keys and values from norm(L)), of several heads, without biases;
+- o = a + W2 GEGLU(W1 norm(a) + b1) + b2, where GEGLU(x, g) = x gelu(g);
+- the vector is the mean of o over the text and its end mark, without the instruction, of length 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import AutoTokenizer, MistralConfig, MistralModel, PreTrainedConfig, PreTrainedModel
+
+from berdslib.errors import InputError
+from berdslib.models.loading import length_batches, load_model, load_weights
+
+
+def nv_embed_vectors(
+    checkpoint: str, max_length: int, number_format: str, revision: str = "main"
+) -> Callable[[list[str], str, int], np.ndarray]:
+    """Load a checkpoint and return the function that makes vectors, already of length 1.
+
+    A text is written instruction, text, end mark; where it is too long, its end and the mark are cut. The mean leaves
+    out as many positions as the instruction has word pieces. The mark of the beginning is one of these positions, so
+    that the last piece of the instruction is averaged with the text: the authors do so, and so do we.
+
+    Args:
+        checkpoint: id or folder.
+        max_length: in word pieces, marks included.
+        number_format: "float32", "bfloat16", or "4bit" for the weights of the language model.
+        revision: the commit on the hub.
+
+    Raises:
+        MissingDataError: neither here nor reachable.
+        InputError: a config that asks for what is not done here, or weights of another layout; (on use) an instruction
+            that leaves no room for a text.
+    """
+
+    def read(local: bool) -> tuple[Any, NvEmbedConfig]:
+        config = NvEmbedConfig.from_pretrained(checkpoint, local_files_only=local, revision=revision)
+        # Without a config, the library would ask whether the checkpoint's own code may run.
+        own = {"config": config.text_config, "local_files_only": local, "revision": revision}
+        return AutoTokenizer.from_pretrained(checkpoint, **own), config
+
+    tokenizer, config = load_model(checkpoint, read)
+    _check(config, checkpoint)
+    tokenizer.pad_token, tokenizer.padding_side = tokenizer.eos_token, "right"
+    model = load_weights(
+        NvEmbed, checkpoint, number_format, exactly=True, revision=revision, attn_implementation="sdpa"
+    )
+    end = tokenizer.eos_token if config.add_eos else ""
+
+    def vectors_of(texts: list[str], prefix: str, batch_size: int) -> np.ndarray:
+        ids = tokenizer([prefix + t + end for t in texts], truncation=True, max_length=max_length or None)["input_ids"]
+        left_out = len(tokenizer.tokenize(prefix)) if prefix and config.is_mask_instruction else 0
+        if min(map(len, ids)) <= left_out:
+            raise InputError(f"an instruction of {left_out} tokens leaves no room for a text in {max_length}")
+        found: dict[int, np.ndarray] = {}
+        for rows in length_batches([len(one) for one in ids], batch_size):
+            batch = tokenizer.pad({"input_ids": [ids[i] for i in rows]}, return_tensors="pt").to(model.device)
+            averaged = batch["attention_mask"].clone()
+            averaged[:, :left_out] = 0
+            with torch.inference_mode():
+                vectors = model(batch["input_ids"], batch["attention_mask"], averaged)
+            found.update(zip(rows, vectors.float().cpu().numpy(), strict=True))
+        return np.stack([found[i] for i in range(len(texts))])
+
+    return vectors_of
+
+
+class NvEmbedConfig(PreTrainedConfig):
+    """What config.json says of the language model, of the layer on top, and of how texts are written."""
+
+    model_type = "nvembed"
+    sub_configs = {"text_config": MistralConfig}  # noqa: RUF012 - as the library wants it
+
+    def __init__(
+        self,
+        text_config: dict[str, Any] | MistralConfig | None = None,
+        latent_attention_config: dict[str, Any] | None = None,
+        is_mask_instruction: bool = True,
+        add_eos: bool = True,
+        padding_side: str = "right",
+        **others: Any,
+    ) -> None:
+        if not isinstance(text_config, MistralConfig):
+            told = {key: value for key, value in (text_config or {}).items() if key != "model_type"}
+            # Sliding windows are part of the causal mask, which is not used.
+            text_config = MistralConfig(**told | {"sliding_window": None, "use_cache": False})
+        self.text_config, self.latent_attention_config = text_config, latent_attention_config
+        self.is_mask_instruction, self.add_eos, self.padding_side = is_mask_instruction, add_eos, padding_side
+        super().__init__(**others)
+
+
+def _check(config: NvEmbedConfig, checkpoint: str) -> None:
+    latent, width = config.latent_attention_config, config.text_config.hidden_size
+    if latent is None:  # and a language model of the library's own size would be made
+        raise InputError(f"{checkpoint} is no NV-Embed: its config.json has no latent_attention_config")
+    if config.padding_side != "right" or not latent.get("output_normalize", True):
+        raise InputError(f"{checkpoint} pads on the left or does not normalise, which is not done here")
+    if {latent.get("hidden_dim", width), latent.get("latent_dim", width)} != {width}:
+        raise InputError(f"{checkpoint} has latent vectors of another length than its language model's {width}")
+
+
+class NvEmbed(PreTrainedModel):
+    """The network, with its parts named as in the checkpoint."""
+
+    config_class = NvEmbedConfig
+    # Only the language model is stored in 4 bits: the layer on top is a tenth of it, and read by every token.
+    _keep_in_fp32_modules = ["latent_attention_model"]  # noqa: RUF012 - as the library wants it
+    _supports_sdpa = True
+
+    def __init__(self, config: NvEmbedConfig) -> None:
+        super().__init__(config)
+        self.embedding_model = MistralModel(config.text_config)
+        self.latent_attention_model = LatentAttention(
+            config.text_config.hidden_size, **config.latent_attention_config or {}
+        )
+        self.post_init()
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor, averaged: torch.Tensor) -> torch.Tensor:
+        """Return unit vectors (n, d) of word pieces (n, tokens); mask and averaged are 0 or 1, (n, tokens)."""
+        # In four dimensions, a mask is taken as it is, and nothing is made causal: all may look at what is no padding.
+        looked_at = mask[:, None, None, :].bool()
+        hidden = self.embedding_model(input_ids=ids, attention_mask=looked_at).last_hidden_state
+        hidden = self.latent_attention_model(hidden).float()
+        inside = averaged.unsqueeze(-1)
+        return nn.functional.normalize((hidden * inside).sum(dim=1) / inside.sum(dim=1), dim=-1)
+
+
+class LatentAttention(nn.Module):
+    """The layer on top, (n, tokens, d) to the same; arguments as the checkpoint's config calls them."""
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        num_latents_value: int = 512,
+        num_cross_heads: int = 8,
+        cross_dim_head: int = 4096,
+        mult: int = 4,
+        **_: Any,
+    ) -> None:
+        super().__init__()
+        self.latents = nn.Parameter(torch.empty(num_latents_value, width))
+        attention = _CrossAttention(width, num_cross_heads, cross_dim_head)
+        self.cross_attend_blocks = nn.ModuleList(
+            [_Block(width, attention, of_latents=True), _Block(width, _FeedForward(width, mult))]
+        )
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Let every token look at the latent vectors, and feed it forward; both are added to what it was."""
+        attend: Any
+        feed: Any
+        attend, feed = self.cross_attend_blocks
+        hidden = hidden.to(self.latents.dtype)
+        hidden = hidden + attend.fn(attend.norm(hidden), attend.norm_context(self.latents))
+        fed: torch.Tensor = hidden + feed.fn(feed.norm(hidden))
+        return fed
+
+
+class _Block(nn.Module):
+    """What is done, and the normalisations of its inputs."""
+
+    def __init__(self, width: int, fn: nn.Module, *, of_latents: bool = False) -> None:
+        super().__init__()
+        self.fn, self.norm = fn, nn.LayerNorm(width)
+        if of_latents:
+            self.norm_context = nn.LayerNorm(width)
+
+
+class _CrossAttention(nn.Module):
+    def __init__(self, width: int, heads: int, head: int) -> None:
+        super().__init__()
+        self.heads, self.head = heads, head
+        self.to_q = nn.Linear(width, heads * head, bias=False)
+        self.to_kv = nn.Linear(width, 2 * heads * head, bias=False)
+        self.to_out = nn.Linear(heads * head, width, bias=False)
+
+    def forward(self, hidden: torch.Tensor, latents: torch.Tensor) -> torch.Tensor:
+        keys, values = self.to_kv(latents).view(1, len(latents), 2, self.heads, self.head).permute(2, 0, 3, 1, 4)
+        n, tokens, _ = hidden.shape
+        keys, values = (one.expand(n, -1, -1, -1) for one in (keys, values))
+        queries = self.to_q(hidden).view(n, tokens, self.heads, self.head).transpose(1, 2)
+        mixed = nn.functional.scaled_dot_product_attention(queries, keys, values)
+        out: torch.Tensor = self.to_out(mixed.transpose(1, 2).reshape(n, tokens, -1))
+        return out
+
+
+class _FeedForward(nn.Module):
+    def __init__(self, width: int, mult: int) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(width, 2 * mult * width), _Geglu(), nn.Linear(mult * width, width))
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        fed: torch.Tensor = self.net(hidden)
+        return fed
+
+
+class _Geglu(nn.Module):
+    def forward(self, both: torch.Tensor) -> torch.Tensor:
+        """Return the first half of the last dimension, each number as far as the second half opens its gate."""
+        value, gate = both.chunk(2, dim=-1)
+        return value * nn.functional.gelu(gate)

@@ -1,0 +1,223 @@
+"""Retrieval in two steps: a fast retriever finds candidates, a model that reads question and passage together sorts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.corpus import Corpus, by_docno
+from berdslib.data.records import Passage, Question, make_run
+from berdslib.errors import InputError
+from berdslib.models.loading import (
+    keep_freed_memory,
+    length_batches,
+    load_model,
+    load_weights,
+    read_tokenizer,
+)
+from berdslib.retrieval.base import Retriever, check_corpus, check_search
+
+# Asai et al. (2023); BeRDS lets it sort the first hundred of Contriever (section 6).
+TART_FULL = "facebook/tart-full-flan-t5-xl"
+TART_INSTRUCTION = "Retrieve passages that argue about this question"
+
+# From (question, passage) texts to float64 (n,), higher is more relevant.
+Scorer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
+
+
+class CrossEncoderRetriever:
+    """Sorts another retriever's candidates by a score of question and passage read together; equal ones by docno.
+
+    Args:
+        first: finds the candidates.
+        passages: the corpus that `first` searches.
+        scorer: scores pairs of texts, such as :class:`PairScorer`; each distinct pair is scored once.
+        depth: how many candidates are scored for a question.
+        name: what the retriever is called in tables.
+
+    Raises:
+        InputError: an empty corpus, a repeated docno, or a depth below 1.
+    """
+
+    def __init__(
+        self,
+        first: Retriever,
+        passages: Sequence[Passage],
+        scorer: Scorer,
+        depth: int = 100,
+        *,
+        name: str = "cross-encoder",
+    ) -> None:
+        if not isinstance(passages, Corpus):  # one on disk was checked when it was written
+            check_corpus(passages)
+        if depth < 1:
+            raise InputError(f"depth must be at least 1, not {depth}", field="depth")
+        self.name, self.depth = name, depth
+        self._first, self._scorer = first, scorer
+        # A corpus on disk stays there.
+        self._passages = by_docno(passages)
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question.
+
+        Raises:
+            InputError: k < 1 or above depth, no questions, a repeated qid, or a candidate that is not in the corpus.
+        """
+        check_search(questions, k)
+        if k > self.depth:
+            raise InputError(
+                f"k = {k} is more than the {self.depth} candidates that are scored; raise depth", field="k"
+            )
+        candidates = self._first.search(questions, self.depth)
+        asked, pairs = {q.qid: q.text for q in questions}, []
+        for qid, docno in zip(candidates["qid"], candidates["docno"], strict=True):
+            passage = self._passages.get(docno)
+            if passage is None:
+                raise InputError(f"the first retriever found {docno!r}, which is not among the passages")
+            pairs.append((asked[qid], passage.full_text))
+        # Scored once, equal texts get equal scores; in batches of unlike padding they could part in the last digit.
+        distinct = list(dict.fromkeys(pairs))
+        score_of = dict(zip(distinct, self._scorer(distinct), strict=True))
+        run = make_run(candidates["qid"].tolist(), candidates["docno"].tolist(), [float(score_of[p]) for p in pairs])
+        return run[run["rank"] <= k].reset_index(drop=True)
+
+
+class PairScorer:
+    """Scores pairs with a classifier of one output (its logit) or two (log-odds of the second, "relevant").
+
+    Passages are cut at their end where a pair is too long, questions never.
+
+    Args:
+        model: the classifier.
+        tokenizer: its tokenizer.
+        query_prefix: text put in front of questions.
+        max_length: tokens of question and passage together.
+        batch_size: pairs per forward pass; pairs of like length share one.
+
+    Raises:
+        InputError: another number of outputs; (on use) a question that leaves no room for a passage.
+    """
+
+    def __init__(
+        self, model: Any, tokenizer: Any, *, query_prefix: str = "", max_length: int = 512, batch_size: int = 32
+    ) -> None:
+        outputs = model.config.num_labels
+        if outputs not in (1, 2):
+            raise InputError(f"a scorer has one output, or two of which the second is 'relevant'; this has {outputs}")
+        self.model, self.tokenizer, self.query_prefix = model.eval(), tokenizer, query_prefix
+        self.max_length, self.batch_size = max_length, batch_size
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Return float64 (n,), higher is more relevant."""
+        import torch
+
+        keep_freed_memory()
+        inputs = self.encode(pairs) if pairs else []
+        found = np.empty(len(pairs), dtype=np.float64)
+        for rows in length_batches([len(one["input_ids"]) for one in inputs], self.batch_size):
+            batch = self.tokenizer.pad([inputs[i] for i in rows], return_tensors="pt").to(self.model.device)
+            with torch.inference_mode():
+                logits = self.model(**batch).logits.double()
+            # Probabilities near 1 would be equal where log-odds are not.
+            found[rows] = (logits[:, -1] - logits[:, 0] if logits.shape[1] == 2 else logits[:, 0]).cpu().numpy()
+        return found
+
+    def encode(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, list[int]]]:
+        """Return the model's input for each pair, not padded; only passages are cut.
+
+        Raises:
+            InputError: a question that leaves no room for a passage.
+        """
+        questions = [self.query_prefix + question for question, _ in pairs]
+        room = self.max_length - self.tokenizer.num_special_tokens_to_add(pair=True)
+        for ids in self._ids(list(dict.fromkeys(questions))):
+            _need_room(ids, room)
+        # What looks like a special token in a text is text.
+        both = self.tokenizer(
+            questions,
+            [passage for _, passage in pairs],
+            truncation="only_second",
+            max_length=self.max_length,
+            split_special_tokens=True,
+        )
+        return [{key: both[key][i] for key in both} for i in range(len(pairs))]
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of each text, without any mark that a text may hold: what T5 finds by its spelling too."""
+        marks = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
+        cut = self.tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True)
+        return [[i for i in ids if i not in marks] for ids in cut["input_ids"]]
+
+
+class EncT5Scorer(PairScorer):
+    """Scores pairs with the encoder half of T5 and two classes on its first vector, as TART-full does.
+
+    A pair is written <s> question </s> passage </s>, where T5 itself has neither the first mark nor the middle one.
+    """
+
+    def encode(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, list[int]]]:
+        """Return the model's input for each pair, not padded; only passages are cut.
+
+        Raises:
+            InputError: a question that leaves no room for a passage, or a tokenizer without <s>.
+        """
+        start, end = self.tokenizer.convert_tokens_to_ids(["<s>", "</s>"])
+        if start in (None, self.tokenizer.unk_token_id):
+            raise InputError("the tokenizer has no token <s>, which this kind of model reads its answer from")
+        room = self.max_length - 3
+        questions = self._ids([self.query_prefix + question for question, _ in pairs])
+        inputs = []
+        for question, passage in zip(questions, self._ids([p for _, p in pairs]), strict=True):
+            _need_room(question, room)
+            inputs.append({"input_ids": [start, *question, end, *passage[: room - len(question)], end]})
+        return inputs
+
+
+def _need_room(question: Sequence[int], room: int) -> None:
+    if len(question) >= room:
+        raise InputError(f"a question of {len(question)} tokens leaves no room for a passage: both may have {room}")
+
+
+def load_scorer(checkpoint: str, **options: Any) -> PairScorer:
+    """Load a scorer from the Hugging Face cache, a local folder, or the hub.
+
+    Args:
+        checkpoint: id or folder of a sequence-pair classifier, or of an encoder-only T5 such as TART-full.
+        options: passed to :class:`PairScorer`.
+
+    Raises:
+        MissingDataError: neither here nor reachable, or its tokenizer needs a package that is not here.
+        InputError: the checkpoint is no classifier (its top would be random), or has neither one output nor two.
+    """
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, T5Tokenizer
+
+    config = load_model(checkpoint, lambda local: AutoConfig.from_pretrained(checkpoint, local_files_only=local))
+    enc_t5 = "EncT5ForSequenceClassification" in (config.architectures or [])
+    # TART's files name a tokenizer class of its authors' own; the vocabulary is T5's.
+    reader = T5Tokenizer if enc_t5 else AutoTokenizer
+    tokenizer = load_model(checkpoint, lambda local: read_tokenizer(reader, checkpoint, local))
+    if enc_t5:
+        return EncT5Scorer(load_weights(_enc_t5(), checkpoint), tokenizer, **options)
+    return PairScorer(load_weights(AutoModelForSequenceClassification, checkpoint), tokenizer, **options)
+
+
+def _enc_t5() -> Any:
+    """Return the class of an encoder-only T5 with a linear classifier; made here because torch is imported late."""
+    import torch
+    from transformers import T5Config, T5EncoderModel
+    from transformers.modeling_outputs import SequenceClassifierOutput
+
+    class EncT5(T5EncoderModel):
+        def __init__(self, config: T5Config) -> None:
+            super().__init__(config)
+            self.classifier = torch.nn.Linear(config.d_model, 2)
+            self.post_init()
+
+        def forward(self, **inputs: Any) -> Any:
+            first = super().forward(**inputs).last_hidden_state[:, 0]
+            return SequenceClassifierOutput(logits=self.classifier(first))
+
+    return EncT5

@@ -1,0 +1,104 @@
+"""How much of a perspective to project out: chosen on labelled roots of the same task, and nothing without them.
+
+Projection helps where a perspective moves a query's scores without telling passages apart ("a news article biased
+towards: left" finds whatever sounds like news), and ruins where the perspective is what is sought ("in Brazil"). None
+of the rules that we tried tells the two apart without labels, as docs/projection_rule.md shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from berdslib.errors import InputError
+from berdslib.retrieval.projection import scores
+
+# 0 is the query as it is, 1 is PAP; below 0 the perspective is made louder than the query has it.
+STRENGTHS = (-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
+
+Key = TypeVar("Key")
+
+
+def half_of_roots(roots: Sequence[str], seed: int = 0) -> np.ndarray:
+    """Return a mask (n,) of the queries to choose on: those of half of the roots, drawn at random.
+
+    Args:
+        roots: (n,) the root of each query.
+        seed: of the draw; the order of the queries plays no part.
+
+    The queries of the other half are for scoring, once.
+    """
+    names = np.unique(np.asarray(roots))
+    drawn = np.random.default_rng(seed).permutation(names)[: (len(names) + 1) // 2]
+    return np.isin(roots, drawn)
+
+
+def choose(options: Mapping[Key, np.ndarray], default: Key) -> Key:
+    """Return the option with the best mean over development roots; the default unless it is beaten by a standard error.
+
+    A task has few roots, and the best of many options is partly the luckiest: the paired difference to the default has
+    to exceed its standard error.
+
+    Args:
+        options: for each option (n,) scores per root, roots in one order; such as a strength and its p-Recall.
+        default: the option to keep when in doubt, such as strength 0.
+
+    Raises:
+        InputError: the default is no option, fewer than two roots, or scores of different lengths.
+
+    >>> choose({0.0: np.array([0.2, 0.4, 0.3]), 1.0: np.array([0.6, 0.7, 0.8])}, default=0.0)
+    1.0
+    """
+    if default not in options:
+        raise InputError(f"the default {default!r} is not among the options")
+    base = np.asarray(options[default], dtype=np.float64)
+    if len(base) < 2 or any(len(values) != len(base) for values in options.values()):
+        raise InputError("every option needs one score for each of two roots or more")
+    gains = {key: np.asarray(values, dtype=np.float64) - base for key, values in options.items()}
+    # Where a single root gains, the gain is one standard error exactly; rounding must not decide.
+    errors = {key: gain.std(ddof=1) / np.sqrt(len(gain)) for key, gain in gains.items()}
+    sure = [key for key, gain in gains.items() if gain.mean() > errors[key] * (1 + 1e-9)]
+    return max(sure, key=lambda key: gains[key].mean(), default=default)
+
+
+def choose_strength(
+    query: np.ndarray,
+    root: np.ndarray,
+    perspective: np.ndarray,
+    passages: np.ndarray,
+    per_root: Callable[[np.ndarray], np.ndarray],
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    source: str = "text",
+) -> float:
+    """Return the strength to project with on a task, chosen on labelled development roots of that task.
+
+    Score it on other roots: :func:`half_of_roots` draws the ones to choose on. The answer is 0, no projection, unless
+    another strength is better by a standard error; so a task with few roots mostly stays as it is.
+
+    Args:
+        query: (n, d) vectors of the development queries.
+        root: (n, d).
+        perspective: (n, d).
+        passages: (m, d).
+        per_root: the measure: given scores (n, m), it returns one number for each development root, larger is better,
+            such as p-Recall@5.
+        strengths: to choose from; 0 is always among them.
+        source: see :func:`~berdslib.retrieval.projection.perspective_vectors`.
+
+    Returns:
+        A strength for the method "pap" of :func:`~berdslib.retrieval.projection.scores` or
+        :class:`~berdslib.retrieval.projection.Projected`.
+
+    Raises:
+        InputError: as for :func:`choose` and :func:`~berdslib.retrieval.projection.scores`.
+
+    Source: none; the paper projects everywhere. Measured in docs/projection_rule.md.
+    """
+    options = {
+        strength: per_root(scores("pap", query, root, perspective, passages, strength=strength, source=source))
+        for strength in (0.0, *strengths)
+    }
+    return choose(options, default=0.0)

@@ -1,0 +1,186 @@
+"""Intervals, tests and thresholds; every bootstrap draws whole questions (clusters), never single pairs of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from berdslib.errors import InputError
+
+
+def macro_mean(values: np.ndarray, groups: Sequence[str] | None = None) -> float:
+    """Return the mean of the group means (BeRDS "macro-average"), or the plain mean without groups.
+
+    >>> macro_mean(np.array([1.0, 1.0, 0.0]), ["a", "a", "b"])
+    0.5
+    """
+    return float(np.mean([part.mean() for part in _by_group(values, groups)]))
+
+
+def bootstrap_interval(
+    values: np.ndarray,
+    groups: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return a percentile bootstrap interval of the (macro) mean; questions are drawn within their group.
+
+    Args:
+        values: (n,) one score per question.
+        groups: (n,) the data set of each question; None for one group.
+        level: coverage, between 0 and 1.
+        resamples: how many bootstrap samples.
+        seed: of the random draws.
+
+    Raises:
+        InputError: no values.
+    """
+    rng = np.random.default_rng(seed)
+    parts = _by_group(values, groups)
+    means = np.zeros(resamples)
+    for part in parts:
+        # In batches, so that 10,000 resamples of 3,000 questions do not need 240 MB at once.
+        for start in range(0, resamples, 1000):
+            size = (min(1000, resamples - start), len(part))
+            means[start : start + 1000] += part[rng.integers(0, len(part), size)].mean(axis=1) / len(parts)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def paired_test(
+    values: np.ndarray,
+    baseline: np.ndarray,
+    groups: Sequence[str] | None = None,
+    *,
+    resamples: int = 9_999,
+    seed: int = 0,
+) -> float:
+    """Return the two-sided p-value of a paired randomisation test on the difference of (macro) means.
+
+    Under the null hypothesis the two systems are exchangeable for every question, so the sign of each question's
+    difference is a coin toss (Smucker et al., 2007). Exact where 2^m is no more than `resamples`, m being the number
+    of questions on which the two differ.
+
+    Args:
+        values: (n,) scores of a system.
+        baseline: (n,) scores of the baseline on the same questions in the same order.
+        groups: (n,) the data set of each question; None for one group.
+        resamples: how many random sign patterns.
+        seed: of the random draws.
+
+    Raises:
+        InputError: different lengths, or no values.
+    """
+    from scipy.stats import permutation_test
+
+    if len(values) != len(baseline):
+        raise InputError(f"paired scores must be of one length; got {len(values)} and {len(baseline)}")
+    if not len(values):
+        raise InputError("there are no scores")
+    difference = _macro_weights(len(values), groups) * (np.asarray(values) - np.asarray(baseline))
+    difference = difference[difference != 0]  # the sign of 0 changes nothing
+    if len(difference) < 2:  # one coin falls two ways, one as extreme as the other
+        return 1.0
+    result = permutation_test(
+        (difference,),
+        lambda d, axis: d.sum(axis=axis).round(12),  # sums that are equal must compare equal, 1e-18 is not above 0
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=resamples,
+        batch=1000,
+        rng=np.random.default_rng(seed),
+    )
+    return float(result.pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values corrected for multiple comparisons (Holm, 1979), in the order given.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    corrected, worst = [0.0] * len(p_values), 0.0
+    for place, i in enumerate(order):
+        worst = max(worst, min(1.0, (len(p_values) - place) * p_values[i]))
+        corrected[i] = worst
+    return corrected
+
+
+def ratio_interval(
+    parts: np.ndarray, wholes: np.ndarray, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return percentile bootstrap intervals of sum(parts) / sum(wholes), the rows being drawn.
+
+    Args:
+        parts: (n, m) numerators, one row for each root.
+        wholes: (n,) denominators of the same roots.
+        level: coverage, between 0 and 1.
+        resamples: how many bootstrap samples; those whose wholes sum to 0 say nothing, and are left out.
+        seed: of the random draws.
+
+    Returns:
+        low (m,), high (m,); NaN where the wholes are all 0.
+
+    Raises:
+        InputError: no rows.
+    """
+    n = len(wholes)
+    if not n:
+        raise InputError("there are no scores")
+    rng = np.random.default_rng(seed)
+    table = np.column_stack([parts, wholes]).astype(np.float64)
+    sums = np.concatenate(
+        [
+            rng.multinomial(n, np.full(n, 1.0 / n), min(1000, resamples - start)) @ table
+            for start in range(0, resamples, 1000)
+        ]
+    )
+    sums = sums[sums[:, -1] > 0]
+    if not len(sums):
+        nothing = np.full(table.shape[1] - 1, np.nan)
+        return nothing, nothing
+    low, high = np.quantile(sums[:, :-1] / sums[:, -1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: float | None = None) -> float:
+    """Return the threshold (two decimals, 0.01 to 1.00) with the best F1; of equals the middle one.
+
+    To be called on development data only.
+
+    Args:
+        labels: (n,) bool.
+        p_yes: (n,) probabilities.
+        positive_share: weigh the pairs as if so many of them were positive; None for as many as there are.
+    """
+    labels = np.asarray(labels, dtype=bool)
+    share = labels.mean() if positive_share is None else positive_share
+    steps = np.round(np.arange(0.01, 1.005, 0.01), 2)
+    recall, false_yes = (np.array([(p_yes[of] >= t).mean() for t in steps]) for of in (labels, ~labels))
+    # F1 = 2 TP / (said yes + is yes), as shares of all pairs.
+    f1 = 2 * share * recall / (share * recall + (1 - share) * false_yes + share)
+    best = steps[f1 == f1.max()]
+    return float(best[(len(best) - 1) // 2])
+
+
+def _by_group(values: np.ndarray, groups: Sequence[str] | None) -> list[np.ndarray]:
+    values = np.asarray(values, dtype=np.float64)
+    if not len(values):
+        raise InputError("there are no scores")
+    if groups is None:
+        return [values]
+    names = np.asarray(groups)
+    return [values[names == name] for name in sorted(set(groups))]
+
+
+def _macro_weights(n: int, groups: Sequence[str] | None) -> np.ndarray:
+    """Return what each question weighs in the macro mean, (n,) summing to 1."""
+    if groups is None:
+        return np.full(n, 1.0 / n)
+    names, counts = np.unique(np.asarray(groups), return_counts=True)
+    share = dict(zip(names, 1.0 / (counts * len(names)), strict=True))
+    return np.array([share[g] for g in groups])

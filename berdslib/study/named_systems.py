@@ -1,0 +1,108 @@
+"""Systems by name, for the shell: every chain gets the expansions, vectors and opinions that its parts ask for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from berdslib.data.catalogue import EXPANSIONS
+from berdslib.data.datasets import load_expansions
+from berdslib.data.records import Passage, Question
+from berdslib.errors import MissingDataError, known
+from berdslib.judging.aspects import judged_aspects
+from berdslib.judging.registry import make_judge
+from berdslib.judging.store import VerdictStore
+from berdslib.models.cards import model_card
+from berdslib.models.encoders import get_encoder
+from berdslib.retrieval.base import Retriever
+from berdslib.retrieval.diversify import DIVERSIFIERS
+from berdslib.retrieval.expansion import Expansions, template_expansions
+from berdslib.retrieval.retrievers import make_retriever, sorts_candidates
+from berdslib.retrieval.systems import make_system, passage_vectors, system_parts
+
+logger = logging.getLogger(__name__)
+
+RECORDED, RULE = "recorded", "rule"
+WITH_EXPANSIONS = ("sample", *EXPANSIONS)
+
+
+def known_expansions(
+    datasets: Sequence[str], split: str | None, questions: Sequence[Question]
+) -> dict[str, Expansions]:
+    """Return what "+expand:NAME" may name: "rule" always, "recorded" where a data set has some.
+
+    Args:
+        datasets: names of question sets; those that are files have no recorded expansions.
+        split: as in :func:`berdslib.data.datasets.load_questions`.
+        questions: the asked questions.
+    """
+    recorded: dict[str, list[tuple[str, str]]] = {}
+    for name in datasets:
+        try:
+            recorded |= load_expansions(name, split) if name in WITH_EXPANSIONS else {}
+        except MissingDataError as error:
+            logger.warning("%s goes by perspectives made by rule: %s", name, error)
+    found: dict[str, Expansions] = {RULE: template_expansions(questions)}
+    return {RECORDED: recorded, **found} if recorded else found
+
+
+def named_systems(
+    names: Sequence[str],
+    passages: Sequence[Passage],
+    expansions: dict[str, Expansions],
+    *,
+    encoder: str = "minilm",
+    opinion: str = "laptop",
+    store: VerdictStore | None = None,
+    depth: int = 100,
+) -> dict[str, Retriever]:
+    """Return name → system; a retriever that several chains begin with is built once.
+
+    Args:
+        names: as :func:`berdslib.retrieval.systems.make_system` reads them.
+        passages: the corpus.
+        expansions: of :func:`known_expansions`. Diversifiers that go by generated perspectives take those that the
+            chain expands by; without, the recorded ones, and those by rule where a question has none.
+        encoder: says how alike two passages are.
+        opinion: the judge that such diversifiers ask.
+        store: where its verdicts are kept.
+        depth: how many candidates a cross-encoder or a diversifier chooses from.
+
+    Raises:
+        InputError: an unknown retriever, part, expansion or judge.
+    """
+    taken_apart = {name: system_parts(name) for name in names}  # all names are checked before anything is built
+    kinds = {DIVERSIFIERS[kind].needs for _, parts in taken_apart.values() for kind, _ in parts if kind in DIVERSIFIERS}
+    vectors = (
+        passage_vectors(passages, get_encoder(encoder), model_card(encoder).passage_text)
+        if "vectors" in kinds
+        else None
+    )
+    for _, parts in taken_apart.values():
+        for value in (value for kind, value in parts if kind == "expand"):
+            known("set of expansions", value, expansions)
+    judge = make_judge(opinion) if "aspects" in kinds else None
+    either = {**expansions.get(RULE, {}), **expansions.get(RECORDED, {})}
+    bases = {
+        base: make_retriever(base, passages, **({"depth": depth} if sorts_candidates(base) else {}))
+        for base, _ in taken_apart.values()
+    }
+    systems = {}
+    for name, (base, parts) in taken_apart.items():
+        generated = next((expansions[value] for kind, value in parts if kind == "expand"), either)
+        aspects = judged_aspects(generated, passages, judge, store) if judge is not None else None
+        systems[name] = make_system(
+            name,
+            passages,
+            expansions=expansions,
+            vectors=vectors,
+            aspects=aspects,
+            depth=depth,
+            retriever=bases[base],
+        )
+    return systems
+
+
+def goes_by_opinion(name: str) -> bool:
+    """Say whether a judge's opinion decides the order in which a chain lists passages."""
+    return any(DIVERSIFIERS[kind].needs == "aspects" for kind, _ in system_parts(name)[1] if kind in DIVERSIFIERS)

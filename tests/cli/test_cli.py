@@ -1,0 +1,232 @@
+"""The command line: the main job step by step, and the same in one command."""
+
+import http.server
+import json
+import subprocess
+import sys
+import threading
+
+import pandas as pd
+import pytest
+from shell import berds, tried
+
+from berdslib.data.datasets import load_gold, load_questions
+from berdslib.data.formats import write_berds
+from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
+from berdslib.data.trec import read_trec_run, read_verdicts
+from berdslib.evaluation.measures import MRecall, Precision, evaluate
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(user_cache):
+    pass
+
+
+def test_retrieve_judge_evaluate(tmp_path):
+    run, verdicts = str(tmp_path / "bm25.trec"), str(tmp_path / "verdicts.tsv")
+    berds("retrieve", "-q", "sample", "--split", "test", "-k", "20", "-o", run)
+    said = berds("judge", "-q", "sample", "--split", "test", "--run", run, "-k", "10", "-o", verdicts).stderr
+    assert "pairs by gold(" in said
+    table = json.loads(
+        berds("evaluate", "-q", "sample", "--split", "test", "--run", run, "--verdicts", verdicts,
+              "-m", "Precision@10,MRecall@10", "--json").stdout
+    )  # fmt: skip
+    questions = load_questions("sample", "test")
+    want = evaluate(read_trec_run(run), load_gold("sample"), questions, [Precision @ 10, MRecall @ 10])
+    sources = pd.Series([q.source for q in questions], index=want.index)
+    macro = {row["measure"]: row["mean"] for row in table if row["dataset"] == "macro"}
+    for measure, value in macro.items():
+        assert value == pytest.approx(want[measure].groupby(sources).mean().mean())
+
+
+def test_judging_the_same_run_again_takes_everything_from_the_store(tmp_path):
+    run = str(tmp_path / "run.trec")
+    berds("retrieve", "-q", "sample", "--split", "dev", "-k", "5", "-o", run)
+    arguments = (
+        "judge",
+        "-q",
+        "sample",
+        "--split",
+        "dev",
+        "--run",
+        run,
+        "-j",
+        "overlap",
+        "-o",
+        str(tmp_path / "v.tsv"),
+    )
+    first, second = berds(*arguments).stderr, berds(*arguments).stderr
+    assert " 0 known before" in first and " 0 judged now" in second
+
+
+def test_qrels_can_be_written_and_read_back(tmp_path):
+    run, qrels = str(tmp_path / "run.trec.gz"), str(tmp_path / "v.qrels")
+    berds("retrieve", "-q", "sample", "--limit", "3", "-k", "5", "-o", run)
+    berds("judge", "-q", "sample", "--limit", "3", "--run", run, "-o", qrels)
+    got = read_verdicts(qrels)
+    gold = load_gold("sample").set_index(["qid", "pid", "docno"])["supports"]
+    for row in got.itertuples():
+        assert row.supports == gold.get((row.qid, row.pid, row.docno), False)
+
+
+def test_experiment_writes_runs_verdicts_and_scores(tmp_path):
+    output = berds(
+        "experiment", "-q", "sample", "-r", "bm25,rank-bm25", "--limit", "6", "-o", str(tmp_path / "out")
+    ).stdout
+    assert "MRecall@5" in output
+    written = {p.name for p in (tmp_path / "out").iterdir()}
+    assert written == {"bm25.trec", "rank-bm25.trec", "verdicts.tsv", "scores.csv"}
+    scores = pd.read_csv(tmp_path / "out" / "scores.csv")
+    assert set(scores["system"]) == {"bm25", "rank-bm25"}
+
+
+def test_evaluate_official_file_with_two_recorded_judges(tmp_path):
+    questions = [Question("1", "Cats?", ("Cats are kind.", "Cats are not kind."))]
+    passages = {d: Passage(d, f"text {d}", "t") for d in ("a", "b")}
+    path = tmp_path / "outputs.jsonl"
+    run = ranked_run({"1": ["a", "b"]})
+    both = make_verdicts([("1", 0, "a", 1.0, True), ("1", 1, "b", 1.0, True)], "x")
+    write_berds(path, questions, passages, run, both, "mistral-preds")
+    row = json.loads(path.read_text())
+    row["gpt4-preds"] = [["Yes", "No"], ["No", "No"]]
+    path.write_text(json.dumps(row))
+    table = json.loads(berds("evaluate", str(path), "-m", "MRecall@2,Precision@2", "--json").stdout)
+    found = {(r["verdicts"], r["measure"]): r["mean"] for r in table if r["dataset"] == "macro"}
+    assert found == {
+        ("mistral-preds", "MRecall@2"): 1.0, ("mistral-preds", "Precision@2"): 1.0,
+        ("gpt4-preds", "MRecall@2"): 0.0, ("gpt4-preds", "Precision@2"): 0.5,
+    }  # fmt: skip
+
+
+def test_evaluate_per_question_and_measures_with_parameters(tmp_path):
+    run = str(tmp_path / "run.trec")
+    berds("retrieve", "-q", "sample", "-k", "10", "-o", run)
+    rows = json.loads(
+        berds("evaluate", "-q", "sample", "--run", run, "-m", "alpha_nDCG(alpha=0.5)@10,StRecall@5",
+              "--per-question", "--json").stdout
+    )  # fmt: skip
+    assert len(rows) == len(load_questions("sample", "dev" if len(rows) == 8 else "all"))
+    assert {"qid", "StRecall@5", "verdicts"} <= set(rows[0])
+
+
+def test_every_step_reports_as_json(tmp_path):
+    run = str(tmp_path / "run.trec")
+    done = json.loads(berds("retrieve", "-q", "sample", "--split", "dev", "-k", "5", "-o", run, "--json").stdout)
+    assert (done["questions"], done["corpus_size"], done["output"]) == (8, 373, run)
+    arguments = ("--run", run, "-j", "overlap", "-o", str(tmp_path / "v.tsv"), "--json")
+    judged = json.loads(berds("judge", "-q", "sample", "--split", "dev", *arguments).stdout)
+    assert judged["pairs"] == judged["judged_now"] > 50
+    assert json.loads(berds("data", "card", "sample", "--json").stdout)["licence"] == "Apache-2.0"
+    assert json.loads(berds("notebook", "list", "--json").stdout)["00_quickstart"][1]["name"] == "question_id"
+
+
+def test_a_questions_file_is_never_taken_for_the_corpus(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"_id": "1", "text": "Are cats kind?"}\n')
+    result = tried("retrieve", "-q", str(path), "-o", str(tmp_path / "r.trec"))
+    assert result.exit_code == 1 and "--corpus" in result.output
+
+
+def test_judge_title_position_is_an_option(tmp_path):
+    run = str(tmp_path / "run.trec")
+    berds("retrieve", "-q", "sample", "--split", "dev", "-k", "5", "-o", run)
+    ids = set()
+    for where in ("before", "after", "none"):
+        arguments = ("--run", run, "-j", "overlap", "--title-position", where, "-o", str(tmp_path / "v.tsv"), "--json")
+        ids.add(json.loads(berds("judge", "-q", "sample", "--split", "dev", *arguments).stdout)["judge"])
+    assert len(ids) == 3
+
+
+def test_data_commands():
+    assert "theperspective" in berds("data", "list").stdout
+    assert {"name", "licence"} <= set(json.loads(berds("data", "list", "--json").stdout)[0])
+    assert "Apache-2.0" in berds("data", "card", "sample").stdout
+    stats = json.loads(berds("data", "stats", "-q", "sample", "--split", "all", "--json").stdout)[0]
+    assert (stats["n"], stats["dev"], stats["test"]) == (24, 8, 16)
+
+
+@pytest.fixture
+def web(tmp_path, monkeypatch):
+    """A server of the folder web/; its address, and the paths it was asked for."""
+    folder, asked = tmp_path / "web", []
+    folder.mkdir()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=str(folder))
+
+        def log_request(self, *arguments):
+            asked.append(self.path)
+
+    monkeypatch.setenv("no_proxy", "*")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+def test_a_published_prompt_is_fetched_once_and_used(web, user_cache):
+    folder, url, asked = web
+    (folder / "wording.txt").write_text("Doc: [Document] Claim: [Statement] Right?")
+    for _ in range(2):
+        kept = berds("prompts", "fetch", "perspective_detection", "--url", f"{url}/wording.txt").stdout.strip()
+    assert asked == ["/wording.txt"]
+    assert kept == str(user_cache / "prompts" / "perspective_detection.txt")
+    shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
+    assert shown.rstrip().endswith("Doc: {document} Claim: {statement} Right?")
+    # Another address is another file, even if it ends alike.
+    (folder / "new").mkdir()
+    (folder / "new" / "wording.txt").write_text("[Document] says [Statement]?")
+    berds("prompts", "fetch", "perspective_detection", "--url", f"{url}/new/wording.txt")
+    shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
+    assert shown.rstrip().endswith("{document} says {statement}?")
+
+
+def test_a_prompt_that_cannot_be_fetched_replaces_nothing(web, user_cache):
+    folder, url, _ = web
+    (folder / "page.html").write_text("<html>log in first</html>")
+    for file, words in (("none.txt", "answered 404"), ("page.html", "lacks the placeholder {document}")):
+        command = ["prompts", "fetch", "perspective_detection", "--url", f"{url}/{file}"]
+        result = tried(*command)
+        assert result.exit_code == 1 and words in result.stderr
+    assert not (user_cache / "prompts" / "perspective_detection.txt").exists()
+
+
+def test_notebook_list_shows_parameters():
+    assert "question_id = 'k03'" in berds("notebook", "list").stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[], ["retrieve"], ["judge"], ["evaluate"], ["experiment"], ["data"], ["data", "list"], ["data", "card"],
+     ["data", "fetch"], ["data", "stats"], ["notebook"], ["notebook", "run"], ["notebook", "list"], ["demo"], ["lab"],
+     ["grid"], ["grid", "run"], ["grid", "status"], ["prompts"], ["prompts", "fetch"], ["prompts", "import"],
+     ["prompts", "show"]],
+)  # fmt: skip
+def test_every_command_has_help(command):
+    text = berds(*command, "--help").stdout
+    assert "Usage:" in text and len(text.splitlines()) > 3
+
+
+def test_importing_the_package_and_asking_for_help_load_nothing_heavy():
+    script = (
+        "import sys, berdslib, berdslib.cli\n"
+        "heavy = {'torch', 'transformers', 'faiss', 'pandas', 'matplotlib', 'scipy'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.real_data
+def test_theperspective_reference_scores(real_data):
+    """Two retrievers on 134 questions with gold verdicts; the figures are in the README."""
+    from berdslib.data.datasets import load_passages
+    from berdslib.retrieval.retrievers import make_retriever
+    from berdslib.study.experiment import experiment
+
+    questions = load_questions("theperspective")
+    systems = {"bm25": make_retriever("bm25", load_passages("theperspective"))}
+    result = experiment(systems, questions, ["Precision@5", "MRecall@5"], verdicts=load_gold("theperspective"))
+    means = result.table[result.table["dataset"] == "macro"].set_index("measure")["mean"] * 100
+    assert means["Precision@5"] == pytest.approx(65.5, abs=0.5)
+    assert means["MRecall@5"] == pytest.approx(76.1, abs=0.5)

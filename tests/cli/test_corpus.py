@@ -1,0 +1,264 @@
+"""The commands `berds corpus …`: counting, writing to disk, and the web, against local servers."""
+
+import json
+from functools import partial
+
+import pandas as pd
+import pytest
+import shell
+from nasty_server import SENTENCE, SMALL, FakeSerper, NastyServer, html, running
+from shell import tried
+
+from berdslib.data import web
+from berdslib.data.corpus import Corpus
+from berdslib.data.datasets import load_passages, load_questions
+from berdslib.data.formats import read_passages, write_passages
+from berdslib.data.records import Passage
+from berdslib.data.trec import read_trec_run
+from berdslib.data.webtext import page_text
+from berdslib.retrieval.retrievers import make_retriever
+
+KEY = "k3y-of-a-test"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(user_cache):
+    pass
+
+
+berds = partial(shell.berds, "corpus")
+
+
+def said(*arguments):
+    """What a command that must fail says, on one line."""
+    result = tried("corpus", *arguments)
+    assert result.exit_code == 1, result.output
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["stats"], ["write"], ["web"]])
+def test_every_command_has_help(command):
+    assert len(berds(*command, "--help").stdout.splitlines()) > 3
+
+
+# ---------------------------------------------------------------- counting and writing
+
+
+@pytest.fixture
+def documents(tmp_path):
+    """Two documents of 150 and 40 words, and the first again with one word in another place and in capitals."""
+    words = [f"word{i}" for i in range(190)]
+    path = tmp_path / "documents.jsonl"
+    first, second = " ".join(words[:150]), " ".join(words[150:])
+    write_passages(path, [Passage("a", first, "A"), Passage("b", second), Passage("c", f"{first.upper()} end", "A")])
+    return path
+
+
+def rows(*arguments):
+    return json.loads(berds("stats", *arguments, "--json").stdout)
+
+
+def test_table_2_by_hand(documents):
+    whole, cut = rows(documents, f"{documents}:words")
+    assert (whole["passages"], whole["documents"], whole["documents_by"]) == (3, 3, "passage")
+    assert cut["documents_by"] == "docno"
+    assert whole["mean_words"] == pytest.approx((150 + 40 + 151) / 3)
+    assert (cut["passages"], cut["documents"]) == (5, 3)
+    assert cut["mean_words"] == pytest.approx((100 + 50 + 40 + 100 + 51) / 5)
+    assert rows(documents, "--documents", "title")[0]["documents"] == 2
+    shown = berds("stats", "sample").stdout
+    assert shown.split()[:5] == ["corpus", "passages", "documents", "mean_words", "documents_by"]
+    assert str(len(load_passages("sample"))) in shown
+
+
+def test_names_that_end_in_numbers_are_no_pieces_of_one_document(tmp_path):
+    path, folder = tmp_path / "nf.jsonl", tmp_path / "nf"
+    write_passages(path, [Passage(f"MED-{i}", "one two") for i in range(10, 15)])  # as NFCorpus names its documents
+    berds("write", path, folder)
+    counted = {(r["documents"], r["documents_by"]) for r in rows(path, folder, f"{path}:words", f"{folder}:sentences")}
+    assert counted == {(5, "passage"), (5, "docno")}
+    assert {r["documents"] for r in rows(path, folder, "--documents", "docno")} == {1}
+
+
+def test_a_folder_is_cut_when_it_is_searched(documents, tmp_path):
+    folder, questions, found = tmp_path / "corpus", tmp_path / "q.jsonl", tmp_path / "run.trec"
+    berds("write", documents, folder)
+    questions.write_text('{"_id": "1", "text": "word120"}\n')
+    shell.berds("retrieve", "-q", questions, "-c", f"{folder}:words", "-o", found)
+    assert {line.split()[2] for line in found.read_text().splitlines()} == {"a-1", "c-1"}
+    assert rows(f"{folder}:words")[0]["passages"] == len(load_passages(f"{folder}:words")) == 5
+
+
+def test_what_was_written_is_what_is_counted_and_searched(documents, tmp_path):
+    folder = tmp_path / "corpus"
+    done = json.loads(berds("write", documents, folder, "--cut", "words", "--json").stdout)
+    assert (done["passages"], done["output"]) == (5, str(folder))
+    assert done["bytes"] == sum(path.stat().st_size for path in folder.iterdir())
+    assert [p.docno for p in Corpus(folder)] == ["a-0", "a-1", "b-0", "c-0", "c-1"]
+    assert rows(folder)[0] == {**rows(f"{documents}:words")[0], "corpus": str(folder)}
+    again = tmp_path / "again"
+    berds("write", folder, again)  # from one on disk
+    assert list(Corpus(again)) == list(Corpus(folder))
+    assert rows(again)[0]["documents"] == 3  # that it was cut is still known
+    questions, found = tmp_path / "q.jsonl", tmp_path / "run.trec"
+    questions.write_text('{"_id": "1", "text": "word160"}\n')
+    result = tried("retrieve", "-q", questions, "-c", folder, "-o", found)
+    assert result.exit_code == 0, result.output
+    assert found.read_text().split()[2] == "b-0"
+
+
+def test_repeats_are_dropped_as_asked(documents, tmp_path):
+    folder = tmp_path / "corpus"
+    counts = {}
+    for kind in ("keep", "exact", "near"):
+        text = berds("write", documents, folder, "--cut", "words", "--duplicates", kind).stderr
+        counts[kind] = len(Corpus(folder))
+    assert counts == {"keep": 5, "exact": 4, "near": 3}  # c-0 is a-0 in capitals, c-1 is a-1 with one more word
+    assert text.startswith("3 passages (1 exact and 1 near repeats dropped), ")
+    berds("write", documents, folder, "--limit", "1")  # replaces it
+    assert [p.docno for p in Corpus(folder)] == ["a"]
+
+
+def test_what_cannot_be_written_is_said_in_one_line(documents, tmp_path):
+    (tmp_path / "mine").mkdir()
+    assert "is no corpus; it is not replaced" in said("write", documents, tmp_path / "mine")
+    assert "unknown data set 'sampel'. Did you mean 'sample'?" in said("write", "sampel", tmp_path / "x")
+    with documents.open("a") as file:
+        file.write('{"_id": "a", "text": "again"}\n')
+    text = said("write", documents, tmp_path / "x")
+    assert "documents.jsonl:4 [docno]: docno 'a' occurs twice, first in line 1" in text
+    assert said("write", documents, tmp_path / "x", "--cut", "words") == text
+    documents.write_text('{"_id": "a"}\n')
+    assert "documents.jsonl:1 [text]: missing" in said("stats", documents)
+    assert not (tmp_path / "x").exists()
+
+
+# ---------------------------------------------------------------- the web
+
+
+@pytest.fixture
+def servers(monkeypatch):
+    """Web pages, and a search engine that finds them; both the command's own but for their addresses."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "*")
+    monkeypatch.setenv("SERPER_API_KEY", KEY)
+    with running(NastyServer()) as pages, running(FakeSerper()) as serper:
+        limits = SMALL._replace(allow={pages.address})
+        local = partial(web.Web, provider=web.Serper(serper.url, retries=0), limits=limits)
+        monkeypatch.setattr(web, "Web", local)
+        yield pages, serper
+
+
+@pytest.fixture
+def questions(tmp_path):
+    path = tmp_path / "questions.jsonl"
+    path.write_text('{"_id": "q1", "text": "Who pays?"}\n{"_id": "q2", "text": "Who decides?"}\n')
+    return path
+
+
+def test_corpora_from_the_web_say_what_failed_and_why(servers, questions, tmp_path):
+    pages, serper = servers
+    pages.pages["long"] = ({}, html(SENTENCE * 10))
+    serper.links = [
+        pages.url(p) for p in ("long", "not-found", "pdf", "script-only", "robots-disallowed", "plain-text")
+    ]
+    folder = tmp_path / "web"
+    text = berds("web", "-q", questions, "-o", folder, "--top", "6").stderr
+    first, last = text.strip().splitlines()
+    assert first.startswith(
+        "8 of 12 pages gave no text: 2 status (status 404); 2 type (not a page but application/pdf)"
+    )
+    assert "2 no text (fetched, but nothing could be taken out)" in first
+    assert "2 robots (robots.txt does not allow it)" in first
+    assert last == f"6 passages for 2 of 2 questions → {folder}"
+    assert [asked["num"] for _, asked in serper.seen] == [6, 6]
+    words = len(page_text(html(SENTENCE * 10).encode(), "text/html").text.split())
+    assert [len(p.text.split()) for p in read_passages(folder / "q1.jsonl")] == [100, words - 100, 16]
+    row = rows(folder)[0]
+    assert (row["corpora"], row["passages"], row["documents"]) == (2, 3, 2)
+    assert row["mean_words"] == pytest.approx((words + 16) / 3)
+
+
+def test_the_same_command_again_asks_nobody(servers, questions, tmp_path):
+    pages, serper = servers
+    serper.links = [pages.url(p) for p in ("good", "not-found")]
+    once = json.loads(berds("web", "-q", questions, "-o", tmp_path / "a", "--limit", "1", "--json").stdout)
+    assert (once["questions"], once["outcomes"], once["passages"]) == (1, {"ok": 1, "status": 1}, 1)
+    asked = (len(pages.seen), len(serper.seen))
+    for flag in ((), ("--offline",)):
+        berds("web", "-q", questions, "-o", tmp_path / "b", "--limit", "1", *flag)
+        for name in ("q1.jsonl", "pages.csv"):
+            assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert (len(pages.seen), len(serper.seen)) == asked
+    text = said("web", "-q", questions, "-o", tmp_path / "c", "--offline")
+    assert "was never asked 1 of 2 questions (num=100): q2" in text
+    pages.pages["not-found"] = ({}, html(SENTENCE))
+    again = json.loads(
+        berds("web", "-q", questions, "-o", tmp_path / "d", "--limit", "1", "--retry-failed", "--json").stdout
+    )
+    assert again["outcomes"] == {"ok": 2}
+
+
+def test_a_question_without_any_page_counts_as_an_empty_corpus(servers, questions, tmp_path):
+    pages, serper = servers
+    serper.links = [pages.url("good")]
+    serper.failures = [(200, {}, b'{"organic": []}')]
+    text = berds("web", "-q", questions, "-o", tmp_path / "web").stderr
+    assert "0 of 1 pages gave no text\n1 passages for 1 of 2 questions" in text
+    row = rows(tmp_path / "web")[0]
+    assert (row["corpora"], row["passages"], row["documents"], row["mean_words"]) == (2, 0.5, 0.5, 48)
+
+
+def test_the_key_comes_from_the_environment_and_is_shown_nowhere(servers, questions, tmp_path, monkeypatch):
+    pages, _ = servers
+    arguments = ("web", "-q", questions, "-o", tmp_path / "web")
+    monkeypatch.setenv("SERPER_API_KEY", "another-k3y")
+    text = said(*arguments)
+    assert "the key in the variable SERPER_API_KEY is refused" in text
+    assert "k3y" not in text
+    monkeypatch.delenv("SERPER_API_KEY")
+    assert "asks for a key; the variable SERPER_API_KEY is not set" in said(*arguments)
+    assert not (tmp_path / "web").exists()
+    assert pages.seen == []
+
+
+def test_settings_that_make_no_sense(questions, tmp_path):
+    result = tried("corpus", "web", "-q", questions, "-o", tmp_path, "--offline", "--retry-failed")
+    assert (result.exit_code, "cannot --retry-failed" in result.output) == (2, True)
+    assert "unknown extractor 'trafilature'. Did you mean 'trafilatura'?" in said(
+        "web", "-q", questions, "-o", tmp_path, "--extractor", "trafilature"
+    )
+    assert "holds no corpora" in _empty_folder_of_pages(tmp_path)
+
+
+def _empty_folder_of_pages(tmp_path):
+    (tmp_path / "none").mkdir()
+    pd.DataFrame(columns=web.REPORT_COLUMNS).to_csv(tmp_path / "none" / "pages.csv", index=False)
+    return said("stats", tmp_path / "none")
+
+
+def test_each_question_is_searched_in_the_web_corpus_of_its_own(tmp_path):
+    questions, passages = load_questions("sample", "dev")[:2], load_passages("sample")
+    pages = dict(zip((q.qid for q in questions), (passages[:40], []), strict=True))
+    for qid, found in pages.items():
+        write_passages(tmp_path / "web" / web.corpus_name(qid), found)
+    (tmp_path / "web" / "pages.csv").write_text("qid\n")
+    (tmp_path / "web" / "corpora.json").write_text(json.dumps({qid: web.corpus_name(qid) for qid in pages}))
+    out = tmp_path / "run.trec"
+    command = ("-q", "sample", "--split", "dev", "-c", tmp_path / "web", "-r", "bm25")
+    done = json.loads(shell.berds("retrieve", *command, "--limit", "2", "-k", "5", "-o", out, "--json").stdout)
+    assert (done["questions"], done["answered"], done["corpus_size"]) == (2, 1, 40)
+    alone = make_retriever("bm25", passages[:40]).search(questions[:1], 5)
+    assert read_trec_run(out)[["qid", "docno"]].values.tolist() == alone[["qid", "docno"]].values.tolist()
+    scored = shell.berds("experiment", *command, "--limit", "2", "-j", "overlap", "--json")
+    assert {row["n"] for row in json.loads(scored.stdout)} == {2}
+    asked_more = tried("retrieve", *command, "--limit", "3", "-o", out)
+    assert asked_more.exit_code == 1 and "has no corpus of its own" in asked_more.stderr
+
+
+def test_to_ask_whether_a_question_is_there_reads_nothing(tmp_path):
+    (tmp_path / "pages.csv").write_text("qid\n")
+    (tmp_path / "corpora.json").write_text(json.dumps({"q": "q.jsonl"}))
+    corpora = web.open_web_corpora(tmp_path)
+    assert "q" in corpora and "p" not in corpora  # its file is not even there

@@ -1,0 +1,551 @@
+"""The corpus on disk: what is written is read back, nothing half-written opens, and real layouts are read."""
+
+import csv
+import gzip
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from berdslib.data import corpus as corpus_module
+from berdslib.data.corpus import Corpus, open_corpus, write_corpus
+from berdslib.data.datasets import load_passages, passage_file
+from berdslib.data.passages import corpus_statistics, passages_of, split_sentences, split_words
+from berdslib.data.records import Passage, Question, ranked_run
+from berdslib.errors import InputError
+from berdslib.judging.base import pairs_of
+from berdslib.retrieval.bm25 import BM25
+
+FEW = [Passage("b", "Tea is good.", "Tea"), Passage("a", "Coffee is better."), Passage("ü/1", "", "Only a title")]
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+lists = st.lists(st.builds(Passage, text, text, text), min_size=1, max_size=20, unique_by=lambda p: p.docno)
+
+
+@pytest.fixture
+def few(tmp_path):
+    return write_corpus(FEW, tmp_path / "few")
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    """Few rows in a batch, so that a small corpus has many."""
+    monkeypatch.setattr(corpus_module, "_ROWS", 3)
+
+
+def numbered(n):
+    return [Passage(f"d{i}", f"text {i}", f"title {i}") for i in range(n)]
+
+
+# ---------------------------------------------------------------- reading what was written
+
+
+@settings(deadline=None, max_examples=50)
+@example([Passage('"quoted"\t', 'line\nbreak \r\n "x" \\', ""), Passage("", "", ""), Passage("🫖", "𝒯ea \0", "日本")])
+@given(lists)
+def test_every_passage_comes_back_as_it_was(tmp_path_factory, passages):
+    path = tmp_path_factory.mktemp("corpus") / "c"
+    write_corpus(iter(passages), path)
+    corpus = Corpus(path)
+    assert list(corpus) == passages
+    assert [corpus[i] for i in range(len(corpus))] == passages
+    assert dict(corpus.by_docno) == {p.docno: p for p in passages}
+    assert list(corpus.docnos()) == [p.docno for p in passages]
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 6, 7, 50])
+def test_all_ways_of_reading_agree_across_batches(tmp_path, n):
+    passages = numbered(n)
+    corpus = write_corpus(passages, tmp_path / "c")
+    assert pa.ipc.open_file(str(tmp_path / "c" / "passages.arrow")).num_record_batches == -(-n // 3)
+    assert list(corpus) == passages == corpus[:]
+    assert [corpus[i] for i in range(-n, n)] == passages * 2
+    assert corpus[1:-1] == passages[1:-1]
+    assert corpus[::-2] == passages[::-2]
+    assert [corpus.position(p.docno) for p in passages] == list(range(n))
+    assert [corpus.by_docno[p.docno] for p in passages] == passages
+    assert [t for chunk in corpus.texts(4) for t in chunk] == [p.full_text for p in passages]
+    assert [len(chunk) for chunk in corpus.texts(4)] == [4] * (n // 4) + ([n % 4] if n % 4 else [])
+    for outside in (n, -n - 1):
+        with pytest.raises(IndexError):
+            corpus[outside]
+
+
+def test_as_sequence_and_as_mapping(few):
+    assert len(few) == len(few.by_docno) == 3
+    assert FEW[0] in few
+    assert FEW[0]._replace(text="other") not in few
+    assert "b" not in few  # a passage is expected there, and a name here:
+    assert "b" in few.by_docno
+    for absent in ("c", "", "\ud800", None):
+        assert absent not in few.by_docno
+    with pytest.raises(KeyError):
+        few.by_docno["c"]
+    assert few.by_docno.get("c") is None
+    assert few.index(FEW[1]) == 1
+    assert list(reversed(few)) == FEW[::-1]
+    assert "3 passages" in repr(few)
+
+
+def test_another_process_gets_it_by_its_path(few):
+    assert len(pickle.dumps(few)) < 500
+    assert list(pickle.loads(pickle.dumps(few))) == FEW  # noqa: S301  our own
+
+
+def test_two_names_with_one_hash_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus_module, "_hash", lambda docno: np.uint64(len(docno)))
+    passages = numbered(25)
+    corpus = write_corpus(passages, tmp_path / "c")
+    assert [corpus.position(p.docno) for p in passages] == list(range(25))
+    assert corpus.position("d99") is None
+    with pytest.raises(InputError, match=r"'d7' occurs twice \(passages 7 and 25\)"):
+        write_corpus([*passages, passages[7]], tmp_path / "twice")
+
+
+def test_a_name_is_looked_up_without_reading_others(tmp_path, monkeypatch):
+    corpus = write_corpus(numbered(100), tmp_path / "c")
+    read = []
+    batch = Corpus._batch
+    monkeypatch.setattr(Corpus, "_batch", lambda self, i: read.append(i) or batch(self, i))
+    assert [corpus.position(f"d{i}") for i in range(100)] == list(range(100))
+    assert len(read) == 100  # once each, to compare the name
+    assert all(corpus.position(f"e{i}") is None for i in range(100))
+    assert len(read) == 100
+
+
+def test_statistics_are_those_of_the_passages(tmp_path):
+    documents = [Passage("x", "a b c d e", "T"), Passage("y", "f")]
+    passages = list(passages_of(documents, lambda t: split_sentences(t, 2)))
+    corpus = write_corpus(passages, tmp_path / "c", "sentences")
+    assert corpus.statistics() == corpus_statistics(passages) == {"passages": 4, "documents": 2, "mean_words": 1.5}
+    assert corpus.statistics("passage")["documents"] == 4
+
+
+def test_documents_are_counted_by_what_is_known_of_the_cut(tmp_path, monkeypatch):
+    named = [Passage(f"MED-{i}", "one two") for i in range(10, 15)]  # as in NFCorpus: not pieces of one document
+    known = write_corpus(passages_of(named, str.split), tmp_path / "cut", "words")
+    assert (known.cut, known.statistics()["documents"], known.statistics("passage")["documents"]) == ("words", 5, 10)
+    unknown = write_corpus(named, tmp_path / "whole")
+    assert (unknown.cut, unknown.statistics()["documents"], unknown.statistics("docno")["documents"]) == ("none", 5, 1)
+    with pytest.raises(InputError, match="Did you mean 'words'"):
+        write_corpus(named, tmp_path / "x", "word")
+    # Of the first format, which did not say it, nothing is known.
+    table = pa.ipc.open_file(str(known.path / "passages.arrow")).read_all().replace_schema_metadata({"berdslib": "1"})
+    with pa.ipc.new_file(str(known.path / "passages.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    old = Corpus(known.path)
+    assert (len(old), old.cut, old.statistics()["documents"]) == (10, "none", 10)
+
+
+def test_retrievers_and_judges_take_it_as_it_is(few):
+    questions = [Question("q", "Is tea good?", ("It is.", "It is not."))]
+    run = BM25(few).search(questions, 2)
+    assert run.equals(BM25(FEW).search(questions, 2))
+    assert list(run["docno"]) == ["b"]
+    pairs = pairs_of(run, questions, few.by_docno, 2)
+    assert [(p.pid, p.passage) for p in pairs] == [(0, FEW[0]), (1, FEW[0])]
+    with pytest.raises(InputError, match="nowhere"):
+        pairs_of(ranked_run({"q": ["nowhere"]}), questions, few.by_docno, 1)
+
+
+def test_the_arrow_file_is_an_ordinary_one(few):
+    frame = pd.read_feather(few.path / "passages.arrow")
+    assert list(frame.columns) == ["docno", "text", "title"]
+    assert list(frame.itertuples(index=False, name=None)) == [tuple(p) for p in FEW]
+
+
+# ---------------------------------------------------------------- writing
+
+
+def everything_in(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+
+
+def test_a_corpus_is_three_files_and_nothing_else_stays(few, tmp_path):
+    files = ["few", "few/hashes.npy", "few/passages.arrow", "few/positions.npy"]
+    assert everything_in(tmp_path) == files
+    assert list(write_corpus(FEW[:1], few.path)) == FEW[:1]  # replaced
+    assert list(few) == FEW, "what was open stays readable"
+    assert everything_in(tmp_path) == files
+
+
+@pytest.mark.parametrize(
+    ("passages", "problem"),
+    [
+        ([], "no passages"),
+        ([*FEW, FEW[0]], r"docno 'b' occurs twice \(passages 0 and 3\)"),
+        ([*FEW, Passage("c", "half \ud800")], "passage 'c' holds half of a surrogate pair"),
+        ([Passage("c\udc00", "x")], "half of a surrogate pair"),
+    ],
+)
+def test_what_cannot_be_written_leaves_nothing(tmp_path, passages, problem):
+    with pytest.raises(InputError, match=problem):
+        write_corpus(passages, tmp_path / "c")
+    assert everything_in(tmp_path) == []
+
+
+def test_a_failure_leaves_the_old_corpus(few, tmp_path):
+    def failing():
+        yield Passage("new", "x")
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        write_corpus(failing(), few.path)
+    assert list(Corpus(few.path)) == FEW
+    assert len(everything_in(tmp_path)) == 4
+
+
+def test_a_folder_that_is_no_corpus_is_not_replaced(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="not replaced"):
+        write_corpus(FEW, tmp_path / "mine")
+    assert (tmp_path / "mine" / "thesis.tex").read_text() == "years of work"
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_corpus(FEW, tmp_path / "file" / "c")
+
+
+def run_python(code, *arguments, **options):
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], text=True, **options)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_a_killed_write_leaves_nothing_that_opens(tmp_path):
+    # It writes without end, and says so when the first batches are on disk.
+    code = """
+import itertools, sys
+from berdslib.data.corpus import write_corpus
+from berdslib.data.records import Passage
+def endless():
+    for i in itertools.count():
+        if i == 20_000:
+            print("writing", flush=True)
+        yield Passage(str(i), "some text")
+write_corpus(endless(), sys.argv[1])
+"""
+    path = tmp_path / "c"
+    process = run_python(code, path, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "writing\n"
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(30) == -signal.SIGKILL
+    process.stdout.close()
+    assert not path.exists()
+    (left,) = tmp_path.iterdir()
+    assert (left / "passages.arrow").stat().st_size > 100_000
+    for place in (path, left):
+        with pytest.raises(InputError, match="no complete corpus"):
+            Corpus(place)
+    assert list(write_corpus(FEW, path)) == FEW
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no file size limits")
+def test_a_full_disk_is_an_error_that_names_the_corpus(tmp_path):
+    code = """
+import resource, signal, sys
+from berdslib.data.corpus import write_corpus
+from berdslib.data.records import Passage
+from berdslib.errors import InputError
+import pyarrow
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    write_corpus((Passage(str(i), "some text") for i in range(100_000)), sys.argv[1])
+except InputError as error:
+    print(error)
+"""
+    process = run_python(code, tmp_path / "c", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    shown, problems = process.communicate(timeout=60)
+    assert f"{tmp_path / 'c'}: cannot be written" in shown, problems
+    assert everything_in(tmp_path) == []
+
+
+# ---------------------------------------------------------------- what does not open
+
+
+@pytest.mark.parametrize("name", ["passages.arrow", "hashes.npy", "positions.npy"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut"])
+def test_a_damaged_corpus_does_not_open(few, name, damage):
+    file = few.path / name
+    content = file.read_bytes()
+    file.unlink()
+    if damage != "missing":
+        file.write_bytes(content[: len(content) // 2 if damage == "cut" else 0])
+    with pytest.raises(InputError, match="no complete corpus") as error:
+        Corpus(few.path)
+    assert error.value.path == few.path
+
+
+def test_no_such_corpus_and_another_format(few, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="no complete corpus"):
+        Corpus(tmp_path / "nowhere")
+    monkeypatch.setattr(corpus_module, "_FORMAT", "3")
+    monkeypatch.setattr(corpus_module, "_READABLE", ("3",))
+    with pytest.raises(InputError, match="is of format 2, and 3 is needed"):
+        Corpus(few.path)
+
+
+BOTH = ("hashes.npy", "positions.npy")
+
+
+@pytest.mark.parametrize(
+    ("other", "files"),
+    [
+        *(([*FEW, Passage("d", "x")], files) for files in (BOTH, BOTH[:1], BOTH[1:])),  # of another length
+        *(([p._replace(docno=p.docno * 2) for p in FEW], files) for files in (BOTH, BOTH[:1])),  # with other names
+        ([FEW[1], FEW[0], FEW[2]], BOTH),  # with the same names in another order
+    ],
+)
+def test_side_files_of_another_corpus_do_not_open(few, tmp_path, other, files):
+    for name in files:
+        shutil.copy(write_corpus(other, tmp_path / "other").path / name, few.path)
+    with pytest.raises(InputError, match="holds files of two corpora") as error:
+        Corpus(few.path)
+    assert error.value.path == few.path
+
+
+# ---------------------------------------------------------------- from files, once
+
+
+def put(path, content):
+    data = content.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def jsonl(*rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def dpr(rows):
+    """The DPR dump: a header, tabs, quotation marks doubled where the csv module needs it."""
+    lines = ["id\ttext\ttitle"]
+    for row in rows:
+        quoted = [f'"{cell}"' if '"' in cell else cell for cell in (c.replace('"', '""') for c in row)]
+        lines.append("\t".join(quoted))
+    return "\n".join(lines) + "\n"
+
+
+PSGS = [
+    ("1", '"Aaron Aaron ( or ; ""Ahärôn"") is a prophet', "Aaron"),
+    ("2", 'God at Sinai granted Aaron the "priesthood" for', "Aaron"),
+    ("3", "was born in 1928", "Andy Warhol"),
+]
+# Field names of the published files; the values are made up.
+SPHERE = [
+    {
+        "id": f"b5c0-{i}",
+        "sha": "d41d8cd98f00b204e9800998ecf8427e",
+        "url": "https://example.org/a?b=1",
+        "title": "Example \u2013 home",
+        "chunk_id": i,
+        "raw": f'Part {i} of a page.\nIt has "lines".',
+    }
+    for i in range(3)
+]
+BEIR = [
+    {"_id": "test-free-con01a", "title": "", "text": "A text.", "metadata": {"url": "https://example.org"}},
+    {"_id": "plain-2", "title": "Title", "text": "Tab\there and\nbreak", "metadata": {}},
+]
+LAYOUTS = {
+    "psgs_w100.tsv": (dpr(PSGS), [Passage(*row) for row in PSGS]),
+    "psgs_w100.tsv.gz": (dpr(PSGS), [Passage(*row) for row in PSGS]),
+    "sphere.jsonl": (jsonl(*SPHERE), [Passage(r["id"], r["raw"], r["title"]) for r in SPHERE]),
+    "corpus.jsonl": (jsonl(*BEIR), [Passage(r["_id"], r["text"], r["title"]) for r in BEIR]),
+    "own.csv": ("docno,contents\nx,one\ny,two\n", [Passage("x", "one"), Passage("y", "two")]),
+}
+
+
+@pytest.mark.usefixtures("user_cache")
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_layouts_of_others(tmp_path, name):
+    content, expected = LAYOUTS[name]
+    path = put(tmp_path / name, content)
+    assert list(open_corpus(path)) == expected
+    if name == "corpus.jsonl":  # a BEIR folder
+        assert list(open_corpus(tmp_path)) == expected
+
+
+def test_the_dpr_layout_is_what_the_csv_module_writes(tmp_path):
+    with open(tmp_path / "own.tsv", "w", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerows([("id", "text", "title"), *PSGS])
+    assert (tmp_path / "own.tsv").read_text() == dpr(PSGS)
+
+
+def test_documents_of_the_dpr_dump_and_of_sphere(tmp_path, user_cache):
+    by_title = open_corpus(put(tmp_path / "psgs_w100.tsv", dpr(PSGS))).statistics("title")
+    assert (by_title["passages"], by_title["documents"]) == (3, 2)
+    assert open_corpus(put(tmp_path / "sphere.jsonl", jsonl(*SPHERE))).statistics("title")["documents"] == 1
+
+
+def test_a_file_is_converted_once_and_again_after_a_change(tmp_path, user_cache, monkeypatch):
+    path = put(tmp_path / "articles.jsonl", jsonl({"_id": "a", "text": "one two three"}))
+    written = []
+    write = corpus_module.write_corpus
+    monkeypatch.setattr(corpus_module, "write_corpus", lambda *a: written.append(a[1]) or write(*a))
+
+    def docnos(**options):
+        return list(open_corpus(path, **options).docnos())
+
+    assert docnos() == docnos() == ["a"]
+    assert len(written) == 1
+    assert docnos(cut="words", words=2) == docnos(cut="words", words=2) == ["a-0", "a-1"]
+    assert docnos(cut="words", words=1) == ["a-0", "a-1", "a-2"]
+    assert docnos(cut="none", words=7) == ["a"]  # without a cut the words do not matter
+    assert len(written) == 3
+    put(path, jsonl({"_id": "b", "text": "one two three"}))
+    os.utime(path, ns=(1, 1))
+    assert docnos() == ["b"]
+    assert len(written) == len(set(written)) == 4
+    folders = [p for p in (user_cache / "corpora").iterdir() if p.is_dir()]
+    assert len(folders) == 4
+    assert all(p.name.startswith("articles-") for p in folders)
+
+
+def test_cut_and_duplicates(tmp_path, user_cache):
+    words = [f"w{i}" for i in range(40)]
+    rows = [
+        {"_id": "a", "title": "A", "text": f"{' '.join(words)}. And more."},
+        {"_id": "b", "text": f"{' '.join(words).upper()}. Other."},
+        {"_id": "c", "text": f"{' '.join(words[:-1])}. New."},
+    ]
+    path = put(tmp_path / "a.jsonl", jsonl(*rows))
+
+    def kept(**options):
+        return list(open_corpus(path, cut="sentences", words=41, **options).docnos())
+
+    # Every document is one long sentence (39 or 40 words) and a short one.
+    assert kept() == ["a-0", "a-1", "b-0", "c-0"]
+    assert open_corpus(path, cut="sentences", words=40)[0] == Passage("a-0", f"{' '.join(words)}.", "A")
+    by_40 = {d: list(open_corpus(path, cut="sentences", words=40, duplicates=d).docnos()) for d in ("keep", "exact")}
+    assert by_40["keep"] == ["a-0", "a-1", "b-0", "b-1", "c-0"]
+    assert by_40["exact"] == ["a-0", "a-1", "b-1", "c-0"]
+    # b-0 ends in another word than c-0: 38 pairs of words common, 40 and 39 in all, a Jaccard of 0.927.
+    near = [list(open_corpus(path, cut="words", words=40, duplicates="near", near=n).docnos()) for n in (0.9, 0.99)]
+    assert near == [["a-0", "a-1", "b-1"], ["a-0", "a-1", "b-1", "c-0"]]
+
+
+@pytest.mark.usefixtures("user_cache")
+@pytest.mark.parametrize(
+    ("name", "content", "options", "problem"),
+    [
+        ("x.jsonl", '{"_id": "a", "text": "1"}\n\n{"_id": "b", "text": "2"}\n{"_id": "a", "text": "3"}\n', {},
+         r"x\.jsonl:4 \[docno\]: docno 'a' occurs twice, first in line 1"),
+        ("x.jsonl.gz", '{"_id": "a-1", "text": "1"}\n{"_id": "a-1", "text": "3"}\n', {"cut": "words"},
+         r"x\.jsonl\.gz:2 \[docno\]: docno 'a-1' occurs twice, first in line 1"),
+        ("x.tsv", 'id\ttext\n1\t"two\nlines"\n2\tx\n1\ty\n', {},
+         r"x\.tsv:5 \[docno\]: docno '1' occurs twice, first in line 2"),
+        ("x.jsonl", '{"_id": "a", "text": "1"}\n{"_id": "b"}\n', {}, r"x\.jsonl:2 \[text\]: missing"),
+        ("x.jsonl", "", {}, r"x\.jsonl: there are no passages"),
+        ("x.jsonl", '{"_id": "a", "text": " "}\n', {"cut": "words"}, r"x\.jsonl: there are no passages"),
+        ("x.txt", "hello", {}, r"x\.txt: unknown kind of file"),
+        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"cut": "word"}, "Did you mean 'words'"),
+        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "drop"}, "Known: exact, keep, near"),
+        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"cut": "words", "words": 0}, "at least 1 word"),
+        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "near", "near": 0.1}, "0.5 to 1"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_named(tmp_path, name, content, options, problem):
+    path = put(tmp_path / name, content)
+    with pytest.raises(InputError, match=problem):
+        open_corpus(path, **options)
+    folder = tmp_path / "cache" / "corpora"
+    assert not folder.exists() or not [p for p in folder.iterdir() if p.is_dir()]
+
+
+@pytest.mark.usefixtures("user_cache")
+def test_a_missing_file_is_named(tmp_path):
+    for path in (tmp_path / "x.jsonl", tmp_path):
+        with pytest.raises(InputError, match="no such file"):
+            open_corpus(path)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, user_cache, monkeypatch):
+    path = put(tmp_path / "x.jsonl", jsonl({"_id": "a", "text": "1"}))
+
+    def touching(source):
+        yield Passage("a", "1")
+        os.utime(source, ns=(1, 1))
+
+    monkeypatch.setattr(corpus_module, "iter_passages", touching)
+    with pytest.raises(InputError, match=r"x\.jsonl: was changed while it was read"):
+        open_corpus(path)
+
+
+def test_what_a_killed_process_left_is_cleared_away(tmp_path, user_cache):
+    path = put(tmp_path / "x.jsonl", jsonl({"_id": "a", "text": "1"}))
+    target = open_corpus(path).path
+    left = target.with_name(f".{target.name}.killed")
+    target.rename(left)
+    assert list(open_corpus(path)) == [Passage("a", "1")]
+    assert not left.exists()
+
+
+def test_left_overs_of_a_file_with_brackets_in_its_name_are_cleared_too(tmp_path, user_cache):
+    path = put(tmp_path / "data[1].jsonl", jsonl({"_id": "a", "text": "1"}))
+    target = open_corpus(path).path
+    assert target.name.startswith("data[1]-")
+    left = target.with_name(f".{target.name}.killed")
+    target.rename(left)
+    other = left.with_name(left.name.replace("[1]", "1"))  # what the name would match as a pattern
+    other.mkdir()
+    assert list(open_corpus(path)) == [Passage("a", "1")]
+    assert (left.exists(), other.exists()) == (False, True)
+
+
+def test_a_corpus_on_disk_is_cut_too(tmp_path, user_cache):
+    folder = tmp_path / "whole"
+    whole = write_corpus([Passage("a", "one two three", "A"), Passage("b", "four")], folder)
+    assert open_corpus(folder).path == folder  # as it is: nothing is to be made
+    cut = open_corpus(folder, cut="words", words=2)
+    assert list(cut) == list(passages_of(whole, lambda text: split_words(text, 2)))
+    assert (cut.cut, len(cut)) == ("words", 3)
+    assert open_corpus(folder, cut="words", words=2).path == cut.path
+    assert open_corpus(cut.path, duplicates="exact").cut == "words"
+    write_corpus([Passage("c", "five")], folder)  # another in its place
+    assert list(open_corpus(folder, cut="words", words=2)) == [Passage("c-0", "five")]
+
+
+def test_two_processes_make_one_corpus(tmp_path, user_cache):
+    rows = (json.dumps({"_id": str(i), "text": "some text"}) for i in range(30_000))
+    path = put(tmp_path / "x.jsonl", "\n".join(rows))
+    # The second one finds it made, or it would say that it writes.
+    code = """
+import sys, time
+from berdslib.data import corpus
+write = corpus.write_corpus
+def slowly(*given):
+    print("writes")
+    time.sleep(1)
+    return write(*given)
+corpus.write_corpus = slowly
+print(len(corpus.open_corpus(sys.argv[1])))
+"""
+    start = time.time()
+    both = [run_python(code, path, stdout=subprocess.PIPE) for _ in range(2)]
+    shown = sorted(process.communicate(timeout=60)[0] for process in both)
+    assert shown == ["30000\n", "writes\n30000\n"], f"after {time.time() - start:.0f} s"
+
+
+@pytest.mark.real_data
+def test_the_real_articles(real_data, user_cache):
+    corpus = open_corpus(passage_file("wikipedia-articles"), cut="words")
+    assert len(corpus) == 32_828
+    expected = list(passages_of(load_passages("wikipedia-articles")))
+    assert list(corpus) == expected
+    rng = np.random.default_rng(0)
+    for i in map(int, rng.integers(0, len(corpus), 300)):
+        assert corpus[i] == corpus.by_docno[expected[i].docno] == expected[i]
+    assert corpus.statistics()["documents"] == 1019

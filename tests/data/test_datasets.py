@@ -1,0 +1,634 @@
+"""Data sets by name: pins of what is there, honest errors about what is not."""
+
+import gzip
+import hashlib
+import json
+import socket
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from berdslib import paths
+from berdslib.data import datasets as registry
+from berdslib.data import fetch as fetching
+from berdslib.data.corpus import write_corpus
+from berdslib.data.datasets import (
+    card,
+    dataset,
+    fetch,
+    load_expansions,
+    load_gold,
+    load_passages,
+    load_questions,
+    names,
+    passage_file,
+    statistics,
+)
+from berdslib.data.formats import write_passages, write_questions
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
+from berdslib.data.tables import write_jsonl
+from berdslib.data.trec import write_verdicts
+from berdslib.errors import InputError, MissingDataError
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch, tmp_path):
+    """No variable of the user, a cache of this test's own, no name server."""
+    monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
+    for name in ("BERDS_DATA", "BERDS_HF_DIR", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(socket, "getaddrinfo", _no_network)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("berdslib.data.download.BACK_OFF", 0.0)
+
+
+def _no_network(*args, **kwargs):
+    raise socket.gaierror(-2, "Name or service not known")
+
+
+@pytest.fixture
+def data(monkeypatch, tmp_path):
+    """An empty BERDS_DATA."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    monkeypatch.setenv("BERDS_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
+def sample(monkeypatch, tmp_path):
+    """A small folder laid out like data/sample."""
+    folder = tmp_path / "sample"
+    stances = (SUPPORT, OPPOSE)
+    questions = [
+        Question(
+            "a1", "Should zoos close?", ("Zoos should close.", "Zoos should stay."), stances, "sample-arguana", "dev"
+        ),
+        Question("k1", "Is tea better?", ("Tea is better.", "Coffee is."), stances, "sample-kialo", "test"),
+        Question("o1", "Is rain good?", ("Rain is good.", "Rain is bad."), stances, "sample-opinionqa", "test"),
+    ]
+    write_questions(folder / "questions.jsonl", questions)
+    write_jsonl(
+        folder / "passages.jsonl",
+        [{"_id": f"s{i}", "title": "T", "text": f"text {i}", "genre": "news", "kind": "gold"} for i in range(5)],
+    )
+    verdicts = make_verdicts([("a1", 0, "s0", 1.0, True), ("k1", 1, "s1", 0.0, False)], "gold")
+    write_verdicts(folder / "verdicts.tsv", verdicts)
+    rows = [("a1", "Animals first", "They suffer."), ("a1", "Breeding", "They are saved."), ("k1", "Taste", "Tea.")]
+    write_jsonl(folder / "expansions.jsonl", [dict(zip(("qid", "name", "text"), row, strict=True)) for row in rows])
+    monkeypatch.setattr(paths, "shipped", lambda name: {"sample": folder}[name])
+    return folder
+
+
+def rows(n, start=None):
+    """Rows of an official BeRDS file; numbered from `start` if it is given."""
+    return [
+        ({} if start is None else {"id": start + i})
+        | {"question": f"Question {i}?", "perspectives": [f"Yes, {i}.", f"No, {i}."]}
+        for i in range(n)
+    ]
+
+
+def hub_clone(monkeypatch, tmp_path, repo, **splits):
+    """A local clone of a Hugging Face repository with one JSONL file a split."""
+    monkeypatch.setenv("BERDS_HF_DIR", str(tmp_path / "hf"))
+    for split, content in splits.items():
+        write_jsonl(tmp_path / "hf" / repo / f"{split}.jsonl", content)
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+# ---------------------------------------------------------------- the table
+
+
+def test_every_data_set_of_the_three_papers_has_an_entry():
+    assert {"sample", "arguana", "kialo", "opinionqa", "wikipedia", "sphere", "google-search", "pers-det"} <= {*names()}
+    assert {f"pir-{t}" for t in ("agnews", "story", "perspectrum", "ambigqa", "allsides", "exfever", "demo")} <= {
+        *names()
+    }
+    assert {"perspectivearg", "theperspective", "arguana-corpus", "wikipedia-articles", "claim-stance"} <= {*names()}
+    assert {"perspectrum", "perspectrum-debates", "argkp", "ex-fever", "explagraphs"} <= {*names()}
+
+
+@pytest.mark.parametrize("name", names())
+def test_entries_are_complete(name):
+    one = dataset(name)
+    assert one.name == name
+    assert one.paper in ("berds", "pir", "perspectivearg", "support")
+    assert one.kind in ("questions", "passages", "both", "pairs")
+    assert all((one.title, one.source, one.licence, one.size))
+    assert one.fetchable or one.how or name == "sample"
+    assert set(one.passages) <= set(one.local)
+    assert all(callable(getattr(registry, loader)) for loader in one.loaders)
+    assert all(f.url.startswith("https://") for f in one.files)
+    assert not any(path.startswith(("/", "..")) for path in one.local)
+    if name != "sample" and "load_passages" in one.loaders:
+        assert one.passages
+
+
+def test_names_of_a_kind():
+    assert {"kialo", "sample", "theperspective"} <= set(names("questions"))
+    assert "sphere" not in names("questions")
+    assert {"sphere", "sample"} <= set(names("passages"))
+    assert "argkp" in names("pairs")
+    with pytest.raises(InputError, match=r"unknown kind of data set 'question'. Did you mean 'questions'"):
+        names("question")
+
+
+def test_an_unknown_name_suggests_the_closest():
+    for load in (dataset, load_questions, load_passages, load_gold, load_expansions, fetch, card):
+        with pytest.raises(InputError, match=r"unknown data set 'kiallo'. Did you mean 'kialo'"):
+            load("kiallo")
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_card_prints(name, sample, data):
+    text = card(name)
+    one = dataset(name)
+    assert text.startswith(f"{name}: {one.title}\n")
+    for fact in (one.source, one.licence, one.size):
+        assert fact in text
+    assert ("loader:  comes later" in text) == (not one.loaders)
+    if one.local:
+        assert str(data) in text
+
+
+def test_a_card_says_what_is_there(data, monkeypatch):
+    path = data / "berds" / "kialo.dev.jsonl"
+    assert f"{path}: not there" in card("kialo")
+    write_jsonl(path, rows(1))
+    assert f"{path}: there" in card("kialo")
+    assert "berds data fetch kialo" in card("kialo")
+    monkeypatch.delenv("BERDS_DATA")
+    assert "berds/kialo.dev.jsonl: BERDS_DATA is not set" in card("kialo")
+
+
+def test_the_card_of_the_human_labels_says_that_they_are_for_measuring():
+    assert "FOR MEASURING ONLY" in card("pers-det")
+
+
+# ---------------------------------------------------------------- the sample
+
+
+def test_sample(sample):
+    assert [q.qid for q in load_questions("sample")] == ["a1"]
+    assert [q.qid for q in load_questions("sample", "test")] == ["k1", "o1"]
+    assert [q.qid for q in load_questions("sample", "all", limit=2)] == ["a1", "k1"]
+    assert load_questions("sample")[0].stances == (SUPPORT, OPPOSE)
+    assert [p.docno for p in load_passages("sample")] == ["s0", "s1", "s2", "s3", "s4"]
+    assert load_passages("sample", limit=1) == [Passage("s0", "text 0", "T")]
+    assert passage_file("sample") == sample / "passages.jsonl"
+    assert load_gold("sample")["supports"].tolist() == [True, False]
+    assert load_expansions("sample") == {"a1": [("Animals first", "They suffer."), ("Breeding", "They are saved.")]}
+    assert load_expansions("sample", "all").keys() == {"a1", "k1"}
+    assert [p.name for p in fetch("sample")] == [
+        "expansions.jsonl",
+        "passages.jsonl",
+        "questions.jsonl",
+        "verdicts.tsv",
+    ]
+
+
+def test_the_shipped_sample_hangs_together():
+    if not (paths.shipped("sample") / "questions.jsonl").exists():
+        pytest.skip("the sample is not written yet")
+    questions, passages, gold = load_questions("sample", "all"), load_passages("sample"), load_gold("sample")
+    number = {q.qid: len(q.perspectives) for q in questions}
+    assert set(gold["qid"]) == set(number)
+    assert set(gold["docno"]) <= {p.docno for p in passages}
+    assert (gold["pid"] < gold["qid"].map(number)).all()
+    assert load_expansions("sample", "all").keys() <= set(number)
+
+
+# ---------------------------------------------------------------- paths
+
+
+def test_questions_and_passages_of_a_file(tmp_path):
+    questions = [
+        Question(f"q{i}", "Is it?", ("Yes.",), (None,), "mine", s) for i, s in enumerate(("dev", "test", "test"))
+    ]
+    write_questions(tmp_path / "mine.jsonl", questions)
+    assert load_questions(tmp_path / "mine.jsonl") == questions
+    assert load_questions(str(tmp_path / "mine.jsonl"), "test", limit=1) == questions[1:2]
+    with pytest.raises(InputError, match=r"mine.jsonl.*no questions of the split 'train'; splits in it: dev, test"):
+        load_questions(tmp_path / "mine.jsonl", "train")
+    write_passages(tmp_path / "corpus.jsonl", [Passage("d1", "one"), Passage("d2", "two")])
+    for place in (tmp_path, tmp_path / "corpus.jsonl", str(tmp_path)):
+        assert [p.docno for p in load_passages(place)] == ["d1", "d2"]
+    assert [p.docno for p in load_passages(tmp_path, limit=1)] == ["d1"]
+    with pytest.raises(InputError, match=r"nothing.jsonl: no such file"):
+        load_questions("nothing.jsonl")
+    with pytest.raises(InputError, match="no such file"):
+        load_passages(tmp_path / "nothing.jsonl")
+    (tmp_path / "empty.jsonl").touch()
+    for limit in (0, 5):
+        with pytest.raises(InputError, match=r"empty.jsonl: holds no passages"):
+            load_passages(tmp_path / "empty.jsonl", limit)
+
+
+@pytest.mark.parametrize("load", [load_questions, load_passages])
+def test_a_negative_limit(load):
+    with pytest.raises(InputError, match="-1 is no number of rows"):
+        load("sample", limit=-1)
+
+
+# ---------------------------------------------------------------- BeRDS: order of places
+
+
+def expansions_file(data, n):
+    texts = [(i, t) for i in range(n) for t in ("for", "against")]
+    write_jsonl(
+        data / "berds" / "kialo_query_exp.dev.jsonl",
+        [
+            {"org_id": str(774 + i), "org_q": f"Question {i}?", "perspective": f"{t}_name", "text": f"{t} {i}"}
+            | {"perspectives": [f"Yes, {i}.", f"No, {i}."]}
+            for i, t in texts
+        ],
+    )
+
+
+def test_the_official_file_goes_before_the_recorded_expansions(data):
+    expansions_file(data, 2)
+    assert [q.qid for q in load_questions("kialo")] == ["kialo-774", "kialo-775"]
+    write_jsonl(data / "berds" / "kialo.dev.jsonl", rows(3))
+    questions = load_questions("kialo", "dev")
+    assert [q.qid for q in questions] == ["kialo-774", "kialo-775", "kialo-776"]
+    assert questions[0] == Question("kialo-774", "Question 0?", ("Yes, 0.", "No, 0."), (None, None), "kialo", "dev")
+
+
+def test_ids_in_the_file_are_kept(data):
+    write_jsonl(data / "berds" / "kialo.test.jsonl", rows(2, start=7))
+    assert [q.qid for q in load_questions("kialo", "test")] == ["kialo-7", "kialo-8"]
+
+
+def test_numbering_runs_through_both_splits(data):
+    for split in ("dev", "test"):
+        write_jsonl(data / "berds" / f"arguana.{split}.jsonl", rows(2))
+    questions = load_questions("arguana", "all")
+    assert [(q.qid, q.split) for q in questions] == [
+        ("arguana-750", "dev"),
+        ("arguana-751", "dev"),
+        ("arguana-0", "test"),
+        ("arguana-1", "test"),
+    ]
+
+
+def test_what_is_under_berds_data_goes_before_the_cache(data, tmp_path):
+    write_jsonl(tmp_path / "cache" / "data" / "kialo" / "dev.jsonl", rows(1))
+    assert len(load_questions("kialo")) == 1
+    expansions_file(data, 2)
+    assert len(load_questions("kialo")) == 2
+
+
+def test_expansions(data):
+    expansions_file(data, 2)
+    expected = {f"kialo-{774 + i}": [("for_name", f"for {i}"), ("against_name", f"against {i}")] for i in (0, 1)}
+    assert load_expansions("kialo") == expected
+    assert load_expansions("kialo").keys() == {q.qid for q in load_questions("kialo")}
+    with pytest.raises(MissingDataError, match="published for its dev split only"):
+        load_expansions("kialo", "all")
+
+
+def test_expansions_that_are_nowhere(data):
+    with pytest.raises(MissingDataError) as caught:
+        load_expansions("kialo")
+    for part in ("'kialo', recorded expansions", str(data), "cache/data/kialo", "https://", "berds data fetch kialo"):
+        assert part in str(caught.value)
+
+
+def test_expansions_are_downloaded_into_the_cache(monkeypatch, tmp_path):
+    def download(url, target, **kwargs):
+        assert url == dataset("kialo").files[0].url
+        expansions_file(tmp_path / "served", 1)
+        target.parent.mkdir(parents=True)
+        (tmp_path / "served" / "berds" / "kialo_query_exp.dev.jsonl").rename(target)
+        return target
+
+    monkeypatch.setattr(registry, "download", download)
+    assert load_expansions("kialo").keys() == {"kialo-774"}
+    monkeypatch.setattr(registry, "download", None)  # not asked a second time
+    assert load_expansions("kialo").keys() == {"kialo-774"}
+
+
+# ---------------------------------------------------------------- BeRDS: what is missing
+
+
+def test_a_missing_data_set_says_where_it_was_looked_for_and_how_to_get_it(data, tmp_path):
+    with pytest.raises(MissingDataError) as caught:
+        load_questions("opinionqa")
+    message = str(caught.value)
+    assert message.startswith("'opinionqa', dev split: not on this machine.")
+    for place in (
+        data / "berds" / "opinionqa.dev.jsonl",
+        data / "berds" / "opinionqa_query_exp.dev.jsonl",
+        tmp_path / "cache" / "data" / "opinionqa" / "dev.jsonl",
+    ):
+        assert f"{place}: not there" in message
+    assert "Hugging Face timchen0618/OpinionQA: huggingface.co is not reachable" in message
+    assert message.endswith("berds data fetch opinionqa")
+
+
+@pytest.mark.parametrize("split", ["test", "all"])
+def test_dev_never_stands_in_for_test(data, split):
+    expansions_file(data, 2)
+    with pytest.raises(
+        MissingDataError, match=r"'kialo', test split(.|\n)*Only the dev split is here .*never used in place"
+    ) as e:
+        load_questions("kialo", split)
+    assert "kialo_query_exp.dev.jsonl" in str(e.value)
+
+
+def test_an_unknown_split():
+    with pytest.raises(InputError, match=r"unknown split 'train'. Known: all, dev, test"):
+        load_questions("kialo", "train")
+
+
+@pytest.mark.parametrize("load", [load_questions, load_passages, load_gold, load_expansions])
+def test_entries_without_a_loader_say_so(load):
+    with pytest.raises(InputError, match=r"does not read 'pir-demo' \(see its card\); it reads: sample, "):
+        load("pir-demo")
+
+
+@pytest.mark.parametrize(("name", "hint"), [("google-search", "nothing to download"), ("perspectivearg", "on request")])
+def test_what_cannot_be_fetched(name, hint):
+    with pytest.raises(MissingDataError, match=f"cannot be fetched.*{hint}"):
+        fetch(name)
+
+
+def test_passages_are_never_downloaded_unasked(monkeypatch):
+    monkeypatch.setattr(fetching, "download", None)
+    with pytest.raises(MissingDataError, match=r"'wikipedia', passages(.|\n)*berds data fetch wikipedia"):
+        load_passages("wikipedia", limit=3)
+
+
+# ---------------------------------------------------------------- Hugging Face
+
+
+def test_a_clone_of_the_repository(monkeypatch, tmp_path):
+    hub_clone(monkeypatch, tmp_path, "timchen0618/Kialo", validation=rows(2), test=rows(3))
+    questions = load_questions("kialo", "all")
+    assert [q.qid for q in questions] == ["kialo-774", "kialo-775", "kialo-0", "kialo-1", "kialo-2"]
+    assert questions[0].perspectives == ("Yes, 0.", "No, 0.")
+    cached = sorted((tmp_path / "cache" / "data" / "kialo").glob("*.jsonl"))
+    assert [p.name for p in cached] == ["dev.jsonl", "test.jsonl"]
+    monkeypatch.delenv("BERDS_HF_DIR")
+    assert load_questions("kialo", "all") == questions  # now from the cache
+
+
+def test_ids_and_stances_of_the_repository(monkeypatch, tmp_path):
+    content = [row | {"stances": ["oppose", "support"], "source": "web"} for row in rows(2, start=900)]
+    hub_clone(monkeypatch, tmp_path, "timchen0618/OpinionQA", dev=content, test=content)
+    first = load_questions("opinionqa")[0]
+    assert (first.qid, first.stances, first.source, first.split) == (
+        "opinionqa-900",
+        ("oppose", "support"),
+        "opinionqa",
+        "dev",
+    )
+
+
+def test_a_repository_without_the_split(monkeypatch, tmp_path):
+    hub_clone(monkeypatch, tmp_path, "timchen0618/Kialo", test=rows(3))
+    assert len(load_questions("kialo", "test")) == 3
+    with pytest.raises(MissingDataError, match=r"timchen0618/Kialo has no dev split\n.*Only the test split is here"):
+        load_questions("kialo", "dev")
+
+
+def test_a_repository_with_other_splits_or_fields(monkeypatch, tmp_path):
+    hub_clone(monkeypatch, tmp_path, "timchen0618/Kialo", train=rows(3))
+    with pytest.raises(MissingDataError, match="neither a dev nor a test split; it has: train"):
+        load_questions("kialo")
+    hub_clone(monkeypatch, tmp_path, "timchen0618/Arguana", test=[{"query": "Is it?", "perspectives": ["Yes."]}])
+    with pytest.raises(
+        InputError, match=r"\[question\]: the test split of timchen0618/Arguana has no such field; it has: query"
+    ):
+        load_questions("arguana", "test")
+
+
+def test_fetch_reads_the_repository_anew_and_the_files_once(monkeypatch, tmp_path):
+    asked = []
+
+    def download(url, target, **kwargs):
+        asked.append(url)
+        return target
+
+    monkeypatch.setattr(fetching, "download", download)
+    hub_clone(monkeypatch, tmp_path, "timchen0618/Kialo", dev=rows(1), test=rows(1))
+    assert [p.name for p in fetch("kialo")] == ["dev.jsonl", "test.jsonl", "kialo_query_exp.dev.jsonl"]
+    hub_clone(monkeypatch, tmp_path, "timchen0618/Kialo", dev=rows(2), test=rows(1))
+    fetch("kialo")
+    assert len(load_questions("kialo")) == 2
+    assert asked == [dataset("kialo").files[0].url] * 2
+
+
+def test_fetch_of_plain_files_passes_on_what_is_on_record(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(fetching, "download", lambda url, target, **kw: asked.append((url, kw)) or target)
+    assert fetch("wikipedia") == [tmp_path / "cache" / "data" / "wikipedia" / "psgs_w100.tsv.gz"]
+    assert asked[0][1] == {"sha256": None, "size": 4_694_541_059}
+    assert len(fetch("perspectrum")) == 3
+
+
+def test_fetch_of_a_whole_repository(monkeypatch, tmp_path):
+    repo = dataset("pir-ambigqa").hf_repo
+    with pytest.raises(MissingDataError, match=f"Hugging Face {repo}: huggingface.co is not reachable"):
+        fetch("pir-ambigqa")
+    hub_clone(monkeypatch, tmp_path, repo, corpus=rows(1))
+    (tmp_path / "hf" / repo / ".git").mkdir()
+    (tmp_path / "hf" / repo / ".git" / "config").touch()
+    assert fetch("pir-ambigqa") == [tmp_path / "hf" / repo / "corpus.jsonl"]
+
+
+def test_a_hub_that_refuses(monkeypatch):
+    import datasets
+    import huggingface_hub
+
+    def refuse(*args, **kwargs):
+        raise ConnectionError("403 Forbidden")
+
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args: [])
+    monkeypatch.setattr(datasets, "load_dataset", refuse)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
+    with pytest.raises(MissingDataError, match="Hugging Face timchen0618/Kialo could not be read: 403"):
+        load_questions("kialo")
+    with pytest.raises(MissingDataError, match=r"could not be fetched to .*pir-story: 403"):
+        fetch("pir-story")
+
+
+# ---------------------------------------------------------------- Theperspective and passages
+
+
+def test_theperspective(data):
+    content = {
+        "id": "some thing_1",
+        "title": "Cats?",
+        "t1": "Cats.",
+        "t2": "No cats.",
+        "favor_ids": [2],
+        "against_ids": [0, 1],
+    }
+    write_jsonl(data / "theperspective" / "queries.jsonl", [content])
+    write_jsonl(data / "theperspective" / "corpus.jsonl", [{"id": i, "content": f"text {i}"} for i in range(3)])
+    question = Question(
+        "theperspective-some-thing_1", "Cats?", ("Cats.", "No cats."), (SUPPORT, OPPOSE), "theperspective", ""
+    )
+    assert load_questions("theperspective") == load_questions("theperspective", "all") == [question]
+    assert load_passages("theperspective")[2] == Passage("2", "text 2")
+    gold = load_gold("theperspective")
+    assert gold[["pid", "docno"]].values.tolist() == [[0, "2"], [1, "0"], [1, "1"]]
+    assert set(gold["qid"]) == {question.qid}
+    with pytest.raises(InputError, match="'theperspective' is not split; use split = 'all', not 'dev'"):
+        load_questions("theperspective", "dev")
+    write_jsonl(data / "theperspective" / "queries.jsonl", [content | {"favor_ids": "2"}])
+    with pytest.raises(InputError, match=r"queries.jsonl:1 \[favor_ids\]: a list of passage ids was expected"):
+        load_gold("theperspective")
+
+
+def test_the_dpr_dump_is_read_as_it_is(tmp_path):
+    folder = tmp_path / "cache" / "data" / "wikipedia"
+    folder.mkdir(parents=True)
+    with gzip.open(folder / "psgs_w100.tsv.gz", "wt") as file:
+        file.write('id\ttext\ttitle\n1\t"a ""quoted"" text"\tOne\n2\tplain text\tTwo\n')
+    assert load_passages("wikipedia", limit=1) == [Passage("1", 'a "quoted" text', "One")]
+    assert len(load_passages("wikipedia")) == 2
+
+
+# ---------------------------------------------------------------- statistics
+
+
+def test_statistics_by_hand():
+    questions = [
+        Question("1", "Is it?", ("It isn't so.", "It is."), (None, None), "", "dev"),  # It | is | n't | so | .
+        Question("2", "Is it?", ("Yes, it is.",), (None,), "", "test"),
+        Question("3", "Is it?", (), (), "", ""),
+    ]
+    assert statistics(questions) == {"n": 3, "dev": 1, "test": 1, "mean_perspectives": 1.0, "mean_words": 13 / 3}
+    assert np.isnan(statistics(questions[2:])["mean_words"])
+    with pytest.raises(InputError, match="there are no questions"):
+        statistics([])
+
+
+# ---------------------------------------------------------------- pins of the real data
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("name", "n", "first", "last", "perspectives", "words"),
+    [
+        ("arguana", 177, ("arguana-753", "239b81ea0901"), ("arguana-998", "0eff7dbc8240"), 2.0, 12.80),
+        ("kialo", 202, ("kialo-774", "354354f0c326"), ("kialo-1031", "0e07e98bca48"), 2.416, 15.62),
+        ("opinionqa", 231, ("opinionqa-883", "592b4678d396"), ("opinionqa-1174", "1290f544c713"), 2.0, 15.24),
+    ],
+)
+def test_berds_dev_questions(real_data, name, n, first, last, perspectives, words):
+    questions = load_questions(name, "dev")
+    assert [(q.qid, digest("\n".join((q.text, *q.perspectives)))) for q in (questions[0], questions[-1])] == [
+        first,
+        last,
+    ]
+    table = statistics(questions)
+    assert (table["n"], table["dev"], table["test"]) == (n, n, 0)
+    assert table["mean_perspectives"] == pytest.approx(perspectives, abs=0.001)
+    assert table["mean_words"] == pytest.approx(words, abs=0.01)
+    assert {q.source for q in questions} == {name}
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("name", "n", "mean"), [("arguana", 1065, 6.0), ("kialo", 1232, 6.1), ("opinionqa", 1401, 6.1)]
+)
+def test_recorded_expansions(real_data, name, n, mean):
+    expansions = load_expansions(name)
+    assert expansions.keys() == {q.qid for q in load_questions(name)}
+    assert sum(map(len, expansions.values())) == n
+    assert n / len(expansions) == pytest.approx(mean, abs=0.06)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("name", "n", "first", "last"),
+    [
+        ("theperspective", 4107, ("0", "490723c21a16"), ("4106", "31abfb4a4883")),
+        (
+            "arguana-corpus",
+            8561,
+            ("arts-human-rights-thbt-social-disgust-legitimate-grounds-res-con01a-point", "b3ecd4b7ec2f"),
+            ("olympics-house-would-ban-countries-very-harsh-training-metho-pro04b-counter", "35517ccbba5b"),
+        ),
+        ("wikipedia-articles", 1019, ("t1/1", "96f8a6d44e5f"), ("t994/3518", "5123d164809f")),
+        ("perspectrum-debates", 3939, ("debatewise-0-for-0", "028544962bc4"), ("procon-49-against-2", "593f9504c86e")),
+    ],
+)
+def test_passages(real_data, name, n, first, last):
+    passages = load_passages(name)
+    assert len(passages) == n
+    assert [(p.docno, digest(p.text)) for p in (passages[0], passages[-1])] == [first, last]
+
+
+@pytest.mark.real_data
+def test_theperspective_questions_and_gold(real_data):
+    questions, gold = load_questions("theperspective"), load_gold("theperspective")
+    assert len(questions) == 134
+    assert [(q.qid, digest(q.text)) for q in (questions[0], questions[-1])] == [
+        ("theperspective-Entertainment_2", "81eeea3f21cb"),
+        ("theperspective-businessandtechnology_41", "97fbac61515b"),
+    ]
+    assert not any(" " in q.qid for q in questions)
+    assert {q.stances for q in questions} == {(SUPPORT, OPPOSE)}
+    assert gold["pid"].value_counts().to_dict() == {0: 399, 1: 400}
+    assert set(gold["qid"]) == {q.qid for q in questions}
+    assert set(gold["docno"]) <= {p.docno for p in load_passages("theperspective")}
+    assert gold.iloc[0][["qid", "pid", "docno"]].tolist() == ["theperspective-Entertainment_10", 0, "1027"]
+
+
+@pytest.mark.real_data
+def test_what_the_cards_say_about_files_without_a_loader(real_data):
+    sizes = {"argkp": 23_015, "ex-fever": 4_568, "explagraphs": 2_766, "pers-det": 274, "claim-stance": 1_737}
+    for name, n in sizes.items():
+        path = real_data / dataset(name).local[0]
+        assert len(pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")) == n, name
+    assert json.loads((real_data / dataset("pir-demo").local[0]).read_text()).keys() == {
+        "perspectrum",
+        "ambigqa",
+        "allsides",
+        "exfever",
+    }
+
+
+def test_documents_are_cut_on_request(tmp_path, user_cache):
+    path = tmp_path / "pages.jsonl"
+    path.write_text(json.dumps({"_id": "d", "title": "T", "text": " ".join(f"w{i}" for i in range(250))}) + "\n")
+    cut = load_passages(f"{path}:words")
+    assert [(p.docno, len(p.text.split()), p.title) for p in cut] == [
+        ("d-0", 100, "T"),
+        ("d-1", 100, "T"),
+        ("d-2", 50, "T"),
+    ]
+    assert list(load_passages(f"{path}:words", 2)) == list(cut)[:2]
+    assert len(load_passages(path)) == 1
+
+
+def test_a_corpus_on_disk_is_cut_on_request(tmp_path, user_cache):
+    folder = tmp_path / "corpus"
+    write_corpus([Passage("d", " ".join(f"w{i}" for i in range(250)), "T")], folder)
+    cut = load_passages(f"{folder}:words")
+    assert [(p.docno, len(p.text.split())) for p in cut] == [("d-0", 100), ("d-1", 100), ("d-2", 50)]
+    assert load_passages(f"{folder}:words", 1) == [cut[0]]
+
+
+@pytest.mark.parametrize("limit", [0, 3])
+def test_a_docno_twice_is_named_with_its_lines(tmp_path, limit):
+    rows = [{"_id": i, "text": "t"} for i in ("a", "b", "a", "b")]
+    write_jsonl(tmp_path / "corpus.jsonl", rows)
+    for place in (tmp_path, tmp_path / "corpus.jsonl"):
+        with pytest.raises(InputError, match=r"corpus\.jsonl:3 \[docno\]: docno 'a' occurs twice, first in line 1"):
+            load_passages(place, limit)
+    assert len(load_passages(tmp_path, 2)) == 2
+
+
+@pytest.mark.real_data
+def test_the_small_wikipedia_has_as_many_passages_as_its_card_says(real_data):
+    assert len(load_passages("wikipedia-articles:words")) == 32_828

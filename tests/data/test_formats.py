@@ -1,0 +1,875 @@
+"""Reading and writing: worked examples of every format, and that what is written is read back unchanged."""
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import os
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
+
+from berdslib.data.formats import (
+    iter_passages,
+    prediction_fields,
+    read_beir,
+    read_berds,
+    read_expansions,
+    read_passages,
+    read_questions,
+    write_beir,
+    write_berds,
+    write_passages,
+    write_questions,
+)
+from berdslib.data.records import (
+    OPPOSE,
+    SUPPORT,
+    Passage,
+    Question,
+    check_run,
+    check_verdicts,
+    make_run,
+    make_verdicts,
+    ranked_run,
+)
+from berdslib.data.tables import read_table
+from berdslib.data.trec import (
+    read_trec_qrels,
+    read_trec_run,
+    read_verdicts,
+    write_trec_qrels,
+    write_trec_run,
+    write_verdicts,
+)
+from berdslib.errors import InputError
+from berdslib.files import write_text
+
+TEA = Question("t1", "Is tea better than coffee?", ("Tea is better.", "Coffee is better."), (SUPPORT, OPPOSE), "own")
+CATS = Question("c1", "Do cats love us?", ("They do.", "They do not.", "Some do."), (None,) * 3, "own", "dev")
+
+
+def put(folder, name, content):
+    """Write text (or bytes) to a file, compressed if its name says so."""
+    data = content if isinstance(content, bytes) else content.encode()
+    path = folder / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+def jsonl(*rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+# Any text JSON can carry: everything but halves of surrogate pairs, and not blank.
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(str.strip)
+# Ids that a TREC file can carry.
+ids = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"), min_size=1, max_size=8).filter(
+    lambda s: s.split() == [s]
+)
+scores = st.floats(-1e30, 1e30)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One folder for all examples of a property."""
+    return tmp_path_factory.mktemp("property")
+
+
+# ---------------------------------------------------------------- questions
+
+
+QUESTION_ROWS = [
+    {
+        "qid": "t1",
+        "question": TEA.text,
+        "perspectives": list(TEA.perspectives),
+        "stances": [SUPPORT, OPPOSE],
+        "source": "own",
+    },
+    {
+        "qid": "c1",
+        "question": CATS.text,
+        "perspectives": list(CATS.perspectives),
+        "stances": None,
+        "source": "own",
+        "split": "dev",
+    },
+]
+
+
+def question_table(delimiter):
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter=delimiter, lineterminator="\r\n")
+    writer.writerow(["qid", "question", "perspectives", "stances", "source", "split"])
+    for q in (TEA, CATS):
+        stances = json.dumps(q.stances) if any(q.stances) else ""
+        writer.writerow([q.qid, q.text, json.dumps(q.perspectives), stances, q.source, q.split])
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("zipped", ["", ".gz"])
+@pytest.mark.parametrize("kind", [".jsonl", ".csv", ".tsv"])
+def test_questions_from_every_kind_of_table(tmp_path, kind, zipped):
+    content = {".jsonl": jsonl(*QUESTION_ROWS), ".csv": question_table(","), ".tsv": question_table("\t")}[kind]
+    assert read_questions(put(tmp_path, f"q{kind}{zipped}", content)) == [TEA, CATS]
+
+
+@pytest.mark.parametrize("name", ["q.jsonl", "q.jsonl.gz", "deep/er/q.jsonl"])
+def test_questions_are_read_back_as_written(tmp_path, name):
+    write_questions(tmp_path / name, [TEA, CATS])
+    assert read_questions(tmp_path / name) == [TEA, CATS]
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_questions_are_read_back_as_written(folder, data):
+    qids = data.draw(st.lists(texts, min_size=1, max_size=4, unique=True))
+    questions = []
+    for qid in qids:
+        perspectives = tuple(data.draw(st.lists(texts, max_size=3)))
+        stances = tuple(data.draw(st.sampled_from([SUPPORT, OPPOSE, None])) for _ in perspectives)
+        source, split = data.draw(st.one_of(st.just(""), texts)), data.draw(st.sampled_from(["", "dev", "test"]))
+        questions.append(Question(qid, data.draw(texts), perspectives, stances, source, split))
+    path = folder / "questions.jsonl"
+    write_questions(path, questions)
+    assert read_questions(path) == questions
+
+
+def test_questions_without_ids_are_numbered_from_0_and_take_source_and_split_of_the_call(tmp_path):
+    path = put(tmp_path, "q.jsonl", jsonl({"question": "One?"}, {"text": "Two?", "split": "test"}))
+    assert read_questions(path, source="s", split="dev") == [
+        Question("0", "One?", source="s", split="dev"),
+        Question("1", "Two?", source="s", split="test"),
+    ]
+
+
+def test_a_number_is_an_id_as_text(tmp_path):
+    assert read_questions(put(tmp_path, "q.jsonl", jsonl({"id": 7, "question": "Seven?"})))[0].qid == "7"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '\ufeff{"qid": "a", "question": "A?"}\n{"qid": "b", "question": "B?"}\n',
+        '{"qid": "a", "question": "A?"}\r\n{"qid": "b", "question": "B?"}\r\n',
+        '\n\n{"qid": "a", "question": "A?"}\n  \n\t\n{"qid": "b", "question": "B?"}',
+    ],
+    ids=["byte order mark", "CRLF", "blank lines, no last line end"],
+)
+def test_harmless_differences_between_jsonl_files(tmp_path, content):
+    for name in ("q.jsonl", "q.jsonl.gz"):
+        assert [q[:2] for q in read_questions(put(tmp_path, name, content))] == [("a", "A?"), ("b", "B?")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["\ufeffqid,question\na,A?\nb,B?\n", "qid,question\r\na,A?\r\nb,B?\r\n", "\n\nqid,question\n\na,A?\n  \nb,B?"],
+    ids=["byte order mark", "CRLF", "blank lines, no last line end"],
+)
+def test_harmless_differences_between_csv_files(tmp_path, content):
+    assert [q[:2] for q in read_questions(put(tmp_path, "q.csv", content))] == [("a", "A?"), ("b", "B?")]
+
+
+# Characters at which str.splitlines, but no JSON or CSV reader, would end a line.
+SEPARATORS = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"
+
+
+def test_unicode_line_separators_do_not_end_a_line(tmp_path):
+    q = Question("u", f"One{SEPARATORS}line?", (f"a{SEPARATORS}b",), (None,))
+    write_questions(tmp_path / "q.jsonl", [q])
+    assert read_questions(tmp_path / "q.jsonl") == [q]
+    raw = '{"qid": "u", "question": "One\u2028line?"}\n'
+    assert read_questions(put(tmp_path, "raw.jsonl", raw))[0].text == "One\u2028line?"
+    path = put(tmp_path, "p.tsv", f"id\ttext\ttitle\n1\tOne{SEPARATORS}line\tT\n2\ttwo\tT\n")
+    assert read_passages(path) == [Passage("1", f"One{SEPARATORS}line", "T"), Passage("2", "two", "T")]
+
+
+def test_a_very_long_text(tmp_path):
+    long = "word " * 400_000  # 2 MB
+    write_questions(tmp_path / "q.jsonl", [Question("l", long)])
+    assert read_questions(tmp_path / "q.jsonl")[0].text == long
+    path = put(tmp_path, "p.tsv", f'id\ttext\ttitle\n1\t"{long}"\tT\n2\tshort\tT\n')
+    assert [len(p.text) for p in read_passages(path)] == [len(long), 5]
+
+
+# ---------------------------------------------------------------- recorded expansions
+
+
+def expansion(text, name="N", question="Q?", **more):
+    return {"org_q": question, "perspective": name, "text": text, "perspectives": ["Yes.", "No."], **more}
+
+
+@pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.gz"])
+def test_expansions_are_grouped_by_question_in_the_order_of_the_file(tmp_path, name):
+    rows = [expansion("x1", "A"), expansion("y1", "B", "R?"), expansion("x2", "C"), expansion("x2", "C")]
+    path = put(tmp_path, name, jsonl(*rows))
+    assert read_expansions(path, source="set", split="dev") == [
+        (
+            Question("set-0", "Q?", ("Yes.", "No."), (None, None), "set", "dev"),
+            [("A", "x1"), ("C", "x2"), ("C", "x2")],
+        ),
+        (Question("set-1", "R?", ("Yes.", "No."), (None, None), "set", "dev"), [("B", "y1")]),
+    ]
+    assert read_questions(path, source="set", split="dev") == [
+        q for q, _ in read_expansions(path, source="set", split="dev")
+    ]
+
+
+def test_expansions_keep_the_ids_that_they_have(tmp_path):
+    path = put(tmp_path, "e.jsonl", jsonl(expansion("x", org_id=12), expansion("y", question="R?", org_id=13)))
+    assert [q.qid for q, _ in read_expansions(path)] == ["12", "13"]
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (expansion("y", perspectives=["Other."]), r"e\.jsonl:2 \[perspectives\]: differ from"),
+        (expansion("y", question="R?", org_id="1"), r"e\.jsonl:2 \[org_id\]: '1' stands for two"),
+        ({"org_q": "Q?", "perspectives": ["Yes.", "No."]}, r"e\.jsonl:2 \[text\]: missing"),
+        ({"org_q": "Q?", "text": "y"}, r"e\.jsonl:2 \[perspectives\]: missing"),
+    ],
+)
+def test_expansions_that_contradict_each_other(tmp_path, second, words):
+    path = put(tmp_path, "e.jsonl", jsonl(expansion("x", org_id="1"), second))
+    with pytest.raises(InputError, match=words):
+        read_expansions(path)
+
+
+# ---------------------------------------------------------------- passages
+
+
+QUOTING = [
+    Passage("1", 'She said "no" twice.', "Refusals"),
+    Passage("2", "A comma, a\ttab and\na line break", 'The "second"'),
+    Passage("3", "plain", ""),
+]
+
+
+@pytest.mark.parametrize("zipped", ["", ".gz"])
+def test_passages_of_the_wikipedia_layout(tmp_path, zipped):
+    """psgs_w100.tsv: id, text, title, quoted by Python's csv writer."""
+    rows = (
+        "id\ttext\ttitle\n"
+        '1\t"She said ""no"" twice."\tRefusals\n'
+        '2\t"A comma, a\ttab and\na line break"\t"The ""second"""\n'
+        "3\tplain\t\n"
+    )
+    assert read_passages(put(tmp_path, f"w.tsv{zipped}", rows)) == QUOTING
+
+
+@pytest.mark.parametrize("zipped", ["", ".gz"])
+def test_passages_of_the_sphere_layout(tmp_path, zipped):
+    rows = [
+        {"id": "s-1", "url": "https://example.org/1", "title": "One", "sha": "0f", "raw": 'Raw "text".'},
+        {"id": "s-2", "url": "https://example.org/2", "title": None, "sha": "1f", "raw": ""},
+    ]
+    path = put(tmp_path, f"sphere.jsonl{zipped}", jsonl(*rows))
+    assert read_passages(path) == [Passage("s-1", 'Raw "text".', "One"), Passage("s-2", "", "")]
+
+
+def test_one_column_may_hold_line_breaks(tmp_path):
+    path = tmp_path / "q.tsv"
+    path.write_text('question\n"Should we?\nOr not?"\nNext?\n')
+    assert [row["question"] for _, row in read_table(path)] == ["Should we?\nOr not?", "Next?"]
+
+
+def test_rows_are_never_swallowed_by_a_quotation_mark(tmp_path):
+    """Nobody quoted these cells: rows 2 to 4 would be one."""
+    rows = '1\tHe said 5" is fine\n2\t" opening quote\n3\tthird\n4\tthe end"\n5\tfifth\n'
+    path = put(tmp_path, "p.tsv", f"id\ttext\n{rows}")
+    with pytest.raises(InputError, match=r"p\.tsv:3: a quoted cell runs on to line 5, .* double the mark"):
+        read_passages(path)
+    put(tmp_path, "p.tsv", 'id\ttext\ttitle\n1\t" a\tT\n\n2\tb"\tT\n')  # a blank line between them
+    with pytest.raises(InputError, match=r"p\.tsv:2: a quoted cell runs on to line 4"):
+        read_passages(path)
+    path.unlink()
+    assert [p.docno for p in read_passages(put(tmp_path, "p.csv", 'id,text\n1,"a\nb, c"\n'))] == ["1"]
+
+
+plain_cells = st.text(st.sampled_from('"" a\'é,'), min_size=1, max_size=4).filter(str.strip)
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=st.lists(st.lists(plain_cells, min_size=3, max_size=3), min_size=1, max_size=8))
+def test_an_unquoted_table_yields_all_its_rows_or_an_error(folder, rows):
+    path = put(folder, "unquoted.tsv", "a\tb\tc\n" + "".join("\t".join(row) + "\n" for row in rows))
+    try:
+        read = list(read_table(path))
+    except InputError as error:
+        assert any(cell.startswith('"') for row in rows for cell in row) and error.line is not None
+    else:
+        assert [line for line, _ in read] == list(range(2, len(rows) + 2))
+
+
+dpr_texts = st.text(st.sampled_from('"" a\'é,\n'), min_size=1, max_size=8).filter(str.strip)
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=st.lists(st.tuples(dpr_texts, dpr_texts), min_size=1, max_size=8))
+def test_a_table_that_the_csv_module_quoted_is_read_as_it_was(folder, rows):
+    """As DPR's dump: cells with quotation marks and line breaks, no tabs in them."""
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+    writer.writerows([("id", "text", "title"), *((i, *row) for i, row in enumerate(rows))])
+    path = put(folder, "quoted.tsv", file.getvalue())
+    assert read_passages(path) == [Passage(str(i), *row) for i, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"docno": "d", "text": "t", "title": "T"},
+        {"_id": "d", "text": "t", "title": "T", "metadata": {}},
+        {"id": "d", "contents": "t", "title": "T"},
+        {"id": "d", "content": "t", "title": "T"},
+        {"pid": "d", "passage": "t", "spans": "(0,1)", "docid": "D1", "title": "T"},  # MS MARCO v2: passages
+        {"url": "u", "title": "T", "headings": "H", "body": "t", "docid": "d"},  # its documents
+        {"docid": "d", "url": "u", "title": "T", "headings": "H", "segment": "t", "start_char": 0},  # v2.1
+        {"docid": "d", "title": "T", "text": "t"},  # MIRACL and Tevatron, from `datasets`
+        {"doc_id": "d", "text": "t", "title": "T", "body": "another"},
+        {"passage_id": "d", "passage_text": "t", "page_title": "T"},
+        {"id": "d", "docid": "D1", "url": "u", "sha": "0f", "title": "T", "chunk_id": 3, "raw": "t"},
+        {"_id": "d", "id": "7", "docid": "D1", "doc_id": "D2", "text": "t", "wikipedia_title": "T"},
+        {"docno": "d", "_id": "e", "text": " ", "contents": "t", "body": "u", "title": "", "headline": "T"},
+        {"id": "d", "text": None, "contents": float("nan"), "content": "t", "title": float("nan"), "headline": "T"},
+    ],
+)
+def test_passages_by_every_accepted_name(tmp_path, row):
+    assert read_passages(put(tmp_path, "p.jsonl", jsonl(row))) == [Passage("d", "t", "T")]
+
+
+def test_the_names_are_looked_for_in_the_order_of_the_documentation(tmp_path):
+    page = " ".join(iter_passages.__doc__.split())
+    listed = [
+        re.findall("`(.+?)`", page.partition(f"* {kind}:")[2].partition("; ")[0]) for kind in ("id", "text", "title")
+    ]
+    docnos, texts, titles = listed
+    assert (len(docnos), len(texts), len(titles)) == (7, 8, 4)
+    while docnos or texts or titles:  # without the names that stood first, the next ones are read
+        docnos, texts, titles = docnos or ["id"], texts or ["text"], titles or ["title"]
+        row = {name: f"of {name}" for name in (*reversed(docnos), *reversed(texts), *reversed(titles))}
+        path = put(tmp_path, "p.jsonl", jsonl(row))
+        assert read_passages(path) == [Passage(*(f"of {names.pop(0)}" for names in (docnos, texts, titles)))]
+
+
+def test_all_texts_may_be_blank_but_one_has_to_be_there(tmp_path):
+    blank = [{"id": 1, "text": ""}, {"id": 2, "contents": None, "body": ""}, {"id": 3, "raw": " "}]
+    path = put(tmp_path, "p.jsonl", jsonl(*blank))
+    assert [p.text for p in iter_passages(path)] == ["", "", " "]
+    put(tmp_path, "p.jsonl", jsonl({"id": 1, "abstract": "t"}))
+    words = r"p\.jsonl:1 \[text\]: missing; looked for text, contents, .*, body; the row has: id, abstract"
+    with pytest.raises(InputError, match=words):
+        read_passages(path)
+    put(tmp_path, "p.jsonl", jsonl({"key": 1, "text": "t"}))
+    with pytest.raises(InputError, match=r"\[docno\]: missing; looked for docno, _id, id, .*doc_id; the row has: key"):
+        read_passages(path)
+
+
+def test_what_pandas_writes_for_nothing_is_nothing(tmp_path):
+    nothing = float("nan")
+    path = put(tmp_path, "p.jsonl", jsonl({"_id": "1", "title": nothing, "text": "x"}, {"_id": "2", "text": nothing}))
+    assert read_passages(path) == [Passage("1", "x", ""), Passage("2", "", "")]
+    row = {"qid": nothing, "question": "Q?", "perspectives": nothing, "stances": nothing, "source": nothing}
+    assert read_questions(put(tmp_path, "q.jsonl", jsonl(row)), source="s") == [Question("0", "Q?", source="s")]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("NaN", "missing"),
+        ("Infinity", "text was expected, not inf"),
+        ("-1e999", "text was expected, not -inf"),
+        ("true", "text was expected, not bool"),
+    ],
+)
+def test_a_number_that_is_no_id(tmp_path, value, words):
+    path = put(tmp_path, "p.jsonl", f'{{"docno": {value}, "text": "t"}}\n')
+    with pytest.raises(InputError, match=rf"p\.jsonl:1 \[docno\]: {words}"):
+        read_passages(path)
+
+
+@pytest.mark.parametrize("name", ["p.jsonl", "p.jsonl.gz"])
+def test_passages_are_read_back_as_written(tmp_path, name):
+    write_passages(tmp_path / name, QUOTING)
+    assert read_passages(tmp_path / name) == QUOTING
+
+
+def test_id_prefix_and_full_text(tmp_path):
+    path = put(tmp_path, "p.csv", "docno,text,title\n1,text,Title\n2,alone,\n")
+    assert [p.docno for p in iter_passages(path, id_prefix="wiki-")] == ["wiki-1", "wiki-2"]
+    assert [p.full_text for p in iter_passages(path)] == ["Title text", "alone"]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "broken", "words"),
+    [
+        ("p.jsonl", jsonl({"id": 1, "text": "a"}, {"id": 2, "text": "b"}), '{"id": 3, "te', ":3: not valid JSON"),
+        ("p.jsonl", jsonl({"id": 1, "text": "a"}, {"id": 2, "text": "b"}), '{"id": 3}', r":3 \[text\]: missing"),
+        ("p.tsv", "id\ttext\ttitle\n1\ta\tT\n2\tb\tT\n", "3\tc\n", ":4: 2 columns where the header has 3"),
+        ("p.tsv", 'id\ttext\ttitle\n1\t"a\na"\tT\n2\tb\tT\n', '3\tc\t"never closed\n', ":5: not a readable table"),
+        ("p.tsv", "id\ttext\ttitle\n1\ta\tT\n2\tb\tT\n", "3\tcaf\xe9\tT\n".encode("latin-1"), ":4: is not UTF-8"),
+        ("p.tsv", "id\ttext\ttitle\n1\ta\tT\n2\tb\tT\n", "3\tc\0c\tT\n", ":4: holds a null byte"),
+    ],
+    ids=["truncated JSON", "missing field", "short row", "open quote", "latin-1", "null byte"],
+)
+@pytest.mark.parametrize("zipped", ["", ".gz"])
+def test_passages_are_streamed_up_to_the_broken_line(tmp_path, name, head, broken, words, zipped):
+    content = head.encode() + (broken if isinstance(broken, bytes) else broken.encode())
+    stream = iter_passages(put(tmp_path, name + zipped, content))
+    assert [p.docno for p in itertools.islice(stream, 2)] == ["1", "2"]
+    with pytest.raises(InputError, match=words):
+        next(stream)
+
+
+def test_a_cut_gzip_file_yields_what_is_whole(tmp_path):
+    whole = gzip.compress(jsonl(*({"id": i, "text": os.urandom(40).hex()} for i in range(2000))).encode())
+    path = tmp_path / "p.jsonl.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    got = []
+    with pytest.raises(InputError, match=r"p\.jsonl\.gz: damaged gzip file, readable up to line \d+"):
+        for passage in iter_passages(path):
+            got.append(passage.docno)  # not by a comprehension: what came before the error counts
+    assert len(got) > 500 and got == [str(i) for i in range(len(got))]
+
+
+def test_gzip_is_told_by_its_first_bytes(tmp_path):
+    content = gzip.compress(jsonl({"id": 1, "text": "a"}).encode())
+    assert read_passages(put(tmp_path, "p.jsonl", content)) == [Passage("1", "a", "")]
+
+
+# ---------------------------------------------------------------- BEIR folders
+
+
+@pytest.mark.parametrize("zipped", ["", ".gz"])
+def test_a_beir_folder(tmp_path, zipped):
+    (tmp_path / "set" / "qrels").mkdir(parents=True)
+    queries = [{"_id": "q1", "text": "One?", "metadata": {}}, {"_id": "q2", "text": "Unjudged?"}]
+    corpus = [{"_id": "d1", "title": "T", "text": "t", "metadata": {}}, {"_id": "d2", "title": "", "text": "u"}]
+    put(tmp_path / "set", f"queries.jsonl{zipped}", jsonl(*queries))
+    put(tmp_path / "set", f"corpus.jsonl{zipped}", jsonl(*corpus))
+    put(tmp_path / "set" / "qrels", f"test.tsv{zipped}", "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\n")
+    questions, passages, verdicts = read_beir(tmp_path / "set")
+    assert questions == [Question("q1", "One?", ("One?",), (None,), "set", "test")]
+    assert passages == [Passage("d1", "t", "T"), Passage("d2", "u", "")] == read_passages(tmp_path / "set")
+    assert verdicts.values.tolist() == [["q1", 0, "d1", 1.0, True, "gold"], ["q1", 0, "d2", 0.0, False, "gold"]]
+
+
+def test_a_beir_folder_is_read_back_as_written(tmp_path):
+    passages = [Passage("d1", "t", "T"), Passage('d"2', "u", ""), Passage("d3", "v", "")]
+    rows = [
+        ("t1", 0, "d1", 1.0, True),
+        ("t1", 1, "d1", 0.7, True),
+        ("t1", 0, 'd"2', 1.0, True),
+        ("c1", 2, "d3", 0.1, False),
+    ]
+    write_beir(tmp_path / "out", [TEA, CATS], passages, make_verdicts(rows, "j"), "dev")
+    scores = [
+        (row["query-id"], row["corpus-id"], row["score"]) for _, row in read_table(tmp_path / "out/qrels/dev.tsv")
+    ]
+    assert scores == [("t1", 'd"2', "1"), ("t1", "d1", "2")]  # d1 supports two perspectives
+    questions, again, verdicts = read_beir(tmp_path / "out", "dev")
+    assert again == passages
+    assert [(q.qid, q.text) for q in questions] == [("t1", TEA.text)]
+    assert verdicts["docno"].tolist() == ['d"2', "d1"] and verdicts["supports"].all()
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "words"),
+    [
+        ("corpus.jsonl", jsonl({"_id": "d1", "text": "u"}), r"corpus\.jsonl:3 \[docno\]: docno 'd1'"),
+        ("queries.jsonl", jsonl({"_id": "q1", "text": "R?"}), r"queries\.jsonl:3 \[qid\]: question id 'q1'"),
+        ("qrels/dev.tsv", "q1\td1\t0\n", r"dev\.tsv:3 \[corpus-id\]: passage 'd1' of query 'q1'"),
+    ],
+)
+def test_what_is_twice_in_a_beir_folder_is_named_with_its_lines(tmp_path, name, line, words):
+    (tmp_path / "qrels").mkdir()
+    put(tmp_path, "corpus.jsonl", jsonl({"_id": "d1", "text": "t"}) + "\n")
+    put(tmp_path, "queries.jsonl", jsonl({"_id": "q1", "text": "Q?"}) + "\n")
+    put(tmp_path, "qrels/dev.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    assert [len(part) for part in read_beir(tmp_path, "dev")] == [1, 1, 1]
+    with (tmp_path / name).open("a") as file:
+        file.write(line)
+    first = 2 if name.endswith(".tsv") else 1
+    with pytest.raises(InputError, match=f"{words} occurs twice, first in line {first}; each must be unique"):
+        read_beir(tmp_path, "dev")
+
+
+def test_a_beir_folder_without_corpus(tmp_path):
+    with pytest.raises(InputError, match=r"a BEIR folder needs corpus\.jsonl"):
+        read_passages(tmp_path)
+
+
+# ---------------------------------------------------------------- runs
+
+
+def test_a_run_is_ordered_by_score_then_docno():
+    run = make_run(["b", "a", "a", "a"], ["x", "x", "z", "y"], [0.5, 1.0, 2.0, 1.0])
+    assert run[["qid", "docno", "rank"]].values.tolist() == [["a", "z", 1], ["a", "x", 2], ["a", "y", 3], ["b", "x", 1]]
+
+
+def test_ties_are_set_apart_so_that_single_precision_sees_them():
+    run = make_run(["q"] * 4, ["d", "c", "b", "a"], [1.0, 1.0, 1.0, 1.0 - 1e-12])
+    assert run["docno"].tolist() == ["b", "c", "d", "a"]
+    assert run["score"].iloc[0] == 1.0
+    assert (np.diff(run["score"].to_numpy().astype(np.float32)) < 0).all()
+    assert run["score"].to_numpy() == pytest.approx(np.ones(4), abs=1e-6)
+
+
+def test_ties_are_broken_within_a_question_only():
+    assert make_run(["a", "b"], ["d", "d"], [1.0, 1.0])["score"].tolist() == [1.0, 1.0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.tuples(st.sampled_from("ab"), ids), st.one_of(scores, st.just(1.0)), min_size=1))
+def test_any_run_is_strictly_decreasing_and_keeps_the_order_of_its_scores(table):
+    run = make_run([q for q, _ in table], [d for _, d in table], list(table.values()))
+    for qid, group in run.groupby("qid"):
+        assert group["rank"].tolist() == list(range(1, len(group) + 1))
+        assert (np.diff(group["score"].to_numpy().astype(np.float32)) < 0).all()
+        given_scores = [table[qid, d] for d in group["docno"]]
+        assert given_scores == sorted(given_scores, reverse=True)
+
+
+def test_inputs_are_left_as_they_are():
+    frame = pd.DataFrame({"qid": [2, 1], "docno": [9, 8], "score": [1, 1]})
+    before = frame.copy()
+    assert check_run(frame)["qid"].tolist() == ["1", "2"]
+    assert_frame_equal(frame, before)
+
+
+def test_a_run_with_ranks_only():
+    frame = pd.DataFrame({"qid": ["q", "q", "q"], "docno": ["c", "a", "b"], "rank": [3, 1, 2]})
+    run = check_run(frame)
+    assert run["docno"].tolist() == ["a", "b", "c"] and run["score"].tolist() == [-1.0, -2.0, -3.0]
+    by_score = check_run(frame.assign(score=[3.0, 1.0, 2.0]))  # scores go before ranks
+    assert by_score["docno"].tolist() == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        ({"qid": ["q"], "docno": ["d"]}, "missing: score or rank"),
+        ({"qid": ["q"], "score": [1.0]}, "missing: docno"),
+        ({"qid": ["q"], "docno": ["d"], "score": ["high"]}, r"\[score\]: score of passage 'd' for question 'q'"),
+        ({"qid": ["q"], "docno": ["d"], "score": [float("nan")]}, "not a finite number"),
+        ({"qid": ["q"], "docno": ["d"], "score": [-1e300]}, "not a finite number"),
+        ({"qid": ["q"], "docno": ["d"], "rank": [None]}, r"\[rank\]: rank of passage 'd'"),
+        ({"qid": ["q", "q"], "docno": ["d", "d"], "score": [1.0, 2.0]}, "'d' is listed twice for question 'q'"),
+    ],
+)
+def test_a_frame_that_is_no_run(frame, words):
+    with pytest.raises(InputError, match=words):
+        check_run(pd.DataFrame(frame), path="from.elsewhere")
+
+
+@pytest.mark.parametrize("zipped", ["", ".gz"])
+def test_a_trec_run(tmp_path, zipped):
+    path = put(tmp_path, f"run.trec{zipped}", "\ufeffq1 Q0 d2 2 1.5 x\r\n\r\nq1\tQ0\td1  1 2e0 x\nq0 Q0 d1 1 -3 x")
+    assert read_trec_run(path).values.tolist() == [["q0", "d1", 1, -3.0], ["q1", "d1", 1, 2.0], ["q1", "d2", 2, 1.5]]
+
+
+def test_what_a_written_trec_run_looks_like(tmp_path):
+    write_trec_run(tmp_path / "run.trec", make_run(["q", "q"], ["a", "b"], [0.1, 0.1]), tag="mine")
+    first, second = (tmp_path / "run.trec").read_text().splitlines()
+    assert first == "q Q0 a 1 0.1 mine"
+    assert second.startswith("q Q0 b 2 0.0999999") and second.endswith(" mine")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.tuples(ids, ids), st.one_of(scores, st.just(0.0)), min_size=1, max_size=12))
+@example({("q", "d"): 1e-320})
+def test_any_run_is_read_back_as_written(folder, table):
+    run = make_run([q for q, _ in table], [d for _, d in table], list(table.values()))
+    write_trec_run(folder / "run.trec", run)
+    assert_frame_equal(read_trec_run(folder / "run.trec"), run, check_exact=True)
+
+
+@pytest.mark.parametrize("docno", ["a b", "", "a\u00a0b", "a\u2003b", "a\u2028b", "a\nb", "\ufeffa", "a\0b"])
+def test_an_id_that_a_trec_file_cannot_carry_is_refused_before_anything_is_written(tmp_path, docno):
+    with pytest.raises(InputError, match=r"\[docno\]: .* is empty or holds a blank"):
+        write_trec_run(tmp_path / "run.trec", ranked_run({"q": [docno]}))
+    with pytest.raises(InputError, match=r"\[docno\]"):
+        write_trec_qrels(tmp_path / "v.qrels", make_verdicts([("q", 0, docno, 1.0, True)], "j"))
+    with pytest.raises(InputError, match=r"\[tag\]"):
+        write_trec_run(tmp_path / "run.trec", ranked_run({"q": ["d"]}), tag="two words")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+VERDICTS = make_verdicts(
+    [("q", 1, "d", 0.25, False), ("q", 0, "d", 0.75, True), ("p", 0, "e", 1.0, True)], "some judge"
+)
+
+
+@pytest.mark.parametrize("zipped", ["", ".gz"])
+def test_diversity_qrels(tmp_path, zipped):
+    path = put(tmp_path, f"v.qrels{zipped}", "q 1 d 0\nq 0 d 2\n\np 0 e 1\nq 2 d -1\n")
+    assert read_trec_qrels(path, judge="j").values.tolist() == [
+        ["p", 0, "e", 1.0, True, "j"],
+        ["q", 0, "d", 1.0, True, "j"],
+        ["q", 1, "d", 0.0, False, "j"],
+        ["q", 2, "d", 0.0, False, "j"],
+    ]
+    write_trec_qrels(tmp_path / f"again.qrels{zipped}", VERDICTS)
+    again = read_verdicts(tmp_path / f"again.qrels{zipped}")
+    assert again[["qid", "pid", "docno", "supports"]].values.tolist() == [
+        ["p", 0, "e", True],
+        ["q", 0, "d", True],
+        ["q", 1, "d", False],
+    ]
+
+
+@pytest.mark.parametrize("subtopic", ["-1", "x", "1.5", "4294967296", "9" * 5000])
+def test_a_subtopic_that_is_no_index(tmp_path, subtopic):
+    with pytest.raises(InputError, match=r"v\.qrels:1 \[subtopic\]"):
+        read_trec_qrels(put(tmp_path, "v.qrels", f"q {subtopic} d 1\n"))
+
+
+@pytest.mark.parametrize("name", ["v.tsv", "v.tsv.gz", "v.csv", "v.csv.gz"])
+def test_verdicts_are_read_back_as_written(tmp_path, name):
+    write_verdicts(tmp_path / name, VERDICTS)
+    assert_frame_equal(read_verdicts(tmp_path / name), VERDICTS, check_exact=True)
+
+
+def test_what_a_written_verdict_table_looks_like(tmp_path):
+    write_verdicts(tmp_path / "v.tsv", VERDICTS)
+    assert (tmp_path / "v.tsv").read_text() == (
+        "qid\tpid\tdocno\tp_yes\tsupports\tjudge\n"
+        "p\t0\te\t1.0\t1\tsome judge\nq\t0\td\t0.75\t1\tsome judge\nq\t1\td\t0.25\t0\tsome judge\n"
+    )
+    with pytest.raises(InputError, match="are written as"):
+        write_verdicts(tmp_path / "v.jsonl", VERDICTS)
+
+
+cells = texts.filter(lambda s: "\r" not in s and "\0" not in s)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(st.tuples(cells, st.integers(0, 9), cells), st.floats(0, 1), min_size=1, max_size=8), cells)
+def test_any_verdicts_are_read_back_as_written(folder, table, judge):
+    verdicts = make_verdicts([(q, i, d, p, p >= 0.3) for (q, i, d), p in table.items()], judge)
+    write_verdicts(folder / "v.tsv", verdicts)
+    assert_frame_equal(read_verdicts(folder / "v.tsv"), verdicts, check_exact=True)
+
+
+@pytest.mark.parametrize("docno", ["", "a\rb", "a\0b"])
+def test_an_id_that_a_table_cannot_carry(tmp_path, docno):
+    with pytest.raises(InputError, match=r"\[docno\]"):
+        write_verdicts(tmp_path / "v.tsv", make_verdicts([("q", 0, docno, 1.0, True)], "j"))
+
+
+def test_verdicts_from_jsonl_with_what_is_there(tmp_path):
+    rows = [
+        {"qid": 1, "pid": 0, "docno": 5, "p_yes": 0.4},
+        {"qid": 1, "pid": 1, "docno": 5, "p_yes": 0.4, "supports": True, "judge": "j"},
+    ]
+    path = put(tmp_path, "v.jsonl", jsonl(*rows))
+    assert read_verdicts(path).values.tolist() == [["1", 0, "5", 0.4, False, "gold"], ["1", 1, "5", 0.4, True, "j"]]
+    path = put(tmp_path, "v.csv", "qid,pid,docno,supports\nq,0,d,Yes\nq,1,d,false\n")
+    assert read_verdicts(path)[["p_yes", "supports"]].values.tolist() == [[1.0, True], [0.0, False]]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"pid": -1}, r"v\.jsonl:1 \[pid\]"),
+        ({"pid": 0.5}, r"v\.jsonl:1 \[pid\]"),
+        ({"pid": 1e300}, r"v\.jsonl:1 \[pid\]"),
+        ({"pid": True}, r"v\.jsonl:1 \[pid\]: True is not a number"),
+        ({"qid": None}, r"v\.jsonl:1 \[qid\]: missing"),
+        ({"docno": " "}, r"v\.jsonl:1 \[docno\]: is blank"),
+        ({"docno": {"a": 1}}, r"v\.jsonl:1 \[docno\]: text was expected, not dict"),
+        ({"p_yes": 1.5}, r"v\.jsonl:1 \[p_yes\]: 1\.5 is no verdict"),
+        ({"p_yes": None}, r"v\.jsonl:1 \[p_yes\]: None is no verdict"),
+        ({"p_yes": float("nan")}, r"v\.jsonl:1 \[p_yes\]: nan is no verdict"),
+        ({"supports": "perhaps"}, r"v\.jsonl:1 \[supports\]: 'perhaps' is no verdict"),
+    ],
+)
+def test_a_verdict_that_cannot_be_used(tmp_path, row, words):
+    path = put(tmp_path, "v.jsonl", jsonl({"qid": "q", "pid": 0, "docno": "d", "p_yes": 1, **row}))
+    with pytest.raises(InputError, match=words):
+        read_verdicts(path)
+
+
+def test_a_frame_of_verdicts_from_elsewhere():
+    frame = pd.DataFrame({"qid": [1, 1], "pid": [0.0, 1.0], "docno": [7, 7], "supports": [True, False]})
+    assert check_verdicts(frame).values.tolist() == [
+        ["1", 0, "7", 1.0, True, "unknown"],
+        ["1", 1, "7", 0.0, False, "unknown"],
+    ]
+    for wrong in (["no", "no"], [1.0, None], [2, 0]):  # the text "no" is true to Python
+        with pytest.raises(InputError, match=r"\[supports\]"):
+            check_verdicts(frame.assign(supports=wrong, p_yes=0.5))
+
+
+# ---------------------------------------------------------------- official BeRDS JSONL
+
+
+def official(*contexts, **more):
+    return {"question": "Q?", "perspectives": ["Yes.", "No."], "ctxs": list(contexts), **more}
+
+
+def supported(verdicts):
+    return verdicts[["pid", "docno", "p_yes"]].values.tolist()
+
+
+VALUES = {
+    "0/1": [[1, 0], [0, 1]],
+    "booleans": [[True, False], [False, True]],
+    "words": [["Yes", "No"], ["no", " YES "]],
+    "words for booleans": [["True", "False"], ["false", "true"]],
+    "text": [["1", "0"], ["0", "1"]],
+}
+
+
+@pytest.mark.parametrize("zipped", ["", ".gz"])
+@pytest.mark.parametrize("where", ["document", "row"])
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())
+def test_recorded_predictions_in_every_spelling(tmp_path, values, where, zipped):
+    contexts = [{"title": "T", "text": "first", "score": "9.5"}, {"title": "", "text": "second"}]
+    if where == "document":
+        contexts = [c | {"m-preds": v} for c, v in zip(contexts, values, strict=True)]
+    row = official(*contexts, **({"m-preds": values} if where == "row" else {}))
+    path = put(tmp_path, f"out.jsonl{zipped}", jsonl(row))
+    assert prediction_fields(path) == ["m-preds"]
+    questions, passages, run, verdicts = read_berds(path, "m-preds")
+    assert questions == [Question("0", "Q?", ("Yes.", "No."), (None, None), "berds")]
+    assert passages == [Passage("0/1", "first", "T"), Passage("0/2", "second", "")]
+    assert run["docno"].tolist() == ["0/1", "0/2"] and run["rank"].tolist() == [1, 2]
+    assert supported(verdicts) == [[0, "0/1", 1.0], [0, "0/2", 0.0], [1, "0/1", 0.0], [1, "0/2", 1.0]]
+    assert set(verdicts["judge"]) == {"m-preds"}
+
+
+def test_recorded_probabilities(tmp_path):
+    rows = official({"id": "d", "text": "t", "m-preds": [0.5, 0.49]})
+    *_, verdicts = read_berds(put(tmp_path, "out.jsonl", jsonl(rows)), "m-preds")
+    assert verdicts[["p_yes", "supports"]].values.tolist() == [[0.5, True], [0.49, False]]
+
+
+def test_an_official_file_without_predictions_or_documents(tmp_path):
+    path = put(tmp_path, "out.jsonl", jsonl(official({"text": "t"}), official()))
+    questions, passages, run, verdicts = read_berds(path)
+    assert [q.qid for q in questions] == ["0", "1"] and len(passages) == len(run) == 1 and verdicts is None
+    assert prediction_fields(path) == []
+    assert prediction_fields(put(tmp_path, "none.jsonl", jsonl(official()))) == []
+
+
+def test_a_document_listed_for_two_questions_is_one_passage(tmp_path):
+    shared, blank = {"id": "d", "text": "t"}, {"id": "", "text": "u"}
+    path = put(tmp_path, "out.jsonl", jsonl(official(shared, id="a"), official(blank, shared, id="b")))
+    _, passages, run, _ = read_berds(path)
+    assert [p.docno for p in passages] == ["d", "b/1"]  # without an id: QID/RANK
+    assert run[["qid", "docno", "rank"]].values.tolist() == [["a", "d", 1], ["b", "b/1", 1], ["b", "d", 2]]
+
+
+YES_NO = {"text": "t", "m-preds": [1, 0]}
+REFUSED = {
+    "doubled in a document (B9)": official({"text": "t", "m-preds": [1, 0, 1, 0]}),
+    "doubled in the row (B9)": official({"text": "t"}, {"text": "u"}, **{"m-preds": [[1, 0], [0, 1]] * 2}),
+    "doubled in the row, flat (B9)": official({"text": "t"}, {"text": "u"}, **{"m-preds": [1, 0, 0, 1] * 2}),
+    "too few documents": official({"text": "t"}, {"text": "u"}, **{"m-preds": [[1, 0]]}),
+    "too few perspectives": official({"text": "t", "m-preds": [1]}),
+    "no list": official({"text": "t", "m-preds": "Yes"}),
+    "one document without": official(YES_NO, {"text": "u"}),
+    "out of range": official({"text": "t", "m-preds": [1.2, 0]}),
+    "a negative": official({"text": "t", "m-preds": [-1, 0]}),
+    "another word": official({"text": "t", "m-preds": ["I cannot say yes", "No"]}),
+    "nothing": official({"text": "t", "m-preds": [None, 0]}),
+}
+
+
+@pytest.mark.parametrize("row", REFUSED.values(), ids=REFUSED.keys())
+def test_predictions_that_do_not_fit_are_refused_with_file_line_and_field(tmp_path, row):
+    path = put(tmp_path, "out.jsonl", jsonl(official(YES_NO, id="ok"), row))
+    with pytest.raises(InputError, match=r"out\.jsonl:2 \[m-preds\]: ") as caught:
+        read_berds(path, "m-preds")
+    assert (caught.value.path, caught.value.line, caught.value.field) == (path, 2, "m-preds")
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"question": "Q?", "ctxs": []}, r":1 \[perspectives\]: missing"),
+        ({"question": "Q?", "perspectives": ["Y."], "ctxs": {}}, r":1 \[ctxs\]: a list of documents"),
+        (official("text"), r":1 \[ctxs\]: a list of documents"),
+        (official({"title": "T"}), r":1 \[text\]: missing"),
+        (official({"id": "d", "text": "t"}, {"id": "d", "text": "t"}), r":1 \[ctxs\]: a document is listed twice"),
+        (official({"id": "d", "text": "t"}, {"id": "d", "text": "u"}), ":1: 'd' stands for two different documents"),
+    ],
+)
+def test_an_official_file_that_cannot_be_read(tmp_path, row, words):
+    with pytest.raises(InputError, match=words):
+        read_berds(put(tmp_path, "out.jsonl", jsonl(row)))
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
+def test_an_official_file_is_read_back_as_written(tmp_path, name):
+    passages = {d: Passage(d, f"text of {d}", "T") for d in ("a", "b")}
+    run = ranked_run({"t1": ["b", "a"]})  # the cats got no answer
+    rows = [("t1", i, d, p, p >= 0.5) for i, d, p in [(0, "a", 0.1), (0, "b", 0.9), (1, "a", 1.0), (1, "b", 0.0)]]
+    verdicts = make_verdicts(rows, "mine-preds")
+    write_berds(tmp_path / name, [TEA, CATS], passages, run, verdicts, "mine-preds")
+    questions, again, same_run, same_verdicts = read_berds(tmp_path / name, "mine-preds")
+    assert [q[:3] for q in questions] == [q[:3] for q in (TEA, CATS)]
+    assert again == [passages["b"], passages["a"]]
+    assert_frame_equal(same_run, run)
+    assert_frame_equal(same_verdicts, verdicts, check_exact=True)
+
+
+# ---------------------------------------------------------------- writing
+
+
+def test_a_file_appears_only_when_it_is_complete(tmp_path):
+    path = put(tmp_path, "q.jsonl", "old")
+
+    def questions():
+        yield TEA
+        raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError):
+        write_questions(path, questions())
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["q.jsonl"]
+
+
+def test_writing_through_a_link_keeps_the_link(tmp_path):
+    target = put(tmp_path, "real.txt", "old")
+    (tmp_path / "link.txt").symlink_to(target)
+    with write_text(tmp_path / "link.txt") as file:
+        file.write("new")
+    assert (tmp_path / "link.txt").is_symlink() and target.read_text() == "new"
+
+
+def test_writing_to_a_pipe_writes_into_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_trec_run(tmp_path / "pipe", ranked_run({"q": ["d"]}))
+        assert os.read(reader, 100) == b"q Q0 d 1 -1.0 berdslib\n"
+    finally:
+        os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("file/run.trec", "its folder is a file"), ("folder", "cannot be written: Is a directory")]
+)
+def test_a_place_where_nothing_can_be_written(tmp_path, name, words):
+    put(tmp_path, "file", "")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=words):
+        write_trec_run(tmp_path / name, ranked_run({"q": ["d"]}))
+
+
+def test_compressed_files_are_the_same_bytes_each_time(tmp_path):
+    for name in ("a.jsonl.gz", "b.jsonl.gz"):
+        write_questions(tmp_path / name, [TEA])
+    assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()

@@ -1,0 +1,283 @@
+"""Cutting documents, dropping repeats, counting: worked examples, properties, and brute force."""
+
+import logging
+import random
+import tracemalloc
+from collections import Counter
+from functools import partial
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tqdm import tqdm
+
+from berdslib.data.datasets import load_passages
+from berdslib.data.passages import (
+    CUTS,
+    corpus_statistics,
+    passages_of,
+    split_sentences,
+    split_words,
+    without_duplicates,
+)
+from berdslib.data.records import Passage
+from berdslib.errors import InputError
+
+# Text with what trips splitters: full stops, quotes, blank lines, white space that is not ASCII.
+documents = st.lists(
+    st.one_of(
+        st.sampled_from([" ", "\n", "\n\n", "\t", " ", "\x1c", ". ", "! ", "? ", '."', "Mr. ", "U.S. ", "...", "é"]),
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+    ),
+    max_size=60,
+).map("".join)
+
+
+# ---------------------------------------------------------------- cutting
+
+
+def test_words_by_hand():
+    text = " ".join(f"w{i}" for i in range(250))
+    pieces = split_words(text)
+    assert [len(p.split()) for p in pieces] == [100, 100, 50]
+    assert (pieces[0].split()[0], pieces[1].split()[0], pieces[2].split()[-1]) == ("w0", "w100", "w249")
+    assert split_words(" ".join(["w"] * 200)) == [" ".join(["w"] * 100)] * 2  # no empty piece at the end
+    assert split_words("one\n two\t three", 2) == ["one two", "three"]
+    assert split_words(" \n") == []
+
+
+@given(documents, st.integers(1, 7))
+def test_words_are_all_there_in_order_and_only_the_last_piece_is_short(text, words):
+    pieces = split_words(text, words)
+    assert [w for p in pieces for w in p.split()] == text.split()
+    assert all(len(p.split()) == words for p in pieces[:-1])
+    assert all(1 <= len(p.split()) <= words for p in pieces)
+
+
+@settings(deadline=None)  # the first call imports NLTK
+@example('He said "no."[1] She left.', 7)  # Punkt would cut the word in two
+@given(documents, st.integers(1, 7))
+def test_sentences_lose_and_move_no_word_and_fit(text, words):
+    pieces = split_sentences(text, words)
+    assert [w for p in pieces for w in p.split()] == text.split()
+    assert all(1 <= len(p.split()) <= words for p in pieces)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 12), max_size=20), st.integers(12, 30))
+def test_plain_sentences_are_never_cut_and_fill_each_piece(lengths, words):
+    text = " ".join(" ".join(["Word", *["word"] * (n - 1)]) + "." for n in lengths)
+    pieces = [len(p.split()) for p in split_sentences(text, words)]
+    expected = [0]
+    for n in lengths:  # greedily, as many as fit
+        if expected[-1] + n > words:
+            expected.append(0)
+        expected[-1] += n
+    assert pieces == [n for n in expected if n]
+
+
+def test_sentences_by_hand():
+    text = 'Dr. Lee left the U.S. in May. "Why?" he asked. It cost $3.50, e.g. too much.\n\nA heading\n\nThe end.'
+    assert split_sentences(text, 7) == [
+        "Dr. Lee left the U.S. in May.",
+        '"Why?" he asked.',
+        "It cost $3.50, e.g. too much.",
+        "A heading The end.",
+    ]
+    assert split_sentences("It was late. The U.S. Senate met.", 5) == ["It was late.", "The U.S. Senate met."]
+    assert split_sentences('It is "so."[1][2] She left. He, too.', 4) == ['It is "so."[1][2]', "She left. He, too."]
+    # A sentence of 7 words into pieces of 3: what is left starts the next piece.
+    assert split_sentences("Short one. A b c d e f g. Last one.", 3) == ["Short one.", "A b c", "d e f", "g. Last one."]
+    assert split_sentences("a b c d", 2) == ["a b", "c d"]
+
+
+def test_an_unknown_abbreviation_ends_a_sentence_as_documented():
+    assert split_sentences("We met Brig. Young there.", 4) == ["We met Brig.", "Young there."]
+
+
+@pytest.mark.parametrize("split", CUTS.values())
+def test_a_passage_needs_a_word(split):
+    with pytest.raises(InputError, match="words"):
+        split("a b", 0)
+
+
+def test_passages_are_named_after_their_document_and_keep_its_title():
+    given = [Passage("a", "one two three", "T"), Passage("blank", " "), Passage("a-0", "four")]
+    assert list(passages_of(given, partial(split_words, words=2))) == [
+        Passage("a-0", "one two", "T"),
+        Passage("a-1", "three", "T"),
+        Passage("a-0-0", "four"),
+    ]
+
+
+def test_cutting_streams():
+    def endless():
+        while True:
+            yield Passage("d", "a b c")
+
+    assert next(passages_of(endless())) == Passage("d-0", "a b c")
+
+
+# ---------------------------------------------------------------- repeats
+
+
+def kept(passages, near):
+    return [p.docno for p in without_duplicates(passages, near)]
+
+
+def test_exact_repeats_by_hand(caplog):
+    given = [
+        Passage("a", "Tea is good."),
+        Passage("b", "TEA  is\ngood.", "other title"),
+        Passage("c", "Tea is good!"),
+        Passage("d", "", "Only a title"),
+        Passage("e", " ", "Another title"),
+        Passage("f", "", "only a TITLE"),
+    ]
+    removed = Counter()
+    with caplog.at_level(logging.INFO, logger="berdslib"):
+        assert [p.docno for p in without_duplicates(given, None, removed)] == ["a", "c", "d", "e"]
+    assert removed == {"exact": 2}
+    assert "4 passages kept; 2 exact and 0 near" in caplog.text
+
+
+def test_near_repeats_by_hand():
+    # Eleven words have ten pairs; with another last word nine of them stay: 9 common of 11, a Jaccard of 0.818.
+    words = list("abcdefghijk")
+    changed = [*words[:-1], "z"]
+    given = [Passage("1", " ".join(words)), Passage("2", " ".join(changed))]
+    removed = Counter()
+    assert [p.docno for p in without_duplicates(given, 0.81, removed)] == ["1"]
+    assert removed == {"near": 1}
+    assert kept(given, 0.82) == ["1", "2"]
+    assert kept([Passage("1", "Yes"), Passage("2", "No"), Passage("3", "yes")], 0.8) == ["1", "2"]
+
+
+@pytest.mark.parametrize("near", [0.0, 0.49, 1.01, float("nan")])
+def test_a_similarity_out_of_range_is_refused_before_anything_is_read(near):
+    with pytest.raises(InputError, match=r"from 0\.5 to 1 was"):
+        without_duplicates([], near)
+
+
+def planted(rng, n, edits):
+    """Texts of 100 random words, each followed somewhere by a copy with so many of its words replaced."""
+    vocabulary = [f"word{i}" for i in range(5000)]
+    texts = []
+    for _ in range(n):
+        words = rng.choices(vocabulary, k=100)
+        copy = list(words)
+        for place in rng.sample(range(100), rng.choice(edits)):
+            copy[place] = rng.choice(vocabulary)
+        texts += [words, copy]
+    rng.shuffle(texts)
+    return [Passage(str(i), " ".join(words)) for i, words in enumerate(texts)]
+
+
+def kept_by_brute_force(passages, near):
+    """Compare each passage with all that were kept, pair of words by pair of words."""
+    shown = []
+    for p in passages:
+        words = p.text.lower().split()
+        pairs = {(a, b) for a, b in pairwise(words)}
+        if all(len(pairs & other) / len(pairs | other) < near for _, other in shown):
+            shown.append((p.docno, pairs))
+    return [docno for docno, _ in shown]
+
+
+@pytest.mark.parametrize("near", [0.5, 0.7, 0.8, 0.95, 1.0])
+def test_near_repeats_against_brute_force(near):
+    passages = planted(random.Random(7), 150, edits=range(1, 12))
+    ours, truth = set(kept(passages, near)), set(kept_by_brute_force(passages, near))
+    assert truth <= ours, "a passage below the threshold was dropped"
+    to_drop = len(passages) - len(truth)
+    assert len(ours - truth) <= 0.02 * to_drop + 1
+
+
+def test_pairs_at_the_threshold_are_nearly_all_found():
+    # Every copy differs by a last word: 90 of 100 words make 89 pairs, 88 of them common with the copy's 89.
+    rng = random.Random(3)
+    similarity = 88 / 90
+    found = 0
+    for trial in range(400):
+        words = [f"{trial}-{rng.random()}" for _ in range(90)]
+        given = [Passage("a", " ".join(words)), Passage("b", " ".join([*words[:-1], "other"]))]
+        found += kept(given, similarity) == ["a"]
+    assert found >= 0.98 * 400  # 0.995 is promised
+
+
+def test_dropping_streams():
+    def endless():
+        yield Passage("a", "x")
+        while True:
+            yield Passage("b", "y")
+
+    stream = without_duplicates(endless())
+    assert [next(stream).docno, next(stream).docno] == ["a", "b"]
+
+
+# ---------------------------------------------------------------- counting
+
+
+def test_statistics_by_hand():
+    passages = [Passage("a-0", "one two three", "T"), Passage("a-1", "four", "T"), Passage("b-0", "five six", "T")]
+    assert corpus_statistics(passages) == {"passages": 3, "documents": 2, "mean_words": 2.0}
+    assert corpus_statistics(passages, "title")["documents"] == 1
+    assert corpus_statistics(passages, "passage")["documents"] == 3
+    # Names that do not end in a number are names of documents; without a title, a passage is a document.
+    assert corpus_statistics([Passage("x-1a", "w"), Passage("x-2a", "w")])["documents"] == 2
+    assert corpus_statistics([Passage("x", "w"), Passage("y", "w")], "title")["documents"] == 2
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.sampled_from(["", "S", "T"])), min_size=1))
+def test_documents_are_counted_wherever_their_passages_stand(rows):
+    passages = [Passage(f"{name}-{i}", "w", title) for name, i, title in rows]
+    assert corpus_statistics(iter(passages))["documents"] == len({name for name, _, _ in rows})
+    assert corpus_statistics(iter(passages), "title")["documents"] == len({p.title or p.docno for p in passages})
+    assert corpus_statistics(iter(passages), "passage")["documents"] == len(passages)
+
+
+def test_a_document_takes_few_bytes():
+    def passages(documents):
+        return (Passage(f"{i // 2}-{i % 2}", "w") for i in range(2 * documents))
+
+    def most(documents):
+        tracemalloc.start()
+        assert corpus_statistics(passages(documents))["documents"] == documents
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    assert (most(20_000) - most(5_000)) / 15_000 < 20
+
+
+def test_counting_shows_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(
+        "tqdm.auto.tqdm", lambda *args, **options: tqdm(*args, **{**options, "delay": 0, "mininterval": 0})
+    )
+    corpus_statistics([Passage("a", "b")] * 3)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "counting passages: 100%" in shown.err and " 3/3 " in shown.err
+
+
+def test_statistics_refuse_nothing_and_unknown_rules():
+    with pytest.raises(InputError, match="no passages"):
+        corpus_statistics([])
+    with pytest.raises(InputError, match="docno, passage, title"):
+        corpus_statistics([Passage("a", "b")], "url")
+
+
+@pytest.mark.real_data
+def test_the_real_articles_are_cut_without_losing_a_word(real_data):
+    articles = load_passages("wikipedia-articles")
+    assert len(articles) == 1019
+    passages = list(passages_of(articles))
+    expected = sum(-(-len(a.text.split()) // 100) for a in articles)  # rounded up
+    assert len(passages) == expected == 32_828
+    counts = corpus_statistics(passages)
+    assert counts["documents"] == 1019
+    assert counts["mean_words"] == pytest.approx(sum(len(a.text.split()) for a in articles) / expected)
+    short = articles[:40]
+    pieces = list(passages_of(short, split_sentences))
+    assert [w for p in pieces for w in p.text.split()] == [w for a in short for w in a.text.split()]

@@ -1,0 +1,1094 @@
+"""Corpora from the web, against local servers: what nasty pages come to, what is kept, what is never reached."""
+
+import gzip
+import hashlib
+import ipaddress
+import itertools
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import httpx
+import nasty_server as nasty
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from nasty_server import PUBLIC, SENTENCE, SMALL, FakeSerper, NastyServer, PrivateService, World, html, running
+
+from berdslib.data import webtext
+from berdslib.data.formats import read_passages, write_passages
+from berdslib.data.records import Question
+from berdslib.data.web import (
+    SearchError,
+    Serper,
+    Web,
+    cache_path,
+    corpus_name,
+    is_web_corpora,
+    open_web_corpora,
+    search,
+    web_corpora,
+    web_statistics,
+)
+from berdslib.data.webfetch import AGENT, Fetcher, PageError, is_public, page_url, robots_rules
+from berdslib.data.webtext import TextReader, check_extractor, decode, page_text
+from berdslib.errors import InputError, MissingDataError
+
+KEY = "k3y-of-a-test"
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, user_cache):
+    """No proxy of the machine on the way to the local servers; a key; a cache of the test's own."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "*")
+    monkeypatch.setenv("SERPER_API_KEY", KEY)
+
+
+@pytest.fixture
+def server():
+    with running(NastyServer()) as one:
+        yield one
+
+
+@pytest.fixture
+def serper():
+    with running(FakeSerper()) as one:
+        yield one
+
+
+def limits(server, **changes):
+    return SMALL._replace(allow={server.address}, **changes)
+
+
+def web_of(server, serper, **changes):
+    return Web(provider=Serper(serper.url, retries=1), limits=limits(server), **changes)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Return the passages that the web has for one question."""
+
+    def passages(web):
+        web_corpora([Question("q", "x")], tmp_path / "one", web)
+        return open_web_corpora(tmp_path / "one")["q"]
+
+    return passages
+
+
+def test_the_libraries_of_the_web_are_loaded_when_they_are_needed():
+    code = "import sys, berdslib.data.datasets, berdslib.data.webfetch; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    libraries = {"httpx", "httpcore", "protego", "idna", "w3lib", "charset_normalizer", "trafilatura", "pooch"}
+    assert not libraries & set(loaded)
+
+
+def test_fetching_says_what_it_needs(monkeypatch):
+    monkeypatch.setattr("berdslib.data.webfetch.find_spec", lambda name: None if name == "protego" else name)
+    with pytest.raises(MissingDataError, match=r"needs protego; install with: pip install 'berdslib\[web\]'"):
+        Fetcher()
+
+
+# ---------------------------------------------------------------- nasty pages
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("http_proxy", "http://127.0.0.1:1/")  # would break every page if it were used
+        table, reached = nasty.nasty_table()
+    return table.set_index("case"), reached
+
+
+def names():
+    plain = [case.name for case in nasty.CASES] + [name for name, *_ in nasty.ROBOTS_CASES] + list(nasty.REBINDING)
+    return [*plain, "public page", "public page leads inside", "public page leads inside by name"]
+
+
+@pytest.mark.parametrize("case", names())
+def test_each_nasty_page_has_its_outcome_in_time(outcomes, case):
+    row = outcomes[0].loc[case]
+    assert row.outcome == row.expected, row.reason
+    assert row.seconds < 2 * SMALL.total
+    assert (row.words > 0) == (row.outcome == "ok")
+    assert row.reason or row.outcome in ("ok", "no text", "binary", "parser")
+
+
+def test_no_case_is_left_out(outcomes):
+    assert sorted(outcomes[0].index) == sorted(names())
+
+
+def test_no_request_reaches_a_private_address(outcomes):
+    assert outcomes[1] == 0
+    with running(PrivateService()) as private, running(NastyServer(private.port)) as server:
+        assert nasty.naive_requests(private, server) == 2  # the same without the checks: the count can fail
+
+
+@pytest.mark.parametrize(
+    "case", [c.name for c in nasty.CASES if "utf-" in c.name or "charset" in c.name or "meta" in c.name]
+)
+def test_the_charset_is_found(outcomes, case):
+    assert outcomes[0].loc[case].text == nasty.FRENCH.strip()
+
+
+def test_a_page_that_is_packed_twice_is_not_unpacked(server):
+    """httpx alone makes 300 MB at once of these 644 bytes."""
+    body = gzip.compress(nasty.gzip_bomb(), 9)
+    server.pages["twice"] = ({"Content_Encoding": "gzip, gzip"}, body)
+    page = Fetcher(limits(server)).fetch(server.url("twice"))
+    assert (page.outcome, page.body, len(body) < 1000) == ("encoding", b"", True)
+
+
+# ---------------------------------------------------------------- addresses
+
+ADDRESSES = st.one_of(
+    st.ip_addresses(),
+    st.ip_addresses(v=4).map(lambda ip: ipaddress.IPv6Address(f"::ffff:{ip}")),
+    st.ip_addresses(v=4).map(lambda ip: ipaddress.IPv6Address(int(ipaddress.IPv6Address("64:ff9b::")) + int(ip))),
+    st.ip_addresses(v=4).map(lambda ip: ipaddress.IPv6Address(int(ip))),
+    st.ip_addresses(v=4).map(lambda ip: ipaddress.IPv6Address((0x2002 << 112) + (int(ip) << 80))),
+)
+SPECIAL = [
+    "0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1",
+    "192.168.1.1", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
+    "::", "::1", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::7f00:1", "64:ff9b::7f00:1",
+    "64:ff9b::a00:1", "2002:7f00:1::", "2001:db8::1", "2001:0:1::1", "fc00::1", "fe80::1",
+    "fe80::1%eth0", "fec0::1", "ff02::1", "100::1", "5f00::1", "4000::1",
+    "127.1", "2130706433", "0x7f000001", "localhost", "192.0.0.8", "192.0.0.9",
+    "192.0.0.192", "168.63.129.16", "::ffff:168.63.129.16", "64:ff9b::a83f:8110", "3fff::1",
+    "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff",
+]  # fmt: skip
+
+
+CLOSED = st.sampled_from([
+    "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+    "192.168.0.0/16", "fc00::/7", "fe80::/10",
+]).flatmap(lambda network: st.ip_addresses(network=network))  # fmt: skip
+
+
+@given(CLOSED | ADDRESSES)
+@example(ipaddress.IPv4Address("100.64.0.1"))
+def test_what_is_not_global_is_never_accepted(ip):
+    assert ip.is_global or not is_public(str(ip))
+
+
+@given(ADDRESSES)
+def test_what_holds_another_address_is_as_private_as_that(ip):
+    if isinstance(ip, ipaddress.IPv6Address) and is_public(str(ip)):
+        assert ip.ipv4_mapped is None
+        assert ip.sixtofour is None
+        if str(ip).startswith("64:ff9b::"):
+            assert ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF).is_global
+
+
+@pytest.mark.parametrize("address", SPECIAL)
+def test_special_addresses_are_not_public(address):
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "2606:2800:220:1::1", "64:ff9b::808:808",
+                                     "192.0.1.1", "168.63.129.15", "168.63.129.17", "3ffe:ffff::1"])  # fmt: skip
+def test_public_addresses_are(address):
+    assert is_public(address)
+
+
+@pytest.mark.parametrize(
+    ("host", "looked_up"),
+    [
+        ("faß.de", "xn--fa-hia.de"),  # as https://www.unicode.org/reports/tr46/ has it; IDNA 2003 made it fass.de
+        ("bücher。example", "xn--bcher-kva.example"),
+        ("βόλος.com", "xn--nxasmm1c.com"),
+        ("A_b.example", "a_b.example"),
+        ("r3---sn.example", "r3---sn.example"),
+        ("xn--fa-hia.de", "xn--fa-hia.de"),
+    ],
+)
+def test_a_name_beyond_ascii_is_what_browsers_open(host, looked_up):
+    assert page_url(f"http://{host}/").raw_host.decode() == looked_up
+
+
+class Recorder(httpx.AsyncBaseTransport):
+    def __init__(self):
+        self.asked = []
+
+    async def handle_async_request(self, request):
+        self.asked.append(request.url.host)
+        return httpx.Response(404)
+
+
+@settings(deadline=None)
+@given(st.lists(ADDRESSES.map(str), max_size=4), st.sampled_from([80, 443, 22, 8080]))
+def test_a_request_goes_only_to_an_address_that_was_checked(addresses, port):
+    recorder = Recorder()
+    fetcher = Fetcher(SMALL, resolve=lambda *_: addresses, transport=recorder)
+    page = fetcher.fetch(f"http://some.example:{port}/")
+    if addresses and all(map(is_public, addresses)) and port in (80, 443):
+        assert page.outcome == "status"
+        assert {ipaddress.ip_address(host) for host in recorder.asked} == {ipaddress.ip_address(addresses[0])}
+    else:
+        assert page.outcome == ("refused" if addresses else "network")
+        assert recorder.asked == []
+
+
+@pytest.mark.parametrize(
+    "host", ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost", "127。0。0。1", "①②⑦.⓪.⓪.①"]
+)
+def test_other_spellings_of_this_machine_are_refused(host):
+    recorder = Recorder()
+    page = Fetcher(SMALL, transport=recorder).fetch(f"http://{host}/")
+    assert page.outcome in ("refused", "network"), page  # "network" where the system does not know the spelling
+    assert recorder.asked == []
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("ftp://example.org/", "not http or https"),
+        ("file:///etc/passwd", "not http or https"),
+        ("//example.org/x", "no scheme"),
+        ("http://user@example.org/", "user name"),
+        ("http://:pw@example.org/", "user name"),
+        ("http://good.example\\@10.0.0.1/", "user name"),
+        ("http://[fe80::1%25eth0]/", "malformed"),
+        ("http://[::1/", "malformed"),
+        ("http://exa mple.org/", "malformed"),
+        ("http:///path", "malformed"),
+        ("http://example.org/\rX-Evil: 1", "non-printable"),
+        ("http://" + "ä" * 70 + ".org/", "malformed"),
+        ("http://☃.net/", "malformed"),
+        ("http://xn--bücher.de/", "malformed"),
+        ("http://ＢÜCHER.example/", "malformed"),
+        ("http://example.org/" + "a" * 90_000, "too long"),
+        ("http://example.org/\ud800", "malformed"),
+    ],
+)
+def test_an_address_that_is_none_for_us(url, why):
+    with pytest.raises(PageError, match=why) as caught:
+        page_url(url)
+    assert caught.value.outcome == "refused"
+
+
+@given(st.text(max_size=60))
+def test_any_text_as_an_address_is_taken_or_refused(text):
+    for url in (text, f"http://{text}", f"http://example.org/{text}"):
+        try:
+            found = page_url(url)
+        except PageError as error:
+            assert error.outcome == "refused"
+        else:
+            assert str(found).isascii()
+            assert page_url(str(found)) == found
+
+
+def test_only_the_port_that_is_allowed(server):
+    with running(PrivateService()) as private:
+        page = Fetcher(limits(server)).fetch(f"http://127.0.0.1:{private.port}/")
+        assert (page.outcome, private.reached) == ("refused", 0)
+    fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server))
+    for port in (0, 22, 8080, 99999):
+        page = fetcher.fetch(f"http://web.example:{port}/good")
+        assert (page.outcome, page.reason) == ("refused", f"port {port}; only 80 and 443 are reached")
+
+
+def test_host_header_and_tls_name_stay_those_of_the_address(server):
+    Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server)).fetch("http://web.example/good")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        hello = []
+
+        def greet():
+            peer, _ = listener.accept()
+            with peer:
+                hello.append(peer.recv(4096))
+
+        thread = threading.Thread(target=greet, daemon=True)
+        thread.start()
+        world = World(server, server)
+        world.server = _At(listener.getsockname()[1])
+        fetcher = Fetcher(SMALL._replace(retries=0), resolve=lambda *_: [PUBLIC], transport=world)
+        page = fetcher.fetch("https://secure.example/")  # no certificate: not even robots.txt
+        assert (page.outcome, page.reason[:12]) == ("network", "robots.txt: ")
+        thread.join(5)
+    assert world.asked == [PUBLIC]
+    assert b"secure.example" in hello[0]
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_the_certificate_must_be_that_of_the_name(server, tmp_path, monkeypatch):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = (
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=DNS:secure.example"
+    )
+    subprocess.run([*command.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    refused = secure(server).fetch("https://secure.example/good")
+    assert (refused.outcome, server.seen) == ("network", [])
+    assert "certificate verify failed" in refused.reason
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert secure(server).fetch("https://secure.example/good").outcome == "ok"
+    assert "Hostname mismatch" in secure(server).fetch("https://other.example/good").reason
+
+
+def secure(server):
+    return Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server))
+
+
+class _At:
+    def __init__(self, port):
+        self.port = port
+
+
+def test_a_proxy_of_the_environment_is_not_used_for_pages(server, monkeypatch):
+    with running(PrivateService()) as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("no_proxy")
+        monkeypatch.delenv("NO_PROXY")
+        assert Fetcher(limits(server)).fetch(server.url("good")).outcome == "ok"
+        assert proxy.reached == 0
+
+
+def test_a_name_server_that_hangs_does_not_outlast_the_time(server):
+    fetcher = Fetcher(SMALL._replace(connect=0.3), resolve=lambda *_: time.sleep(20))
+    began = time.monotonic()
+    assert fetcher.fetch("http://slow.example/").outcome == "timeout"
+    assert time.monotonic() - began < 10
+
+
+def test_the_next_address_is_tried(server):
+    class OneDown(World):
+        async def handle_async_request(self, request):
+            if request.url.host == "8.8.8.8":
+                self.asked.append("8.8.8.8")
+                raise httpx.ConnectError("down")
+            return await super().handle_async_request(request)
+
+    world = OneDown(server, server)
+    page = Fetcher(SMALL, resolve=lambda *_: ["8.8.8.8", PUBLIC], transport=world).fetch("http://web.example/good")
+    assert page.outcome == "ok"
+    assert world.asked == ["8.8.8.8", PUBLIC] * 2
+
+
+# ---------------------------------------------------------------- politeness
+
+
+def test_robots_is_read_once_for_a_site(server):
+    fetcher = Fetcher(limits(server))
+    for path in ("good", "plain-text", "robots-disallowed"):
+        fetcher.fetch(server.url(path))
+    assert [path for path, _ in server.seen] == ["/robots.txt", "/good", "/plain-text"]
+
+
+# What RFC 9309 says, worked out by hand: (robots.txt, path, may be fetched)
+RULES = [
+    ("User-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\n\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\nDisallow: /a\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\nAllow: /\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\nDisallow: /\nAllow: /ok\n", "/ok/x", True),
+    ("User-agent: *\nDisallow: /*?\n", "/x?y=1", False),
+    ("User-agent: *\nDisallow: /*?\n", "/x", True),
+    ("User-agent: *\nDisallow: /private/*\n", "/private/x", False),
+    ("User-agent: *\nDisallow: /*.pdf$\n", "/a.pdf", False),
+    ("User-agent: *\nDisallow: /*.pdf$\n", "/a.pdf.html", True),
+    ("User-agent: other\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: other\nDisallow: /\n", "/x", True),
+    ("User-agent: *\nDisallow: /\n\nUser-agent: BerdsLib # we\nAllow: /\n", "/x", True),
+    ("User-agent: *\nDisallow:\n\nUser-agent: berdslib/1.0\nDisallow: /\n", "/x", False),
+    ("User-agent: berdslib-other\nDisallow:\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: lib\nDisallow:\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: berds\nDisallow:\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
+    ("User-agent:\nDisallow: /\n\nUser-agent: *\nDisallow: /private\n", "/x", True),
+    ("Disallow: /private\n", "/private/x", True),
+    ("User-agent: *\nSitemap: http://x/s.xml\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\nCrawl-delay: 0\nDisallow: /private\n", "/private/x", False),
+    ("User-agent: *\nDisallow: /caf%C3%A9\n", "/café", False),
+    ("User-agent: *\nDisallow: /café\n", "/caf%c3%a9", False),
+    ("User-agent: *\nDisallow: /a%7Eb\n", "/a~b", False),
+    ("User-agent: *\nDisallow: /p?x=1\n", "/p?x=1", False),
+    ("\ufeffUser-agent: *\r\nDisallow: /private\r\n", "/private/x", False),
+    ("<html><body>User-agent: no robots.txt at all</body></html>", "/x", True),
+    ("User-agent: *\n" + "#" * 500 * 1024 + "\nDisallow: /x\n", "/x", True),  # beyond what is read
+]
+
+
+@pytest.mark.parametrize(("robots", "path", "allowed"), RULES)
+def test_the_rules_of_robots_txt(server, robots, path, allowed):
+    server.robots = robots
+    server.pages[page_url(server.url(path[1:])).raw_path.decode()[1:].partition("?")[0]] = ({}, html(SENTENCE))
+    page = Fetcher(limits(server)).fetch(server.url(path[1:]))
+    assert page.outcome == ("ok" if allowed else "robots")
+    assert len(server.seen) == 1 + allowed
+
+
+BITS = st.sampled_from(["user-agent", ":", "*", " ", "\n", "disallow", "crawl-delay", "/", "$", "%", "²", "9"])
+
+
+@settings(deadline=None)
+@given(st.text() | st.lists(BITS).map("".join))
+def test_any_robots_txt_is_read(text):
+    rules = robots_rules(text)
+    assert rules.can_fetch("http://x.example/a%20b?c", AGENT) in (True, False)
+    assert (rules.crawl_delay(AGENT) or 0) >= 0
+
+
+def test_only_rules_forbid(server):
+    """Whatever robots.txt fails with is the outcome; 4xx means that there is none (RFC 9309, 2.3.1)."""
+    found = {}
+    for status in (404, 403, 410, 429, 500, 503):
+        server.robots = status
+        page = Fetcher(limits(server, retries=0)).fetch(server.url("good"))
+        found[status] = (page.outcome, page.status, page.reason)
+    assert {found.pop(status) for status in (404, 403, 410)} == {("ok", 200, "")}
+    assert found == {status: ("status", status, f"robots.txt: status {status}") for status in (429, 500, 503)}
+    assert server.count("good") == 3
+    with socket.socket() as deaf:  # bound, so that nobody else takes the port, but listening to none
+        deaf.bind(("127.0.0.1", 0))
+        port = deaf.getsockname()[1]
+        fetcher = Fetcher(SMALL._replace(allow={f"127.0.0.1:{port}"}))
+        pages = [fetcher.fetch(f"http://127.0.0.1:{port}/{i}") for i in range(2)]
+    assert {(page.outcome, page.reason[:24]) for page in pages} == {("network", "robots.txt: ConnectError")}
+
+
+@pytest.mark.parametrize(("robots", "apart"), [("User-agent: *\nCrawl-delay: 0.5\n", 0.5), (404, 0.2)])
+def test_no_request_comes_before_what_was_asked_for_last(server, robots, apart):
+    """Neither a retry nor the first page after robots.txt is sooner than pause, Crawl-delay and Retry-After."""
+    server.robots = robots
+    waits = iter(["", "1", "0.1"])
+    server.pages["busy"] = lambda: ({"status": 503, "Retry_After": next(waits)}, "busy")
+    fetcher = Fetcher(limits(server, total=9, pause=0.2, back_off=0.01, retries=2))
+    assert fetcher.fetch(server.url("busy")).outcome == "status"
+    gaps = [b - a for (_, a), (_, b) in itertools.pairwise(server.seen)]
+    for gap, least in zip(gaps, [apart, apart, 1], strict=True):
+        assert least <= gap < least + 0.4
+
+
+def test_one_limit_for_a_page_its_redirects_and_each_robots_txt():
+    with ExitStack() as stack:
+        servers = [stack.enter_context(running(NastyServer())) for _ in range(4)]
+        for one, following in itertools.pairwise(servers):
+            one.pause = 0.3
+            one.pages["good"] = ({"status": 302, "Location": following.url("good")}, "")
+        fetcher = Fetcher(SMALL._replace(total=1.2, allow={one.address for one in servers}))
+        began = time.monotonic()
+        page = fetcher.fetch(servers[0].url("good"))
+        assert (page.outcome, page.reason) == ("timeout", "not complete after 1.2 s")
+        assert time.monotonic() - began < 1.5
+
+
+def test_a_site_that_was_reached_too_late_is_not_given_up(server):
+    """Slow redirects use up a page's time; the site they lead to is not blamed for it."""
+    server.pause = 0.3
+    with running(NastyServer()) as slow:
+        slow.pause = 0.45
+        slow.pages["hop"] = ({"status": 302, "Location": server.url("good")}, "")
+        fetcher = Fetcher(SMALL._replace(total=1, allow={server.address, slow.address}))
+        assert fetcher.fetch(slow.url("hop")).outcome == "timeout"
+        assert fetcher.fetch(server.url("good")).outcome == "ok"
+
+
+def test_one_request_at_a_time_with_a_pause(server):
+    server.pause = 0.05
+    fetcher = Fetcher(limits(server, pause=0.3))
+    with ThreadPoolExecutor(4) as pool:
+        pages = list(pool.map(fetcher.fetch, [server.url("good")] * 4))
+    assert [page.outcome for page in pages] == ["ok"] * 4
+    assert server.most_active == 1
+    starts = [when for _, when in server.seen]
+    assert min(b - a for a, b in itertools.pairwise(starts)) >= 0.3
+    assert max(page.seconds for page in pages) < 0.8  # waiting for one's turn does not count
+
+
+def test_a_crawl_delay_is_kept(server):
+    server.robots = "User-agent: *\nCrawl-delay: 30\n"
+    fetcher = Fetcher(limits(server, longest_wait=0.3))
+    fetcher.fetch(server.url("good"))
+    fetcher.fetch(server.url("good"))
+    starts = [when for _, when in server.seen]
+    assert 0.29 <= starts[2] - starts[1] < 15  # within the bound
+
+
+def test_retry_after_is_waited_for(server):
+    page = Fetcher(limits(server)).fetch(server.url("too-many-then-good"))
+    assert page.outcome == "ok"
+    first, second = (when for path, when in server.seen if path == "/too-many-then-good")
+    assert second - first >= 1
+
+
+@pytest.mark.parametrize(
+    ("path", "requests"), [("too-many", 1), ("server-error", 3), ("not-found", 1), ("reset", 3), ("truncated", 3)]
+)
+def test_only_what_may_pass_is_tried_again(server, path, requests):
+    Fetcher(limits(server, retries=2, back_off=0.01)).fetch(server.url(path))
+    assert server.count(path) == requests
+
+
+# ---------------------------------------------------------------- search
+
+
+def test_the_contract_of_serper(server, serper):
+    serper.links = [server.url("good"), server.url("good#part"), "https://other.example/a"]
+    results = search("Who pays?", web_of(server, serper, num=50))
+    assert serper.seen == [(KEY, {"q": "Who pays?", "num": 50})]
+    assert [(r.url, r.title, r.position) for r in results] == [
+        (server.url("good"), "Result 1", 1),
+        ("https://other.example/a", "Result 3", 3),
+    ]
+
+
+def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, caplog):
+    caplog.set_level(logging.DEBUG)
+    serper.links = [server.url("good")]
+    serper.failures = [(503, {"Retry-After": "0"}, {"message": KEY})]
+    web_corpora([Question("q1", "Who pays?")], tmp_path / "out", web_of(server, serper))
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(".lock")]
+    assert len(kept) == 5  # a search, a page, a corpus, a report, a list
+    for path in kept:
+        content = path.read_bytes()
+        assert KEY.encode() not in (gzip.decompress(content) if path.suffix == ".gz" else content)
+    monkeypatch.setenv("SERPER_API_KEY", "another-k3y")
+    for failures in ([], [(400, {}, {"message": "bad another-k3y"})], [(302, {"Location": serper.url}, {})]):
+        serper.failures = failures
+        with pytest.raises(SearchError) as caught:
+            Serper(serper.url).ask("x", 1)
+        assert "k3y" not in f"{caught.value!r} {caught.value.__cause__!r}"
+    assert "k3y" not in caplog.text
+    assert "k3y" not in repr(vars(Serper(serper.url)))
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"), [("", "is not set"), ("bad\nkey", "characters"), ("schlüssel", "characters")]
+)
+def test_a_key_that_is_none(serper, monkeypatch, key, problem):
+    monkeypatch.setenv("SERPER_API_KEY", key)
+    with pytest.raises(SearchError, match=f"the variable SERPER_API_KEY .*{problem}") as caught:
+        Serper(serper.url).ask("x", 1)
+    assert not key or key not in str(caught.value)
+    assert serper.seen == []
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "message", "requests"),
+    [
+        (401, {}, "401; the key in the variable SERPER_API_KEY is refused", 1),
+        (403, {}, "403; the key in the variable SERPER_API_KEY is refused", 1),
+        (400, {}, r"status 400: .*Not enough credits", 1),
+        (429, {"Retry-After": "0.01"}, "status 429", 3),
+        (429, {"Retry-After": "3600"}, "it asks to wait 3600 s", 1),
+        (302, {"Location": "http://10.0.0.7/"}, "status 302", 1),
+    ],
+)
+def test_a_search_engine_that_refuses(serper, status, headers, message, requests):
+    serper.failures = [(status, headers, {"message": "Not enough credits", "statusCode": status})] * 9
+    with pytest.raises(SearchError, match=message):
+        Serper(serper.url, retries=2).ask("x", 1)
+    assert len(serper.seen) == requests
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"<html>", b"[]", b"{}", b'{"organic": 3}', b'{"organic": [{"title": "no link"}]}', b"\xff\xfe", b"[" * 99999,
+     b'{"organic": [{"link": 3}]}', b'{"organic": [{"link": "http://x/", "position": "first"}]}'],
+)  # fmt: skip
+def test_an_answer_in_another_form_is_an_error_and_not_kept(server, serper, answer):
+    web = web_of(server, serper)
+    serper.failures = [(200, {}, answer)]
+    with pytest.raises(SearchError, match="another form than serper's"):
+        search("x", web)
+    assert search("x", web) == []
+    assert len(serper.seen) == 2
+
+
+def test_a_search_engine_that_breaks_off_or_is_not_there(serper):
+    serper.failures = [(200, {"Content-Encoding": "gzip"}, b"no gzip")]
+    with pytest.raises(SearchError, match=r"no answer \(Error -3 while decompressing"):
+        Serper(serper.url, retries=0).ask("x", 1)
+    with pytest.raises(SearchError, match=r"127.0.0.1:1/: no answer"):
+        Serper("http://127.0.0.1:1/", retries=0).ask("x", 1)
+
+
+def test_half_a_surrogate_pair_in_an_answer_can_be_written(server, serper, tmp_path):
+    link = server.url("good?").encode()
+    serper.failures = [(200, {}, rb'{"organic": [{"link": "%s\ud800", "title": "\udfff"}]}' % link)]
+    report = web_corpora([Question("q", "x")], tmp_path / "out", web_of(server, serper))
+    assert report[["url", "outcome"]].values.tolist() == [[server.url("good??"), "ok"]]
+
+
+def test_a_service_without_an_address():
+    with pytest.raises(InputError, match="http or https"):
+        Serper("ftp://example.org")
+
+
+# ---------------------------------------------------------------- corpora
+
+
+def test_a_corpus_is_the_pages_in_pieces_of_a_hundred_words(server, serper, corpus):
+    words = [f"word{i}" for i in range(250)]
+    server.pages["long"] = ({}, html(" ".join(words)))
+    server.pages["untitled"] = ({}, f"<html><body><p>{SENTENCE}</p></body></html>")
+    serper.links = [server.url("long"), server.url("not-found"), server.url("untitled")]
+    passages = corpus(web_of(server, serper))
+    assert [p.text.split() for p in passages[:3]] == [words[:100], words[100:200], words[200:]]
+    assert [p.title for p in passages] == ["A nasty page"] * 3 + ["Result 3"]
+    start = hashlib.sha256(server.url("long").encode()).hexdigest()[:16]
+    assert [p.docno for p in passages[:3]] == [f"{start}-0", f"{start}-1", f"{start}-2"]
+
+
+def questions():
+    return [Question("q1", "Who pays?"), Question("q/2", "Who decides?")]
+
+
+def test_corpora_and_report(server, serper, tmp_path):
+    serper.links = [server.url(path) for path in ("good", "not-found", "script-only", "pdf", "plain-text")]
+    report = web_corpora(questions(), tmp_path / "out", web_of(server, serper))
+    assert report["outcome"].tolist() == ["ok", "status", "no text", "type", "ok"] * 2
+    assert report["words"].tolist() == [48, 0, 0, 0, 16] * 2
+    assert report["position"].tolist() == [1, 2, 3, 4, 5] * 2
+    assert (report["seconds"] > 0).all()
+    for question in questions():
+        passages = read_passages(tmp_path / "out" / corpus_name(question.qid))
+        assert [len(p.text.split()) for p in passages] == [48, 16]
+    written = pd.read_csv(tmp_path / "out" / "pages.csv", keep_default_na=False)
+    pd.testing.assert_frame_equal(written, report, check_dtype=False)
+    assert server.count("good") == 1  # the second question found the same pages
+
+
+def test_file_names_are_safe_and_distinct():
+    ids = ["a", "A", "a/b", "a_b", "../x", ".hidden", "", "ä", "x" * 300, "a b", "-", "con\n"]
+    ids += [corpus_name(qid).removesuffix(".jsonl") for qid in ids]  # ids that look like the names of others
+    found = [corpus_name(qid) for qid in set(ids)]
+    assert len({name.lower() for name in found}) == len(found)  # some file systems do not tell A from a
+    for name in found:
+        assert name.isascii()
+        assert name[0].isalnum() or name[0] in "_-"
+        assert not set(name) & set("/\\ \n")
+        assert len(name) < 110
+
+
+def test_questions_whose_files_would_be_the_same_are_refused(server, serper, tmp_path, monkeypatch):
+    monkeypatch.setattr("berdslib.data.web._hash", lambda text: "0" * 64)
+    with pytest.raises(InputError, match="lead to the same file"):
+        web_corpora([Question("a/b", "x"), Question("a.b/", "y"), Question("a b", "z")], tmp_path / "out")
+
+
+def test_a_folder_of_other_files_is_left_alone(server, serper, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    serper.links = [server.url("good")]
+    for name, text in (("q1.jsonl", "my own work"), ("pages.csv", "title,pages\nUlysses,730\n")):
+        (folder / name).write_text(text)
+        with pytest.raises(InputError, match="holds other files; name a new folder"):
+            web_corpora(questions(), folder, web_of(server, serper))
+        assert (folder / name).read_text() == text
+    assert serper.seen == []
+    for path in folder.iterdir():
+        path.unlink()
+    web_corpora(questions(), folder, web_of(server, serper))
+    web_corpora(questions(), folder, web_of(server, serper))
+    assert is_web_corpora(folder)
+
+
+def test_the_same_web_again_without_a_web(server, tmp_path, caplog):
+    with running(FakeSerper()) as serper:
+        serper.links = [server.url(path) for path in ("good", "not-found", "utf16", "slow-body")]
+        first = web_corpora(questions(), tmp_path / "first", web_of(server, serper))
+        provider = Serper(serper.url)
+    asked = len(server.seen)
+    # online again: searches and pages, failures too, come from the cache
+    again = web_corpora(questions(), tmp_path / "again", Web(provider=provider, limits=limits(server)))
+    offline = web_corpora(questions(), tmp_path / "offline", Web(provider=provider, offline=True))
+    assert len(server.seen) == asked
+    for other, folder in ((again, "again"), (offline, "offline")):
+        pd.testing.assert_frame_equal(first, other)
+        for path in (tmp_path / "first").iterdir():
+            assert (tmp_path / folder / path.name).read_bytes() == path.read_bytes()
+    cache_path("page", server.url("utf16")).unlink()
+    report = web_corpora(questions(), tmp_path / "less", Web(provider=provider, offline=True))
+    assert report["outcome"].tolist() == ["ok", "status", "missing", "timeout"] * 2
+    assert f"2 of 8 pages are not in the cache: {server.url('utf16')}" in caplog.text
+
+
+def test_a_network_that_was_away_is_asked_again(server, serper, tmp_path, monkeypatch, caplog):
+    addresses = {"first.example": PUBLIC, "second.example": "8.8.8.8"}
+    up = set()
+
+    class Network(World):
+        async def handle_async_request(self, request):
+            if request.url.host not in up:
+                self.asked.append(request.url.host)
+                raise httpx.ConnectError("down")
+            request.url = request.url.copy_with(host=PUBLIC)
+            return await super().handle_async_request(request)
+
+    network = Network(server, server)
+    fetcher = lambda limits, _: Fetcher(limits, resolve=lambda host, _: [addresses[host]], transport=network)  # noqa: E731
+    monkeypatch.setattr("berdslib.data.web.Fetcher", fetcher)
+    serper.links = [f"http://{host}/good" for host in ("first.example", "second.example", "user@refused.example")]
+
+    def outcomes(name, **changes):
+        web = Web(provider=Serper(serper.url), limits=SMALL, **changes)
+        return web_corpora(questions()[:1], tmp_path / name, web)["outcome"].tolist()
+
+    assert outcomes("away") == ["network", "network", "refused"]
+    assert "no answer from any of 2 pages; this is not kept" in caplog.text
+    assert outcomes("offline", offline=True) == ["missing", "missing", "refused"]
+    up.add(PUBLIC)
+    assert outcomes("one is there") == ["ok", "network", "refused"]
+    asked = len(network.asked)
+    up.add("8.8.8.8")
+    for name, offline in (("again", False), ("offline", True)):
+        assert outcomes(name, offline=offline) == ["ok", "network", "refused"]
+        for file in ("q1.jsonl", "pages.csv", "corpora.json"):
+            assert (tmp_path / name / file).read_bytes() == (tmp_path / "one is there" / file).read_bytes()
+    assert len(network.asked) == asked
+    assert outcomes("retry", retry_failed=True) == ["ok", "ok", "refused"]
+
+
+def test_a_folder_holds_the_questions_of_its_last_run(server, serper, tmp_path, monkeypatch):
+    serper.links = [server.url("good")]
+    serper.failures = [(200, {}, b'{"organic": []}')]
+    folder, web = tmp_path / "out", web_of(server, serper)
+    asked = [Question("none", "Nobody?"), *questions(), Question("long", "How?"), Question("", "What?")]
+    assert not is_web_corpora(folder)
+    with pytest.raises(InputError, match="holds no corpora from the web"):
+        open_web_corpora(folder)
+    web_corpora(asked, folder, web)
+    (folder / "mine.jsonl").write_text("not of the run")
+    corpora = open_web_corpora(folder)
+    assert is_web_corpora(folder)
+    assert list(corpora) == ["none", "q1", "q/2", "long", ""]
+    found = corpora["q1"]
+    assert len(found) == 1
+    assert dict(corpora) == {"none": [], "q1": found, "q/2": found, "long": found, "": found}
+    assert web_statistics(folder)["corpora"] == 5
+    with pytest.raises(KeyError):
+        corpora["mine"]
+    # fewer questions: nothing of the others is left or counted, and what is not ours stays
+    report = web_corpora(questions(), folder, web)
+    assert sorted(p.name for p in folder.iterdir()) == sorted(
+        ["corpora.json", "mine.jsonl", "pages.csv", "q1.jsonl", corpus_name("q/2")]
+    )
+    assert list(open_web_corpora(folder)) == report["qid"].tolist() == ["q1", "q/2"]
+    assert web_statistics(folder) == {"corpora": 2, "passages": 1, "documents": 1, "mean_words": 48}
+    # a run that ends in the middle leaves a folder that says so; the next one completes it from the cache
+    seen = len(server.seen)
+    with monkeypatch.context() as patch:
+        patch.setattr("berdslib.data.web.write_passages", _stop_at("q1.jsonl"))
+        with pytest.raises(KeyboardInterrupt):
+            web_corpora([Question("q9", "Who pays?"), *questions()], folder, web)
+    assert is_web_corpora(folder)
+    for use in (open_web_corpora, web_statistics):
+        with pytest.raises(InputError, match=r"holds no corpora\.json.* a run did not end here"):
+            use(folder)
+    web_corpora(questions()[1:], folder, web)
+    assert list(open_web_corpora(folder)) == ["q/2"]
+    assert len(server.seen) == seen
+    (folder / corpus_name("q/2")).unlink()
+    with pytest.raises(InputError, match="is missing, the corpus of question 'q/2'"):
+        open_web_corpora(folder)["q/2"]
+
+
+def _stop_at(name):
+    def write(path, passages):
+        if path.name == name:
+            raise KeyboardInterrupt
+        write_passages(path, passages)
+
+    return write
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"q": 3}', '{"q": "../q.jsonl"}', "[" * 99999, "qid,file\n"])
+def test_a_list_that_is_none_of_ours_is_not_followed(server, serper, tmp_path, content):
+    (tmp_path / "q.jsonl").write_text("precious")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "pages.csv").write_text("qid\n")
+    (folder / "corpora.json").write_text(content)
+    for use in (open_web_corpora, lambda folder: web_corpora(questions(), folder, web_of(server, serper))):
+        with pytest.raises(InputError, match="is no list of corpora from the web"):
+            use(folder)
+    assert (tmp_path / "q.jsonl").read_text() == "precious"
+    assert (folder / "corpora.json").read_text() == content
+    assert serper.seen == []
+
+
+def test_offline_says_which_questions_were_never_asked(server, serper, tmp_path):
+    web = web_of(server, serper)
+    web_corpora(questions()[:1], tmp_path / "out", web)
+    offline = Web(provider=web.provider, offline=True)
+    with pytest.raises(MissingDataError, match=r"never asked 1 of 2 questions \(num=100\): q/2"):
+        web_corpora(questions(), tmp_path / "out", offline)
+    with pytest.raises(MissingDataError, match=r"never asked for 100 x 'Who decides\?'"):
+        search("Who decides?", offline)
+    assert len(serper.seen) == 1
+
+
+def test_a_failure_is_tried_again_only_on_request(server, serper, corpus):
+    serper.links = [server.url("late"), server.url("good")]
+    server.pages["late"] = ({"status": 404}, "no")
+    web = web_of(server, serper)
+    before = corpus(web)
+    server.pages["late"] = ({}, html(SENTENCE))
+    assert corpus(web) == before
+    assert server.count("late") == 1
+    after = corpus(web_of(server, serper, retry_failed=True))
+    assert len(after) == len(before) + 1
+    assert (server.count("late"), server.count("good")) == (2, 1)
+    assert corpus(web) == after
+
+
+def test_hosts_side_by_side(server, serper, corpus):
+    # three names for the server's address: different hosts, so they do not wait for each other
+    with running(NastyServer()) as other:
+        serper.links = [f"http://{host}:{other.port}/good" for host in ("127.0.0.1", "127.1", "2130706433")]
+        other.pause = 0.3
+        web = Web(provider=Serper(serper.url), limits=limits(other))
+        found = corpus(web)
+    assert other.most_active >= 2
+    assert len(found) == 3
+
+
+def test_what_cannot_be_asked_for(corpus):
+    for wrong in ({"num": 0}, {"workers": 0}):
+        with pytest.raises(InputError, match="at least 1"):
+            Web(**wrong)
+    with pytest.raises(InputError, match=r"unknown extractor 'trafilature'\. Did you mean 'trafilatura'"):
+        corpus(Web(extractor="trafilature"))
+
+
+# ---------------------------------------------------------------- cache
+
+
+def test_a_damaged_file_counts_as_not_there(server, serper, corpus, caplog):
+    serper.links = [server.url("good")]
+    web = web_of(server, serper)
+    before = corpus(web)
+    path = cache_path("page", server.url("good"))
+    whole = path.read_bytes()
+    for damaged in (b"", b"no gzip", whole[:-9], whole[:20], whole[:100] + b"\0" + whole[101:], gzip.compress(b"3\n")):
+        path.write_bytes(damaged)
+        caplog.clear()
+        assert corpus(web) == before
+        assert "is damaged" in caplog.text
+    assert server.count("good") == 7
+
+
+def test_a_note_of_another_version_is_read(server, serper, corpus):
+    serper.links = [server.url("good")]
+    web = web_of(server, serper)
+    before = corpus(web)
+    path = cache_path("page", server.url("good"))
+    note, _, body = gzip.decompress(path.read_bytes()).partition(b"\n")
+    path.write_bytes(gzip.compress(json.dumps({**json.loads(note), "added_later": 1}).encode() + b"\n" + body))
+    assert corpus(web) == before
+    assert server.count("good") == 1
+
+
+def test_a_cache_that_cannot_be_written(server, serper, corpus, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(InputError, match="cannot be written"):
+        corpus(web_of(server, serper))
+
+
+CORPORA = """
+import sys
+from berdslib.data.records import Question
+from berdslib.data.web import Serper, Web, web_corpora
+from berdslib.data.webfetch import Limits
+serper, allow, folder = sys.argv[1:]
+limits = Limits(pause=0, allow={allow})
+web_corpora([Question("q", "x")], folder, Web(provider=Serper(serper), limits=limits))
+"""
+
+
+def start(server, serper, folder):
+    return subprocess.Popen([sys.executable, "-c", CORPORA, serper.url, server.address, str(folder)])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_killed_run_goes_on_where_it_was(server, serper, tmp_path):
+    server.pause = 0.05
+    serper.links = [server.url(f"good?{i}") for i in range(40)]
+    process = start(server, serper, tmp_path / "out")
+    deadline = time.monotonic() + 60
+    while len(server.seen) < 20:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    asked = len(server.seen)
+    assert asked < 41
+    assert not (tmp_path / "out").exists()
+    report = web_corpora([Question("q", "x")], tmp_path / "out", web_of(server, serper))
+    assert report["outcome"].tolist() == ["ok"] * 40
+    assert len(server.seen) <= asked + 40 - (asked - 1) + 3  # robots.txt, and what was under way when it was killed
+    assert len(serper.seen) == 1
+
+
+# ---------------------------------------------------------------- text
+
+
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [("cp1251", "Кто должен платить за университет? "), ("koi8-r", "Кто должен платить за университет? "),
+     ("shift_jis", "大学の費用は誰が払うべきですか。"), ("utf-8", "Wer soll die Universität bezahlen? "),
+     ("gbk", "谁应该支付大学教育的费用？"), ("euc-kr", "누가 대학 교육비를 내야 합니까? ")],
+)  # fmt: skip
+def test_charsets_by_header_by_meta_and_by_detection(charset, text):
+    page = html(text * 8)
+    assert decode(page.encode(charset), f'text/html; charset="{charset}"') == page
+    by_meta = html(text * 8, f'<meta http-equiv="Content-Type" content="text/html; charset={charset}">')
+    assert decode(by_meta.encode(charset), "text/html") == by_meta
+    assert decode(page.encode(charset)) == page
+
+
+@pytest.mark.parametrize(
+    ("label", "charset", "text"),
+    [
+        ("gb2312", "gbk", "国务院总理朱镕基出席了会议，并讲话。"),
+        ("GBK", "gb18030", "㐂是一个字，〾也是。"),
+        ("shift_jis", "cp932", "①髙橋さんは東京で働いています。"),
+        ("euc-kr", "cp949", "똠방각하 펲시콜라"),
+        ("big5", "big5hkscs", "佢哋喺香港嘅大學讀書"),
+        ("iso-8859-9", "cp1254", "“Türkiye’de”"),
+        ("tis-620", "cp874", "“สวัสดี”"),
+        ("windows-874", "cp874", "“สวัสดี”"),
+        ("us-ascii", "cp1252", "“C’est déjà”"),
+        ("utf-16", "utf-16-le", "日本語のページ"),
+    ],
+)
+def test_a_charset_is_what_browsers_take_it_for(label, charset, text):
+    assert decode(text.encode(charset), f"text/html; charset={label}") == text
+
+
+def test_a_page_that_can_be_read_byte_by_byte_is_not_in_utf_16():
+    page = html("plain text", '<meta charset="utf-16">')
+    assert decode(page.encode()) == page
+
+
+def test_one_bad_byte_does_not_overrule_the_header():
+    good = "Die Universität kostet Geld für alle, über Jahre. " * 5
+    assert decode(good.encode() + b"\xe4", "text/html; charset=utf-8") == good + "\ufffd"
+
+
+@pytest.mark.parametrize(
+    "name", ["punycode", "idna", "unicode_escape", "utf-7", "zip", "rot13", "hex", "", "x" * 40, "a\0b"]
+)
+def test_a_codec_that_is_no_charset_is_not_used(name):
+    text = "plain \\u0041 +AGE- text"
+    assert decode(text.encode(), f"text/html; charset={name}") == text
+
+
+@settings(deadline=None)  # the first one loads the libraries
+@given(st.binary(max_size=300), st.text(max_size=40))
+def test_any_bytes_are_read(body, content_type):
+    text = page_text(body, content_type)
+    assert text.outcome in ("ok", "binary", "no text", "parser")
+    (text.title + text.text).encode()
+    assert "\0" not in text.text
+    assert (text.outcome == "ok") == bool(text.text)
+
+
+def test_nothing_is_run_from_the_current_folder(tmp_path, monkeypatch):
+    """Somebody else's folder may hold a file with the name of a library, and the keys are not for parsers."""
+    for name in ("trafilatura", "json", "lxml", "w3lib"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", ".")
+    for path in ("", str(tmp_path)):
+        monkeypatch.syspath_prepend(path)
+    with TextReader(seconds=5) as reader:
+        assert reader.read(html(SENTENCE).encode(), "text/html").text == SENTENCE.strip()
+        if sys.platform == "linux":
+            with open(f"/proc/{reader._process.pid}/environ") as file:
+                assert "SERPER_API_KEY" in os.environ and "SERPER_API_KEY" not in file.read()
+    assert not (tmp_path / "mark").exists()
+
+
+def test_a_page_that_breaks_the_reader_costs_only_itself():
+    attributes = b"<p " + b" ".join(b"a%d=1" % i for i in range(80_000)) + b">text</p>"
+    with TextReader(seconds=1.0) as reader:
+        before = reader.read(html(SENTENCE).encode(), "text/html")
+        process = reader._process
+        began = time.monotonic()
+        assert reader.read(attributes, "text/html").outcome == "parser"
+        assert time.monotonic() - began < 8
+        assert process.poll() is not None
+        assert reader.read(html(SENTENCE).encode(), "text/html") == before
+        assert before.text == SENTENCE.strip()
+        last = reader._process
+    assert last.poll() is not None
+
+
+# The first bytes of small real files, followed by data without any control characters, so that only these can tell.
+HEADERS = {
+    "gif": bytes.fromhex("474946383961 0a00 0a00 91 00 00"),  # 10 x 10 pixels, a palette of 4 colours
+    "ogg": bytes.fromhex("4f676753 00 02 0000000000000000 d2045c11 00000000 4ba3f3e7 01 1e 01766f72626973"),
+    "mp3": bytes.fromhex("494433 03 00 00 00001f76 54495432 00000005 0000 00 54657374"),
+    "wav": bytes.fromhex("52494646 24e80300 57415645 666d7420 10000000 0100 0100 401f0000 401f0000 0100 0800 64617461"),
+}
+
+
+@pytest.mark.parametrize("kind", HEADERS)
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain", ""])
+def test_a_file_of_another_kind_is_binary(kind, content_type):
+    body = HEADERS[kind] + b"words of a comment " * 300
+    assert page_text(body, content_type).outcome == "binary"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ID3 is an algorithm used to build a decision tree from a data set.",
+        "RIFF is a container for WAVE and AVI data.",
+        "GIF89a has been the format of pictures that move since 1989.",
+    ],
+)
+def test_text_that_begins_like_another_kind_of_file_is_text(text):
+    assert page_text(text.encode(), "text/plain") == ("ok", "", text)
+
+
+def test_nothing_of_a_page_is_loaded_or_run(server, tmp_path):
+    mark = tmp_path / "mark"
+    page = (
+        '<?xml version="1.0"?><!DOCTYPE html [<!ENTITY x SYSTEM "file:///etc/hostname">'
+        f'<!ENTITY y SYSTEM "{server.url("good")}">]>'
+        f'<html><head><link rel="stylesheet" href="{server.url("good")}"></head><body><p>{SENTENCE} &x; &y;</p>'
+        f'<img src="{server.url("good")}"><script>require("fs").writeFileSync("{mark}", "")</script></body></html>'
+    )
+    text = page_text(page.encode(), "application/xhtml+xml")
+    assert SENTENCE.strip() in text.text
+    assert socket.gethostname() not in text.text
+    assert server.seen == []
+    assert not mark.exists()
+
+
+def test_the_papers_extractor_says_what_it_needs(monkeypatch):
+    monkeypatch.setattr(webtext, "find_spec", lambda name: None)
+    with pytest.raises(MissingDataError, match=r"needs readability; install with: pip install 'berdslib\[web-paper\]'"):
+        check_extractor("readability+html2text")
+
+
+def test_the_papers_extractor(server, serper, corpus):
+    pytest.importorskip("html2text")
+    pytest.importorskip("readability")
+    body = html(SENTENCE * 10 + '<a href="http://x.example/">a link</a>')
+    text = page_text(body.encode(), "text/html", "readability+html2text")
+    assert text.outcome == "ok"
+    assert text.title == "A nasty page"
+    assert " ".join(text.text.split()) == (SENTENCE * 10 + "a link").strip()
+    serper.links = [server.url("good")]
+    assert len(corpus(web_of(server, serper, extractor="readability+html2text"))) == 1

@@ -1,0 +1,289 @@
+"""Calibration against sklearn, breakdowns and agreement against counting by hand, negation against known judges."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import accuracy_score, brier_score_loss, f1_score
+
+from berdslib.data.records import Question, make_verdicts, ranked_run
+from berdslib.errors import InputError
+from berdslib.evaluation.agreement import agreement_report
+from berdslib.evaluation.calibration import (
+    agreement_by,
+    bin_edges,
+    brier_score,
+    calibration_error,
+    calibration_table,
+    judge_agreement_table,
+    length_bucket,
+    negation_report,
+    opposed_pairs,
+    which_bin,
+)
+from berdslib.study.figures import PALETTE, calibration_curve_figure
+
+# ---------------------------------------------------------------- calibration
+
+
+def skewed(rng, n=300):
+    p = rng.beta(0.3, 2, n)
+    return rng.random(n) < p**1.5, p
+
+
+@pytest.mark.parametrize(("equal_counts", "strategy"), [(True, "quantile"), (False, "uniform")])
+@pytest.mark.parametrize("digits", [15, 1], ids=["no ties", "many ties"])
+def test_calibration_table_is_that_of_sklearn(equal_counts, strategy, digits):
+    rng = np.random.default_rng(0)
+    for bins in (1, 5, 10):
+        labels, p = skewed(rng)
+        p = np.round(p, digits)
+        share, mean_p = calibration_curve(labels, p, n_bins=bins, strategy=strategy)
+        table = calibration_table(labels, p, bins, equal_counts=equal_counts)
+        np.testing.assert_allclose(table["share_yes"], share)
+        np.testing.assert_allclose(table["mean_p"], mean_p)
+        assert table["n"].sum() == 300 and (table["n"] > 0).all()
+        assert table["mean_p"].between(table["low"] - 1e-12, table["high"] + 1e-12).all()
+
+
+def test_bins_of_skewed_probabilities_are_equally_full_by_default():
+    labels, p = skewed(np.random.default_rng(1), 1000)
+    assert set(calibration_table(labels, p)["n"]) == {100}
+    equal_steps = calibration_table(labels, p, equal_counts=False)["n"]
+    assert equal_steps.iloc[0] > 600 and (equal_steps < 50).sum() >= 5
+
+
+def test_a_judge_of_zeros_and_ones_has_two_bins():
+    labels, p = np.array([0, 0, 0, 1, 1, 0], bool), np.array([0.0, 0, 0, 0, 1, 1])
+    table = calibration_table(labels, p)
+    assert table[["n", "mean_p", "share_yes"]].values.tolist() == [[4, 0, 0.25], [2, 1, 0.5]]
+    # 4 pairs miss by 1/4 and 2 by 1/2
+    assert calibration_error(labels, p) == pytest.approx((4 * 0.25 + 2 * 0.5) / 6)
+
+
+def test_calibration_error_is_the_bias_of_a_judge_that_is_off_by_a_constant():
+    rng = np.random.default_rng(2)
+    p = rng.uniform(0.3, 0.7, 200_000)
+    labels = rng.random(len(p)) < p
+    assert calibration_error(labels, p) < 0.01
+    assert calibration_error(labels, p + 0.2) == pytest.approx(0.2, abs=0.01)
+    # one bin: the difference of the means
+    assert calibration_error(labels, p**2, 1) == pytest.approx(abs((p**2).mean() - labels.mean()))
+
+
+def test_brier_score_is_that_of_sklearn():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        labels, p = skewed(rng, 50)
+        assert brier_score(labels, p) == pytest.approx(brier_score_loss(labels, p))
+
+
+def test_new_probabilities_outside_the_edges_go_to_the_outer_bins():
+    edges = bin_edges(np.array([0.2, 0.4, 0.6, 0.8]), 2)
+    assert which_bin(np.array([0.0, 0.2, 0.5, 0.51, 1.0]), edges).tolist() == [0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "p", "bins", "message"),
+    [
+        ([], [], 10, "one length"),
+        ([1, 0], [0.5], 10, "one length"),
+        ([1, 0], [0.5, 1.2], 10, "from 0 to 1"),
+        ([1, 0], [0.5, np.nan], 10, "from 0 to 1"),
+        ([1, 0], [0.5, 0.1], 0, "at least 1 bin"),
+    ],
+)
+def test_what_cannot_be_binned_is_an_error(labels, p, bins, message):
+    with pytest.raises(InputError, match=message):
+        calibration_table(np.array(labels), np.array(p), bins)
+
+
+def test_calibration_figure_shows_every_judge_and_its_counts():
+    rng = np.random.default_rng(4)
+    tables = {name: calibration_table(*skewed(rng)) for name in ("one", "two", "three")}
+    figure = calibration_curve_figure(tables)
+    top, *counts = figure.axes
+    assert [t.get_text() for t in top.get_legend().get_texts()] == ["means what it says", *tables]
+    for i, (name, table) in enumerate(tables.items()):
+        line = next(one for one in top.lines if one.get_label() == name)
+        np.testing.assert_array_equal(line.get_xydata(), table[["mean_p", "share_yes"]].to_numpy())
+        assert line.get_color() == PALETTE[i] and name in counts[i].get_title(loc="left")
+        heights = [segment[1, 1] for segment in counts[i].collections[0].get_segments()]
+        assert heights == table["n"].tolist()
+    assert len(counts) == 3 and figure.axes[-1].get_xlabel() and top.get_ylabel()
+
+
+# ---------------------------------------------------------------- breakdown
+
+
+@pytest.fixture
+def pairs():
+    rng = np.random.default_rng(5)
+    n = 400
+    label = rng.random(n) < 0.3
+    frame = pd.DataFrame({"qid": rng.integers(0, 25, n).astype(str), "label": label})
+    frame["retriever"] = rng.choice(["bm25", "dpr"], n)
+    frame["dataset"] = rng.choice(["kialo", "arguana"], n)
+    wrong = rng.random(n) < np.where(frame["retriever"] == "dpr", 0.3, 0.05)
+    return frame.assign(answer=label ^ wrong)
+
+
+def test_agreement_by_counts_each_part_for_itself(pairs):
+    table = agreement_by(pairs, "retriever", resamples=300).set_index("retriever")
+    for name, part in pairs.groupby("retriever"):
+        row = table.loc[name]
+        assert row["n"] == len(part) and row["questions"] == part["qid"].nunique()
+        assert row["labelled_yes"] == pytest.approx(part["label"].mean())
+        assert row["accuracy"] == pytest.approx(accuracy_score(part["label"], part["answer"]))
+        assert row["f1"] == pytest.approx(f1_score(part["label"], part["answer"]))
+    assert table.loc["dpr", "accuracy_high"] < table.loc["bm25", "accuracy_low"]  # the difference was put there
+    assert table.loc["dpr", "f1_high"] < table.loc["bm25", "f1_low"]
+
+
+def test_agreement_by_draws_whole_questions(pairs):
+    # Ten copies of every pair are no new evidence: the interval stays, where pairs drawn singly would make it narrow.
+    copies = pd.concat([pairs] * 10)
+    columns = ["f1", "f1_low", "f1_high", "accuracy_low", "accuracy_high"]
+    one, ten = (agreement_by(p, "dataset", resamples=2000)[columns].to_numpy() for p in (pairs, copies))
+    np.testing.assert_allclose(one, ten)
+    report = agreement_report(
+        pairs["label"].to_numpy(), pairs["answer"].to_numpy(), pairs["qid"].tolist(), resamples=2000
+    ).set_index("measure")
+    whole = agreement_by(pairs.assign(all=1), "all", resamples=2000).iloc[0]
+    assert (whole["f1_low"], whole["f1_high"]) == (report.loc["f1", "low"], report.loc["f1", "high"])
+
+
+def test_agreement_by_two_columns_and_by_length(pairs):
+    table = agreement_by(pairs, ["dataset", "retriever"], resamples=100)
+    assert list(zip(table["dataset"], table["retriever"], strict=True)) == [
+        ("arguana", "bm25"), ("arguana", "dpr"), ("kialo", "bm25"), ("kialo", "dpr")
+    ]  # fmt: skip
+    assert table["n"].sum() == len(pairs)
+    texts = ["word " * n for n in np.tile([10, 60, 150, 1000], 100)]
+    by_length = agreement_by(pairs.assign(length=length_bucket(texts)), "length", resamples=100)
+    assert by_length["length"].tolist() == ["1-50 words", "51-100 words", "101-200 words", "401 words and more"]
+    assert by_length["n"].tolist() == [100] * 4
+
+
+def test_length_buckets_hold_their_upper_edge():
+    texts = ["", "a", "a b", "a b c", "a b c d", "a  b\nc d\te"]
+    names = ["1-2 words", "3-4 words", "5 words and more"]
+    assert length_bucket(texts, [2, 4]).tolist() == [names[i] for i in (0, 0, 0, 1, 1, 2)]
+    assert length_bucket(texts, [2, 4]).categories.tolist() == names
+    with pytest.raises(InputError, match="ascending"):
+        length_bucket(texts, [4, 4])
+
+
+def test_agreement_by_says_what_is_missing(pairs):
+    with pytest.raises(InputError, match="missing: corpus"):
+        agreement_by(pairs, "corpus")
+    with pytest.raises(InputError, match="missing: pairs"):
+        agreement_by(pairs.iloc[:0], "dataset")
+
+
+# ---------------------------------------------------------------- negation
+
+
+def test_negation_report_by_hand():
+    p_right, p_wrong = np.array([0.9, 0.6, 0.4, 0.2]), np.array([0.1, 0.6, 0.8, 0.3])
+    report = negation_report(p_right, p_wrong, list("abcd"), resamples=200).set_index("measure")["value"]
+    assert report["right_higher"] == 1.5 / 4  # one right, one tie
+    assert report["both_yes"] == report["both_no"] == 1 / 4
+    assert report["sum_of_p"] == pytest.approx(3.9 / 4)
+    stricter = negation_report(p_right, p_wrong, list("abcd"), threshold=0.7, resamples=200).set_index("measure")
+    assert stricter.loc[["both_yes", "both_no"], "value"].tolist() == [0.0, 0.5]
+
+
+def test_a_judge_of_topics_is_at_chance_and_a_judge_of_sides_is_not():
+    rng = np.random.default_rng(6)
+    topic = rng.random(400)
+    clusters = np.repeat(np.arange(80), 5).astype(str)
+    blind = negation_report(topic, topic, clusters).set_index("measure")
+    assert blind.loc["right_higher"].tolist() == [0.5, 0.5, 0.5]
+    assert blind.loc["both_yes", "value"] + blind.loc["both_no", "value"] == 1
+    noisy = negation_report(topic, np.clip(topic + rng.normal(0, 0.1, 400), 0, 1), clusters).set_index("measure")
+    assert noisy.loc["right_higher", "low"] < 0.5 < noisy.loc["right_higher", "high"]
+    sided = negation_report(0.5 + topic / 2, 0.5 - topic / 2, clusters).set_index("measure")
+    assert sided.loc["right_higher", "low"] == 1 and sided.loc["sum_of_p", "value"] == pytest.approx(1)
+
+
+def test_negation_intervals_draw_whole_questions():
+    # All documents of a question fare alike: the interval is that of a mean over 40 questions, not 400 documents.
+    rng = np.random.default_rng(7)
+    right = rng.random(40) < 0.6
+    p = np.repeat(np.where(right, 0.8, 0.2), 10)
+    report = negation_report(p, 1 - p, np.repeat(np.arange(40), 10).astype(str)).set_index("measure")
+    half = 1.96 * right.std() / np.sqrt(40)
+    low, high = report.loc["right_higher", ["low", "high"]]
+    assert (high - low) / 2 == pytest.approx(half, rel=0.1)
+
+
+def test_opposed_pairs_finds_documents_that_take_one_side():
+    labels = make_verdicts(
+        [
+            ("q", 0, "pro", 1, True), ("q", 1, "pro", 0, False),
+            ("q", 0, "con", 0, False), ("q", 1, "con", 1, True),
+            ("q", 0, "both", 1, True), ("q", 1, "both", 1, True),
+            ("q", 0, "none", 0, False), ("q", 1, "none", 0, False),
+            ("q", 0, "half", 1, True),
+            ("r", 0, "pro", 0, False), ("r", 1, "pro", 1, True),
+        ],
+        "people",
+    )  # fmt: skip
+    p = {key: i / 20 for i, key in enumerate(zip(labels["qid"], labels["pid"], labels["docno"], strict=True))}
+    verdicts = make_verdicts([(*key, value, value >= 0.5) for key, value in p.items()], "judge")
+    expected = [
+        ("q", "con", p["q", 1, "con"], p["q", 0, "con"]),
+        ("q", "pro", p["q", 0, "pro"], p["q", 1, "pro"]),
+        ("r", "pro", p["r", 1, "pro"], p["r", 0, "pro"]),
+    ]
+    found = opposed_pairs(verdicts, labels)
+    assert list(found.itertuples(index=False, name=None)) == expected
+    assert opposed_pairs(verdicts[verdicts["pid"] == 0], labels).empty  # judged for one of the two only
+    third = make_verdicts([("q", 2, "pro", 1, True)], "x")
+    with pytest.raises(InputError, match="more than two"):
+        opposed_pairs(third, third)
+
+
+def test_negation_needs_documents_and_their_questions():
+    with pytest.raises(InputError, match="one length"):
+        negation_report(np.array([]), np.array([]), [])
+    with pytest.raises(InputError, match="2 documents, but 1 clusters"):
+        negation_report(np.array([0.1, 0.2]), np.array([0.1, 0.2]), ["a"])
+
+
+# ---------------------------------------------------------------- two judges
+
+
+def test_judge_agreement_table_by_hand():
+    questions = [Question("q1", "?", ("a", "b"), source="kialo"), Question("q2", "?", ("a",), source="arguana")]
+    runs = {"bm25": ranked_run({"q1": ["d1", "d2"], "q2": ["d1"]}), "dpr": ranked_run({"q1": ["d3"]})}
+    keys = [("q1", 0, "d1"), ("q1", 1, "d1"), ("q1", 0, "d2"), ("q2", 0, "d1"), ("q1", 0, "d3"), ("q1", 1, "d3")]
+    one, two = [1, 1, 0, 0, 1, 1], [1, 0, 0, 1, 1, 1]
+    judge = make_verdicts([(*k, a, bool(a)) for k, a in zip(keys, one, strict=True)], "one")
+    reference = make_verdicts([(*k, a, bool(a)) for k, a in zip(keys, two, strict=True)], "two")
+    table = judge_agreement_table(judge, reference, runs, 5, questions).set_index(["run", "dataset"])
+    # bm25: right on (q1, 0, d1) and (q1, 0, d2); a false yes and a false no
+    assert table.loc[("bm25", "all")].tolist() == [4, 0.5, 0.5, 0.5]
+    assert table.loc[("bm25", "kialo")].tolist() == pytest.approx([3, 2 / 3, 2 / 3, 1 / 3])
+    assert table.loc[("bm25", "arguana")].tolist() == [1, 0, 0, 1]
+    assert table.loc[("dpr", "all")].tolist() == [2, 1, 1, 1]
+    assert ("dpr", "arguana") not in table.index
+    # the top 1 only, and a reference that judged a sample only
+    assert judge_agreement_table(judge, reference, runs, 1)["n"].tolist() == [3, 2]
+    sample = reference[reference["docno"] != "d2"]
+    assert judge_agreement_table(judge, sample, runs, 5)["n"].tolist() == [3, 2]
+    with pytest.raises(InputError, match="'dpr' was judged"):
+        judge_agreement_table(judge, reference[reference["docno"] != "d3"], runs, 5)
+
+
+def test_which_judge_is_the_reference_changes_the_share_but_not_the_agreement():
+    rng = np.random.default_rng(8)
+    keys = [(f"q{i % 20}", 0, f"d{i // 20}") for i in range(300)]
+    run = {"r": ranked_run({f"q{i}": [f"d{j}" for j in range(15)] for i in range(20)})}
+    answers = rng.random((2, 300)) < [[0.2], [0.4]]
+    first, second = (make_verdicts([(*k, float(a), a) for k, a in zip(keys, row, strict=True)], "j") for row in answers)
+    there, back = judge_agreement_table(first, second, run, 15), judge_agreement_table(second, first, run, 15)
+    assert there[["n", "accuracy", "f1"]].equals(back[["n", "accuracy", "f1"]])
+    assert there["f1"].item() == pytest.approx(f1_score(answers[1], answers[0]))
+    assert (there["positive_share"].item(), back["positive_share"].item()) == (answers[1].mean(), answers[0].mean())

@@ -1,0 +1,294 @@
+"""Judge-corrected scores: coverage in simulated worlds, and closed forms, the jackknife and hand-worked numbers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from berdslib.data.records import Question, make_verdicts, ranked_run
+from berdslib.errors import InputError
+from berdslib.evaluation.judge_error import corrected_mean, human_scores
+from berdslib.evaluation.measures import MRecall, Precision
+from berdslib.stats import macro_mean
+from berdslib.study.figures import judge_error_figure
+
+WORLDS = 500
+
+
+def coverage(found, truth):
+    return (
+        np.mean([one.low <= truth <= one.high for one in found]),
+        np.mean([one.judge_low <= truth <= one.judge_high for one in found]),
+    )
+
+
+def some_labelled(human, n, rng):
+    labels = np.full(len(human), np.nan)
+    chosen = rng.choice(len(human), n, replace=False)
+    labels[chosen] = human[chosen]
+    return labels
+
+
+def questions_world(rng, n=400, labelled=80, share=0.3):
+    """MRecall of questions, and a judge that is right about 85 % of them, too generous on balance."""
+    human = (rng.random(n) < share).astype(float)
+    judge = (rng.random(n) < np.where(human == 1, 0.85, 0.15)).astype(float)
+    return judge, some_labelled(human, labelled, rng)
+
+
+def pairs_world(rng, questions=160, whole=False):
+    """Pairs whose labels and whose errors are alike within a question; a fifth of them labelled."""
+    owner = np.repeat(np.arange(questions), rng.integers(5, 16, questions))
+    human = (rng.random(len(owner)) < rng.beta(1, 4, questions)[owner]).astype(float)
+    judge = np.where(rng.random(len(owner)) < rng.beta(2, 8, questions)[owner], 1.0, human)
+    chosen = np.isin(owner, rng.choice(questions, questions // 5, replace=False)) if whole else None
+    labelled = chosen if whole else rng.random(len(owner)) < 0.2
+    return judge, np.where(labelled, human, np.nan), owner
+
+
+# ---------------------------------------------------------------- the mean
+
+
+@pytest.mark.parametrize("tune", [True, False])
+def test_interval_holds_the_truth_where_that_of_the_judge_does_not(tune):
+    rng = np.random.default_rng(0)
+    found = [corrected_mean(*questions_world(rng), tune=tune) for _ in range(WORLDS)]
+    ours, naive = coverage(found, 0.3)
+    assert 0.92 <= ours <= 0.98 and naive < 0.5
+    error = np.std([one.value for one in found]) / np.sqrt(WORLDS)
+    assert np.mean([one.value for one in found]) == pytest.approx(0.3, abs=3.5 * error)
+    assert np.mean([one.judge_value for one in found]) == pytest.approx(0.3 * 0.85 + 0.7 * 0.15, abs=0.01)
+
+
+def test_judge_and_labels_together_are_more_precise_than_labels_alone():
+    rng = np.random.default_rng(1)
+    widths = []
+    for _ in range(50):
+        judge, labels = questions_world(rng)
+        tuned, plain = corrected_mean(judge, labels), corrected_mean(judge, labels, tune=False)
+        only = corrected_mean(np.zeros_like(judge), labels)
+        widths.append([one.high - one.low for one in (tuned, plain, only)])
+    tuned, plain, only = np.mean(widths, axis=0)
+    assert tuned < 0.85 * only and tuned < plain
+    # Two-phase regression estimate (Cochran): variance s²(1 - r²)/n + s² r²/N; here r² = .2058, n = 80, N = 400.
+    r2 = (0.3 * 0.85 - 0.3 * 0.36) ** 2 / (0.21 * 0.36 * 0.64)
+    expected = np.sqrt((1 - r2) + r2 * 80 / 400)
+    assert tuned / only == pytest.approx(expected, abs=0.02)
+
+
+def test_a_useless_judge_does_no_harm_once_tuned():
+    rng = np.random.default_rng(2)
+    human = rng.normal(size=500)
+    labels = some_labelled(human, 100, rng)
+    noise = rng.normal(size=500) * 3
+    tuned, only = corrected_mean(noise, labels), corrected_mean(np.zeros(500), labels)
+    plain = corrected_mean(noise, labels, tune=False)
+    assert tuned.high - tuned.low < 1.02 * (only.high - only.low) < 0.5 * (plain.high - plain.low)
+    assert tuned.weight < 0.1 and plain.weight == 1
+
+
+@pytest.mark.parametrize("tune", [True, False])
+def test_a_constant_judge_gives_the_classic_interval(tune):
+    rng = np.random.default_rng(3)
+    for constant in (0.0, 0.1, 1.0):
+        labels = some_labelled(rng.random(60), 25, rng)
+        have = labels[~np.isnan(labels)]
+        classic = stats.t.interval(0.95, 24, have.mean(), stats.sem(have))
+        found = corrected_mean(np.full(60, constant), labels, tune=tune)
+        assert found[:3] == pytest.approx((have.mean(), *classic))
+        assert (found.n, found.labelled) == (60, 25)
+
+
+def test_labels_on_everything_leave_nothing_to_the_judge():
+    rng = np.random.default_rng(4)
+    judge, human = rng.random(40), rng.random(40)
+    classic = stats.t.interval(0.9, 39, human.mean(), stats.sem(human))
+    for tune in (True, False):
+        assert corrected_mean(judge, human, tune=tune, level=0.9)[:3] == pytest.approx((human.mean(), *classic))
+
+
+def test_a_perfect_judge_has_the_interval_of_all_its_scores():
+    rng = np.random.default_rng(5)
+    human = rng.random(2000)
+    found = corrected_mean(human, some_labelled(human, 200, rng))
+    assert found.value == pytest.approx(human.mean(), abs=1e-3)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * human.std() / np.sqrt(2000), rel=0.02)
+    assert found.weight > 0.97
+    plain = corrected_mean(human, some_labelled(human, 200, rng), tune=False)
+    assert plain.value == pytest.approx(human.mean(), abs=1e-12)
+
+
+def test_estimate_is_that_of_two_independent_samples():
+    # With u unlabelled of N the estimate is the textbook one on the labelled and the unlabelled part, weight w u / N.
+    rng = np.random.default_rng(6)
+    for n, labelled in ((400, 80), (3000, 100), (500, 250)):
+        judge, labels = questions_world(rng, n, labelled)
+        has = ~np.isnan(labels)
+        for tune in (True, False):
+            found = corrected_mean(judge, labels, tune=tune)
+            kappa = found.weight * (1 - labelled / n)
+            rectified = labels[has] - kappa * judge[has]
+            value = kappa * judge[~has].mean() + rectified.mean()
+            variance = kappa**2 * judge[~has].var(ddof=1) / (n - labelled) + rectified.var(ddof=1) / labelled
+            assert found.value == pytest.approx(value)
+            half = stats.t.ppf(0.975, labelled - 1) * np.sqrt(variance)
+            assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.02)
+
+
+def test_tuned_weight_is_the_best_one():
+    rng = np.random.default_rng(7)
+    judge, labels = questions_world(rng)
+    tuned = corrected_mean(judge, labels)
+    widths = []
+    for weight in np.linspace(0, 1, 101):  # a judge times a weight, taken at its word, is that weight on the judge
+        one = corrected_mean(weight * judge, labels, tune=False)
+        widths.append(one.high - one.low)
+    assert np.linspace(0, 1, 101)[np.argmin(widths)] == pytest.approx(tuned.weight, abs=0.01)
+    assert tuned.high - tuned.low <= min(widths) + 1e-12
+
+
+@given(st.integers(0, 10_000), st.integers(2, 12), st.floats(-2, 2))
+def test_weight_lies_between_0_and_1_and_the_interval_around_the_value(seed, labelled, slope):
+    rng = np.random.default_rng(seed)
+    human = rng.normal(size=12)
+    found = corrected_mean(slope * human + rng.normal(size=12), some_labelled(human, labelled, rng))
+    assert 0 <= found.weight <= 1
+    assert found.low <= found.value <= found.high and found.judge_low <= found.judge_value <= found.judge_high
+
+
+# ---------------------------------------------------------------- pairs, clustered by question
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["single pairs labelled", "whole questions labelled"])
+def test_share_of_pairs_holds_the_truth_if_clustered_by_question(whole):
+    rng = np.random.default_rng(8)
+    worlds = [pairs_world(rng, whole=whole) for _ in range(WORLDS)]
+    found = [corrected_mean(judge, labels, clusters=owner) for judge, labels, owner in worlds]
+    ours, naive = coverage(found, 0.2)
+    assert 0.92 <= ours <= 0.98 and naive < 0.05
+    error = np.std([one.value for one in found]) / np.sqrt(WORLDS)
+    assert np.mean([one.value for one in found]) == pytest.approx(0.2, abs=3.5 * error)
+    unclustered, _ = coverage([corrected_mean(judge, labels) for judge, labels, _ in worlds], 0.2)
+    assert unclustered < ours - 0.03
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_clustered_variance_is_that_of_the_jackknife_over_questions(whole):
+    judge, labels, owner = pairs_world(np.random.default_rng(9), 80, whole)
+    found = corrected_mean(judge, labels, clusters=[f"q{c}" for c in owner], tune=False)
+    without = []
+    for c in np.unique(owner):
+        f, h = judge[owner != c], labels[owner != c]
+        has = ~np.isnan(h)
+        without.append(f.mean() + (h[has] - f[has]).mean())
+    jackknife = np.sqrt(79 / 80 * np.sum((np.array(without) - np.mean(without)) ** 2))
+    freedom = len(np.unique(owner[~np.isnan(labels)])) - 1
+    assert (found.high - found.low) / 2 == pytest.approx(stats.t.ppf(0.975, freedom) * jackknife, rel=0.05)
+
+
+def test_singleton_clusters_change_nothing_and_copies_are_no_evidence():
+    judge, labels = questions_world(np.random.default_rng(10))
+    found = corrected_mean(judge, labels)
+    assert corrected_mean(judge, labels, clusters=np.arange(400)[::-1]) == pytest.approx(found)
+    thrice = corrected_mean(np.tile(judge, 3), np.tile(labels, 3), clusters=np.tile(np.arange(400), 3))
+    assert thrice[:6] == pytest.approx(found[:6]) and thrice.n == 1200
+
+
+# ---------------------------------------------------------------- groups
+
+
+def test_groups_count_equally_and_the_interval_holds_the_truth():
+    rng = np.random.default_rng(11)
+    groups = ["large"] * 400 + ["small"] * 100
+    found = []
+    for _ in range(WORLDS):
+        large, small = questions_world(rng, 400, 60, 0.2), questions_world(rng, 100, 40, 0.6)
+        found.append(corrected_mean(np.r_[large[0], small[0]], np.r_[large[1], small[1]], groups=groups))
+    ours, naive = coverage(found, 0.4)
+    assert 0.92 <= ours <= 0.98 and naive < ours - 0.02
+    assert np.mean([one.value for one in found]) == pytest.approx(0.4, abs=0.01)
+    judge = np.r_[large[0], small[0]]
+    assert found[-1].judge_value == pytest.approx(macro_mean(judge, groups))
+    # each group for itself: values and variances add
+    a, b = corrected_mean(*large), corrected_mean(*small)
+    assert found[-1].value == pytest.approx((a.value + b.value) / 2)
+    half = np.hypot(
+        (a.high - a.low) / stats.t.ppf(0.975, 59), (b.high - b.low) / stats.t.ppf(0.975, 39)
+    ) / 4  # fmt: skip
+    assert (found[-1].high - found[-1].low) / 2 == pytest.approx(half * 1.96, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("judge", "human", "options", "message"),
+    [
+        ([], [], {}, "one length"),
+        ([1, 0, 1], [1, 0], {}, "one length"),
+        ([1, 0], [1, 0], {"clusters": ["a"]}, "one length"),
+        ([1, np.nan], [1, 0], {}, "finite"),
+        ([1, 0], [np.inf, 0], {}, "finite"),
+        ([1, 0, 1], [1, np.nan, np.nan], {}, "there are 1"),
+        ([1, 0, 1], [1, 1, np.nan], {"clusters": ["a", "a", "b"]}, "there are 1"),
+        ([1, 0, 1], [1, 1, np.nan], {"groups": ["a", "a", "b"]}, "'b' has 0"),
+        ([1, 0, 1], [1, 1, 1], {"clusters": ["x", "x", "y"], "groups": ["a", "b", "b"]}, "two groups"),
+    ],
+)
+def test_what_cannot_be_corrected_is_an_error(judge, human, options, message):
+    with pytest.raises(InputError, match=message):
+        corrected_mean(np.array(judge, float), np.array(human, float), **options)
+
+
+def test_inputs_are_left_as_they_are():
+    judge, labels = questions_world(np.random.default_rng(12))
+    for array in (judge, labels):
+        array.flags.writeable = False
+    corrected_mean(judge, labels)
+
+
+# ---------------------------------------------------------------- whole labelled questions
+
+
+def test_human_scores_need_every_pair_of_the_top_k():
+    questions = [Question(f"q{i}", "?", ("a", "b")) for i in range(4)]
+    run = ranked_run({"q0": ["d1", "d2", "d3"], "q1": ["d1", "d2"], "q2": ["d1"]})
+    rows = [("q0", 0, "d1", 1, True), ("q0", 1, "d1", 0, False), ("q0", 0, "d2", 0, False), ("q0", 1, "d2", 1, True)]
+    rows += [("q1", 0, "d1", 1, True), ("q1", 1, "d1", 1, True), ("q1", 0, "d2", 1, True)]  # (q1, 1, d2) is missing
+    rows += [("q2", 0, "d1", 1, True), ("q2", 1, "d1", 0, False), ("q2", 0, "d9", 1, True)]  # d9 is not in the run
+    labels = make_verdicts(rows, "people")
+    np.testing.assert_array_equal(human_scores(run, labels, questions, MRecall @ 2), [1, np.nan, 0, np.nan])
+    np.testing.assert_array_equal(human_scores(run, labels, questions, Precision @ 2), [1, np.nan, 0.5, np.nan])
+    np.testing.assert_array_equal(human_scores(run, labels, questions, MRecall @ 1), [1, 1, 1, np.nan])
+    assert np.isnan(human_scores(run, labels, questions[3:], MRecall @ 2)).all()
+    with pytest.raises(InputError, match="cut-off"):
+        human_scores(run, labels, questions, MRecall)
+
+
+# ---------------------------------------------------------------- any measure, from single labelled pairs
+
+M, K = 2, 5
+
+
+def mrecall(frame):
+    return frame["supports"].to_numpy().reshape(-1, M, K).any(axis=2).all(axis=1).astype(float)
+
+
+# ---------------------------------------------------------------- figure
+
+
+def test_figure_shows_both_estimates_of_each_system():
+    rng = np.random.default_rng(19)
+    rows = [{"system": s, **corrected_mean(*questions_world(rng))._asdict()} for s in ("bm25", "dpr", "tart")]
+    table = pd.DataFrame(rows)
+    figure = judge_error_figure(table, "MRecall@5")
+    (axis,) = figure.axes
+    assert axis.get_xlabel() == "MRecall@5, %"
+    names = dict(zip(axis.get_yticks(), [t.get_text() for t in axis.get_yticklabels()], strict=True))
+    for container, (value, low, high) in zip(
+        axis.containers, [("judge_value", "judge_low", "judge_high"), ("value", "low", "high")], strict=True
+    ):
+        points, _, (bars,) = container
+        np.testing.assert_allclose(points.get_xdata(), table[value] * 100)
+        ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+        np.testing.assert_allclose(ends, table[[low, high]] * 100)
+        assert [names[round(y)].split("\n")[0] for y in points.get_ydata()] == table["system"].tolist()

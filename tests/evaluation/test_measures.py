@@ -1,0 +1,282 @@
+"""Measures against pyndeval, trec_eval, brute force and worked examples."""
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyndeval
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ir_measures import ERR_IA, P, StRecall, alpha_nDCG, nDCG
+
+from berdslib.data.records import Question, make_run, make_verdicts, ranked_run
+from berdslib.errors import InputError
+from berdslib.evaluation.measures import (
+    Coverage,
+    MRecall,
+    Precision,
+    evaluate,
+    mean,
+    official_cutoff,
+    parse_measure,
+    to_ir_measures,
+    unjudged_share,
+)
+
+
+def question(qid, m):
+    return Question(qid, f"question {qid}?", tuple(f"perspective {i}" for i in range(m)), (None,) * m)
+
+
+def verdicts_of(table):
+    """{(qid, docno): [0, 1, …]} → verdicts."""
+    return make_verdicts(
+        [(q, i, d, float(v), bool(v)) for (q, d), row in table.items() for i, v in enumerate(row)], "gold"
+    )
+
+
+def random_case(rng):
+    """A question with 1 to 6 perspectives, up to 25 documents, some unjudged, some perspectives unreachable."""
+    m, n = int(rng.integers(1, 7)), int(rng.integers(1, 26))
+    docs = [f"d{i:02d}" for i in rng.permutation(n)]
+    density = rng.choice([0.02, 0.1, 0.3, 0.7])
+    table = {("q", d): rng.random(m) < density for d in docs if rng.random() < 0.9}
+    listed = list(rng.permutation(docs))[: int(rng.integers(1, n + 1))]
+    return question("q", m), ranked_run({"q": listed}), verdicts_of(table)
+
+
+def test_thousand_random_cases_agree_with_pyndeval():
+    rng = np.random.default_rng(0)
+    worst, compared = 0.0, 0
+    for _ in range(1000):
+        q, run, verdicts = random_case(rng)
+        if not verdicts["supports"].any():
+            continue
+        alpha, k = float(rng.choice([0.0, 0.25, 0.5, 0.9])), int(rng.choice([1, 2, 3, 5, 10, 20]))
+        names = [f"alpha-nDCG@{k}", f"ERR-IA@{k}", f"strec@{k}"]
+        qrels = [pyndeval.SubtopicQrel(r.qid, str(r.pid), r.docno, int(r.supports)) for r in verdicts.itertuples()]
+        docs = [pyndeval.ScoredDoc(r.qid, r.docno, r.score) for r in run.itertuples()]
+        want = pyndeval.RelevanceEvaluator(qrels, names[:1], alpha=alpha).evaluate(docs)["q"]
+        want |= pyndeval.RelevanceEvaluator(qrels, names[1:]).evaluate(docs)["q"]
+        if k == 1:  # ndeval's loop that normalises ERR-IA starts at k = 2
+            want["ERR-IA@1"] /= verdicts[verdicts["supports"]]["pid"].nunique()
+        got = evaluate(run, verdicts, [q], [alpha_nDCG(alpha=alpha) @ k, ERR_IA @ k, StRecall @ k]).iloc[0]
+        worst = max(worst, float(np.abs(got.to_numpy() - [want[n] for n in names]).max()))
+        compared += 1
+    assert compared > 800
+    assert worst < 1e-6
+
+
+def test_thousand_random_cases_agree_with_trec_eval():
+    rng = np.random.default_rng(1)
+    worst = 0.0
+    for _ in range(1000):
+        q, run, verdicts = random_case(rng)
+        k = int(rng.choice([1, 2, 3, 5, 10, 20]))
+        gains = verdicts.groupby("docno")["supports"].sum()
+        if not len(gains):
+            continue
+        qrels = pd.DataFrame({"query_id": "q", "doc_id": gains.index, "relevance": gains.to_numpy()})
+        trec_run = run.rename(columns={"qid": "query_id", "docno": "doc_id"})
+        want = ir_measures.pytrec_eval.calc_aggregate([nDCG @ k, P @ k], qrels, trec_run)
+        got = evaluate(run, verdicts, [q], [nDCG @ k, P @ k]).iloc[0]
+        worst = max(worst, abs(got.iloc[0] - want[nDCG @ k]), abs(got.iloc[1] - want[P @ k]))
+    assert worst < 1e-6
+
+
+def test_mrecall_precision_coverage_against_a_plain_loop():
+    rng = np.random.default_rng(2)
+    for _ in range(500):
+        q, run, verdicts = random_case(rng)
+        k = int(rng.integers(1, 12))
+        yes = {(r.docno, r.pid) for r in verdicts.itertuples() if r.supports}
+        top = run["docno"].tolist()[:k]
+        covered = {pid for pid in range(len(q.perspectives)) for d in top if (d, pid) in yes}
+        useful = [d for d in top if any((d, pid) in yes for pid in range(len(q.perspectives)))]
+        got = evaluate(run, verdicts, [q], [MRecall @ k, Precision @ k, Coverage @ k]).iloc[0].tolist()
+        m = len(q.perspectives)
+        assert got == [float(len(covered) >= min(m, k)), len(useful) / k, pytest.approx(len(covered) / m)]
+
+
+def test_worked_example_of_the_paper_definition():
+    q = question("q", 2)
+    verdicts = verdicts_of({("q", "a"): [1, 0], ("q", "b"): [0, 0], ("q", "c"): [1, 0], ("q", "d"): [0, 1]})
+    run = ranked_run({"q": ["a", "b", "c", "d"]})
+    got = evaluate(run, verdicts, [q], [MRecall @ 3, MRecall @ 4, Precision @ 4, Precision @ 5, Coverage @ 3])
+    assert got.iloc[0].tolist() == [0.0, 1.0, 0.75, 0.6, 0.5]
+
+
+def test_b1_official_cutoff_depends_on_row_order_ours_does_not():
+    # divergences.md B1: the published script takes k from the first question's number of documents.
+    one, two = question("one", 2), question("two", 2)
+    verdicts = verdicts_of({("one", "a"): [1, 0], ("one", "b"): [0, 1], ("two", "c"): [1, 1]})
+    run = ranked_run({"one": ["a", "b"], "two": ["c"]})
+    official = []
+    for order in ([one, two], [two, one]):
+        k = official_cutoff(run, order)
+        official.append(evaluate(run, verdicts, [one], [MRecall @ k]).iloc[0, 0])
+        assert mean(evaluate(run, verdicts, order, [MRecall @ 2])).iloc[0] == 1.0
+    # With k = 1, "one" needs only min(2, 1) = 1 perspective, with k = 2 both; here both give 1 …
+    assert official == [1.0, 1.0]
+    # … and with a third perspective that only the second document shows, the same rows score 0 or 1.
+    three = question("one", 3)
+    only_first = verdicts_of({("one", "a"): [1, 0, 0], ("one", "b"): [1, 0, 0], ("two", "c"): [1, 1]})
+    official = [
+        evaluate(run, only_first, [three], [MRecall @ official_cutoff(run, order)]).iloc[0, 0]
+        for order in ([three, two], [two, three])
+    ]
+    assert official == [0.0, 1.0]
+
+
+def test_b1_short_list_is_padded_with_covers_nothing():
+    q = question("q", 2)
+    verdicts = verdicts_of({("q", "a"): [1, 0]})
+    got = evaluate(ranked_run({"q": ["a"]}), verdicts, [q], [Precision @ 5, MRecall @ 5]).iloc[0]
+    assert got.tolist() == [0.2, 0.0]
+
+
+def test_b2_more_perspectives_than_k_and_not_monotone():
+    q = question("q", 3)
+    verdicts = verdicts_of({("q", "a"): [1, 0, 0], ("q", "b"): [1, 0, 0]})
+    run = ranked_run({"q": ["a", "b"]})
+    assert evaluate(run, verdicts, [q], [MRecall @ 1, MRecall @ 2]).iloc[0].tolist() == [1.0, 0.0]
+
+
+def test_b9_verdicts_are_keyed_so_judging_twice_changes_nothing():
+    q = question("q", 2)
+    verdicts = verdicts_of({("q", "a"): [1, 0], ("q", "b"): [0, 1]})
+    run = ranked_run({"q": ["a", "b"]})
+    before = evaluate(run, verdicts, [q], [MRecall @ 2])
+    shuffled = verdicts.sample(frac=1.0, random_state=3)
+    assert before.equals(evaluate(run.sample(frac=1.0, random_state=4), shuffled, [q], [MRecall @ 2]))
+    with pytest.raises(InputError, match="two verdicts"):
+        make_verdicts([("q", 0, "a", 1.0, True), ("q", 0, "a", 0.0, False)], "gold")
+
+
+def test_means_are_over_all_asked_questions():
+    asked = [question("q1", 1), question("q2", 1)]
+    verdicts = verdicts_of({("q1", "a"): [1], ("q2", "a"): [1]})
+    scores = evaluate(ranked_run({"q1": ["a"]}), verdicts, asked, [MRecall @ 5, Precision @ 1])
+    assert scores.index.tolist() == ["q1", "q2"]
+    assert mean(scores).tolist() == [0.5, 0.5]
+
+
+def test_empty_run_and_empty_verdicts_score_zero():
+    q = [question("q", 2)]
+    everything = [MRecall @ 5, Precision @ 5, Coverage @ 5, StRecall @ 5, alpha_nDCG @ 5, ERR_IA @ 5, nDCG @ 5, P @ 5]
+    none = make_verdicts([], "gold")
+    assert (evaluate(ranked_run({}), none, q, everything).to_numpy() == 0).all()
+    assert (evaluate(ranked_run({"q": ["a"]}), none, q, everything).to_numpy() == 0).all()
+
+
+def test_verdict_on_a_perspective_that_does_not_exist_is_an_error():
+    with pytest.raises(InputError, match="'q' has 1 perspectives"):
+        evaluate(ranked_run({"q": ["a"]}), verdicts_of({("q", "a"): [0, 1]}), [question("q", 1)], [MRecall @ 5])
+
+
+def test_inputs_are_left_alone():
+    q, run, verdicts = random_case(np.random.default_rng(5))
+    kept = run.copy(), verdicts.copy()
+    evaluate(run, verdicts, [q], [MRecall @ 5, alpha_nDCG @ 5])
+    assert run.equals(kept[0]) and verdicts.equals(kept[1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 30))
+def test_bounds_and_what_holds_between_measures(seed, k):
+    q, run, verdicts = random_case(np.random.default_rng(seed))
+    wanted = [MRecall @ k, Precision @ k, Coverage @ k, StRecall @ k, alpha_nDCG @ k, ERR_IA @ k, nDCG @ k, P @ k]
+    got = evaluate(run, verdicts, [q], wanted).iloc[0]
+    # The ideal list of alpha-nDCG is greedy, so a list can beat it by a little.
+    assert (got >= 0).all() and (got.drop(f"alpha_nDCG@{k}") <= 1 + 1e-12).all()
+    assert got[f"P@{k}"] == got[f"Precision@{k}"]
+    assert got[f"StRecall@{k}"] >= got[f"Coverage@{k}"] - 1e-12
+    if k >= len(q.perspectives):
+        assert (got[f"MRecall@{k}"] == 1) == (got[f"Coverage@{k}"] == 1)
+
+
+def test_inside_ir_measures_gives_the_same_numbers():
+    rng = np.random.default_rng(7)
+    questions, runs, tables = [], {}, {}
+    for i in range(20):
+        qid, m = f"q{i}", int(rng.integers(1, 5))
+        questions.append(question(qid, m))
+        runs[qid] = [f"d{j}" for j in rng.permutation(12)[:8]]
+        tables |= {(qid, f"d{j}"): rng.random(m) < 0.25 for j in range(12)}
+    del runs["q3"]
+    run, verdicts = ranked_run(runs), verdicts_of(tables)
+    wanted = [MRecall @ 5, Precision @ 5, Coverage @ 5, MRecall @ 2]
+    qrels, trec_run = to_ir_measures(run, verdicts, questions)
+    theirs = ir_measures.calc_aggregate([*wanted, alpha_nDCG @ 5], qrels, trec_run)
+    ours = mean(evaluate(run, verdicts, questions, [*wanted, alpha_nDCG @ 5]))
+    assert {str(m): pytest.approx(v) for m, v in theirs.items()} == ours.to_dict()
+    assert ir_measures.parse_measure("MRecall@5") == MRecall @ 5
+
+
+def test_inside_a_pyterrier_experiment_gives_the_same_numbers():
+    import pyterrier as pt
+
+    questions = [question("q1", 2), question("q2", 1)]
+    verdicts = verdicts_of({("q1", "a"): [1, 0], ("q1", "b"): [0, 1], ("q2", "a"): [0], ("q2", "c"): [1]})
+    run = ranked_run({"q1": ["a", "b"], "q2": ["a", "c"]})
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["?", "?"]})
+    qrels = to_ir_measures(run, verdicts, questions)[0]
+    qrels = qrels.rename(columns={"query_id": "qid", "doc_id": "docno", "relevance": "label"})
+    wanted = [MRecall @ 1, MRecall @ 2, Precision @ 2]
+    table = pt.Experiment([run.merge(topics)], topics, qrels, wanted, names=["x"])
+    assert (
+        table.iloc[0][[str(m) for m in wanted]].to_dict() == mean(evaluate(run, verdicts, questions, wanted)).to_dict()
+    )
+
+
+def test_a_perspective_nobody_judged_still_counts_inside_ir_measures():
+    q = question("q", 2)
+    qrels, run = to_ir_measures(ranked_run({"q": ["a"]}), make_verdicts([("q", 0, "a", 1.0, True)], "gold"), [q])
+    assert ir_measures.calc_aggregate([Coverage @ 5], qrels, run) == {Coverage @ 5: 0.5}
+
+
+def test_a_run_or_verdicts_of_other_questions_are_refused_and_gaps_are_named(caplog):
+    q, other = [question("q", 1), question("q2", 1)], ranked_run({"elsewhere": ["a"]})
+    verdicts = verdicts_of({("q", "a"): [1]})
+    with pytest.raises(InputError, match="run and the questions do not belong together"):
+        evaluate(other, verdicts, q, [MRecall @ 5])
+    with pytest.raises(InputError, match="verdicts and the questions do not belong together"):
+        evaluate(ranked_run({"q": ["a"]}), verdicts_of({("x", "a"): [1]}), q, [MRecall @ 5])
+    evaluate(ranked_run({"q": ["ghost"]}), verdicts, q, [MRecall @ 5])
+    assert "1 of 2 questions have no passage" in caplog.text and "of another corpus?" in caplog.text
+
+
+def test_a_measure_asked_for_twice_is_computed_once():
+    q, verdicts = question("q", 1), verdicts_of({("q", "a"): [1]})
+    got = evaluate(ranked_run({"q": ["a"]}), verdicts, [q], [MRecall @ 5, MRecall @ 5])
+    assert got.columns.tolist() == ["MRecall@5"]
+
+
+@pytest.mark.parametrize("text", ["MRecall@5", "Precision@10", "alpha_nDCG(alpha=0.3)@10", "StRecall@20", "P@5"])
+def test_measures_are_values_with_a_name(text):
+    assert str(parse_measure(text)) == text
+    assert hash(parse_measure(text)) == hash(parse_measure(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MRecal@5",
+        "MRecall@0",
+        "MRecall@x",
+        "AP@10",
+        "nDCG(dcg='exp-log2')@5",
+        "P(rel=2)@5",
+        "MRecall(rel=2)@5",
+        "ERR_IA@1000000000",
+    ],
+)
+def test_measures_that_are_not_computed_here_are_refused(text):
+    with pytest.raises(InputError):
+        parse_measure(text)
+
+
+def test_unjudged_share():
+    run = ranked_run({"q": ["a", "b", "c"]})
+    assert unjudged_share(run, verdicts_of({("q", "a"): [0]}), 2) == 0.5
+    assert unjudged_share(make_run([], [], []), verdicts_of({("q", "a"): [0]}), 2) == 0.0

@@ -1,0 +1,71 @@
+"""The committee: members keep their own yes and no, and the mean is a mean."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berdslib.data.records import Passage
+from berdslib.errors import InputError
+from berdslib.judging.base import Pair
+from berdslib.judging.baselines import Overlap, Random
+from berdslib.judging.committee import Committee, centred
+from berdslib.judging.store import VerdictStore, judge_pairs
+
+
+class Fixed:
+    def __init__(self, name, values, threshold=0.5):
+        self.id, self.values, self.threshold = name, values, threshold
+
+    def p_yes(self, pairs):
+        return np.array([self.values[p.passage.docno] for p in pairs])
+
+
+PAIRS = [Pair("q", 0, Passage(d, f"text {d}"), "Cats are kind.") for d in "abc"]
+
+
+def test_mean_and_disagreement_by_hand():
+    one = Fixed("one", {"a": 0.9, "b": 0.1, "c": 0.6})
+    two = Fixed("two", {"a": 0.7, "b": 0.3, "c": 0.2})
+    committee = Committee([one, two])
+    assert committee.p_yes(PAIRS).tolist() == pytest.approx([0.8, 0.2, 0.4])
+    assert committee.disagreement(PAIRS).tolist() == [0.0, 0.0, 0.5]
+    assert committee.p_yes([]).shape == (0,)
+
+
+def test_a_member_with_another_threshold_keeps_its_verdicts():
+    cosine = Fixed("cosine", {"a": 0.40, "b": 0.41, "c": 0.9}, threshold=0.41)
+    votes = Committee([cosine, Fixed("sure", dict.fromkeys("abc", 0.5))]).votes(PAIRS)
+    assert (votes[0] >= 0.5).tolist() == [False, True, True]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.01, 0.99))
+def test_centring_keeps_order_bounds_and_answers(values, threshold):
+    p = np.sort(np.array(values))
+    moved = centred(p, threshold)
+    assert (np.diff(moved) >= 0).all() and (moved >= 0).all() and (moved <= 1).all()
+    clear = np.abs(p - threshold) > 1e-9
+    assert ((moved >= 0.5) == (p >= threshold))[clear].all()
+
+
+def test_its_id_depends_on_the_members_and_not_on_their_order(tmp_path):
+    members = [Overlap(), Random()]
+    assert Committee(members).id == Committee(members[::-1]).id
+    assert Committee(members).id != Committee([Overlap(), Random(seed=1)]).id
+    store = VerdictStore(tmp_path / "v.sqlite")
+    _, new = judge_pairs(Committee(members), PAIRS, store)
+    _, again = judge_pairs(Committee(members[::-1]), PAIRS, store)
+    assert (new, again) == (3, 0)
+
+
+def test_by_name():
+    from berdslib.judging.registry import make_judge
+
+    assert make_judge("overlap+random").id == Committee([Overlap(), Random()]).id
+
+
+def test_a_committee_of_one_is_none():
+    with pytest.raises(InputError, match="two or more different"):
+        Committee([Overlap()])
+    with pytest.raises(InputError, match="two or more different"):
+        Committee([Overlap(), Overlap()])

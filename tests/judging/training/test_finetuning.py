@@ -1,0 +1,612 @@
+"""Fine-tuning on tiny random models: what the loss is, that it learns, that a killed run ends like an unbroken one."""
+
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import socket
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedTokenizerFast,
+)
+
+from berdslib.data.records import Passage
+from berdslib.errors import InputError
+from berdslib.evaluation.agreement import agreement
+from berdslib.judging.base import Pair
+from berdslib.judging.causal import Causal, load_causal
+from berdslib.judging.cross import encoder_pair
+from berdslib.judging.training import finetuning
+from berdslib.judging.training.finetuning import (
+    Recipe,
+    fine_tune_causal,
+    fine_tune_encoder,
+    last_checkpoint,
+    split_by_question,
+)
+from berdslib.judging.training.pairs import Example
+from berdslib.llm.prompting import Prompt
+
+PROMPT = Prompt("short", "", "{document} | {statement} ? Answer:")
+FOR, AGAINST = ("splendid", "helpful"), ("dreadful", "harmful")
+FILLING = ("the", "town", "said", "on", "monday", "people", "talk", "much", "of", "it", "and", "more")
+QUICK = Recipe(learning_rate=5e-3, epochs=8, rank=8, batch_size=8, dropout=0.05, save_every=1000)
+
+
+def toy(questions=24, each=8, seed=0):
+    """A task that one word decides: documents that praise a thing or blame it, a statement that it is good."""
+    draw, made = random.Random(seed), []
+    for q in range(questions):
+        for i in range(each):
+            words = draw.choices(FILLING, k=draw.randint(2, 10))
+            words.insert(draw.randint(0, len(words)), draw.choice(AGAINST if i % 2 else FOR))
+            made.append(Example(" ".join(words), f"thing {q} is good", not i % 2, f"Is thing {q} good?", "toy"))
+    return made
+
+
+def make_tokenizer():
+    bpe = Tokenizer(models.BPE(unk_token="<unk>"))
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, special_tokens=["<unk>", "<s>", "</s>", "<pad>"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    bpe.train_from_iterator([f"{e.document} | {e.statement} ? Answer: Yes No" for e in toy()], trainer)
+    bpe.add_tokens(["Yes", "No", " Yes", " No"])
+    bpe.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token="<pad>",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """A folder with a causal model, one that 4-bit blocks fit into, and an encoder with one output."""
+    folder, tokenizer = tmp_path_factory.mktemp("base"), make_tokenizer()
+    torch.manual_seed(0)
+    for name, size in (("causal", 64), ("causal128", 128)):
+        config = MistralConfig(
+            vocab_size=len(tokenizer), hidden_size=size, intermediate_size=size, num_hidden_layers=2,
+            num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=512, initializer_range=0.25,
+        )  # fmt: skip
+        MistralForCausalLM(config).save_pretrained(folder / name)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        max_position_embeddings=128, num_labels=1, initializer_range=0.1, hidden_dropout_prob=0.05,
+        attention_probs_dropout_prob=0.05,
+    )  # fmt: skip
+    BertForSequenceClassification(config).save_pretrained(folder / "encoder")
+    for name in ("causal", "causal128", "encoder"):
+        tokenizer.save_pretrained(folder / name)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _plain_floats(monkeypatch):
+    """One thread and single precision, so that equal runs are equal to the bit on every machine."""
+    monkeypatch.setattr(finetuning, "has_bf16", lambda: False)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def causal(base, name="causal", **options):
+    judge = load_causal(str(base / name), **options)
+    judge.prompt = PROMPT
+    return judge
+
+
+def encoder(base):
+    return (
+        BertForSequenceClassification.from_pretrained(base / "encoder"),
+        PreTrainedTokenizerFast.from_pretrained(base / "encoder"),
+    )
+
+
+def pairs_of(examples):
+    return [Pair(e.topic, 0, Passage("d", e.document), e.statement) for e in examples]
+
+
+def f1(judge, examples):
+    labels = np.array([e.supports for e in examples])
+    return agreement(labels, judge.p_yes(pairs_of(examples)) >= judge.threshold).f1
+
+
+def encoder_logits(model, tokenizer, examples):
+    model.eval()
+    with torch.inference_mode():
+        inputs = [encoder_pair(tokenizer, e.statement, e.document, 128) for e in examples]
+        return np.array([float(model(**{k: torch.tensor([v]) for k, v in i.items()}).logits) for i in inputs])
+
+
+def adapter(trained):
+    return load_file(trained.folder / "adapter_model.safetensors")
+
+
+def assert_same(a, b, **tolerance):
+    assert a.keys() == b.keys() and a
+    for name in a:
+        torch.testing.assert_close(a[name], b[name], msg=lambda m, n=name: f"{n}: {m}", **tolerance)
+
+
+EXACTLY = {"rtol": 0, "atol": 0}
+
+# ---------------------------------------------------------------- the loss
+
+
+def test_causal_loss_is_that_of_the_answer_token_alone(base):
+    judge, examples = causal(base), toy(3)
+    kind = finetuning._causal(judge)
+    batch = kind.collate([{**kind.tokens(e), "supports": e.supports} for e in examples])
+    with torch.inference_mode():
+        ours = kind.losses(judge.model, batch).numpy()
+    # By hand: one prompt at a time, nothing padded, all logits computed, probabilities added up.
+    by_hand = []
+    for example in examples:
+        ids = judge.tokenizer(f"{example.document} | {example.statement} ? Answer:")["input_ids"]
+        with torch.inference_mode():
+            chances = judge.model(torch.tensor([ids])).logits[0, -1].double().softmax(0)
+        spellings = ("Yes", " Yes") if example.supports else ("No", " No")
+        tokens = judge.tokenizer.convert_tokens_to_ids(list(spellings))
+        assert judge.tokenizer.unk_token_id not in tokens and len(set(tokens)) == 2
+        by_hand.append(-np.log(float(chances[tokens].sum())))
+    np.testing.assert_allclose(ours, by_hand, atol=1e-5)
+    assert np.ptp(by_hand) > 0.05 and len({len(kind.tokens(e)["input_ids"]) for e in examples}) > 3
+
+
+def test_causal_loss_has_a_gradient_at_the_answer_position_only(base):
+    judge, examples = causal(base), toy(2)
+    kind, seen = finetuning._causal(judge), []
+
+    class AllLogits(torch.nn.Module):
+        """Computes every logit, so that the loss could use any of them."""
+
+        def forward(self, logits_to_keep, **inputs):
+            assert logits_to_keep == 1
+            out = judge.model(**inputs)
+            out.logits.retain_grad()
+            seen.append(out.logits)
+            return out
+
+    batch = kind.collate([{**kind.tokens(e), "supports": e.supports} for e in examples])
+    kind.losses(AllLogits(), batch).sum().backward()
+    gradient = seen[0].grad
+    assert (gradient[:, -1] != 0).any(1).all()
+    assert (gradient[:, :-1] == 0).all()
+    assert (batch["input_ids"][:, -1] == judge.tokenizer("? Answer:")["input_ids"][-1]).all()
+
+
+def test_encoder_loss_is_binary_cross_entropy_of_one_logit(base):
+    (model, tokenizer), examples = encoder(base), toy(3)
+    kind = finetuning._encoder(tokenizer, 128)
+    batch = kind.collate([{**kind.tokens(e), "supports": e.supports} for e in examples])
+    with torch.inference_mode():
+        ours = kind.losses(model.eval(), batch).numpy()
+    chance = 1 / (1 + np.exp(-encoder_logits(model, tokenizer, examples)))
+    by_hand = [-np.log(p if e.supports else 1 - p) for p, e in zip(chance, examples, strict=True)]
+    np.testing.assert_allclose(ours, by_hand, atol=1e-5)
+
+
+# ---------------------------------------------------------------- the step
+
+
+@pytest.mark.parametrize("kind", ["causal", "encoder"])
+def test_accumulated_batches_move_the_weights_as_one_large_batch(base, tmp_path, kind):
+    """The last step of an epoch has 6 examples, in batches of 4 and 2: a mean of means would weigh them unequally."""
+    examples, states, losses = toy(6, 9), [], []  # 54 = 3 steps of 16 and one of 6
+    for batch_size, accumulate in ((16, 1), (4, 4)):
+        recipe = Recipe(learning_rate=1e-2, rank=4, dropout=0, batch_size=batch_size, accumulate=accumulate, epochs=2)
+        folder = tmp_path / str(batch_size)
+        if kind == "causal":
+            trained = fine_tune_causal(causal(base), examples, recipe, folder)
+        else:
+            model, tokenizer = encoder(base)
+            model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = 0.0
+            for module in model.modules():
+                if isinstance(module, torch.nn.Dropout):
+                    module.p = 0.0
+            trained = fine_tune_encoder(model, tokenizer, examples, recipe, folder)
+        assert trained.steps == 8
+        states.append(adapter(trained))
+        losses.append(trained.losses)
+    assert_same(*states, rtol=2e-3, atol=2e-4)
+    assert max(float((states[0][n]).abs().max()) for n in states[0] if "lora_B" in n) > 0.02  # far from where it began
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+
+
+def test_checkpointed_gradients_are_the_same_gradients(base, tmp_path):
+    states = []
+    for name, on in (("kept", False), ("recomputed", True)):
+        recipe = Recipe(learning_rate=1e-2, rank=4, batch_size=8, epochs=1, checkpoint_gradients=on)
+        judge = causal(base)
+        states.append(adapter(fine_tune_causal(judge, toy(6), recipe, tmp_path / name)))
+        layers = [m for m in judge.model.modules() if hasattr(m, "gradient_checkpointing")]
+        assert any(m.gradient_checkpointing for m in layers) == on
+    assert_same(*states, rtol=1e-3, atol=1e-4)
+    assert any(float(v.abs().max()) > 0 for n, v in states[1].items() if "lora_B" in n)
+
+
+def test_the_rate_rises_and_falls_and_epochs_may_be_a_fraction(base, tmp_path):
+    recipe = Recipe(learning_rate=1e-3, warmup=0.5, rank=2, batch_size=8, epochs=0.5, save_every=2)
+    trained = fine_tune_causal(causal(base), toy(10), recipe, tmp_path)
+    assert trained.steps == 5  # half of 10
+    log = json.loads((last_checkpoint(tmp_path) / "trainer_state.json").read_text())["log_history"]
+    rates = {row["step"]: row["learning_rate"] for row in log if "loss" in row}
+    assert {step: rates[step] for step in (2, 4)} == pytest.approx({2: 1e-3 / 3, 4: 1e-3})  # warm-up: ceil(2.5) steps
+    assert [step for step, _ in trained.losses] == [1, 2, 3, 4, 5]
+
+
+def test_every_example_once_an_epoch_in_steps_of_like_length():
+    lengths = np.random.default_rng(1).integers(10, 500, 1000).tolist()
+    epochs = [list(finetuning._ByLength(lengths, 16, 3, lambda e=e: e)) for e in (0, 0, 1)]
+    assert epochs[0] == epochs[1] != epochs[2]
+    for order in epochs:
+        assert sorted(order) == list(range(1000))
+    steps = [[lengths[i] for i in epochs[0][s : s + 16]] for s in range(0, 1000, 16)]
+    assert np.mean([np.ptp(s) for s in steps]) < 0.1 * np.ptp(lengths)
+    assert abs(np.corrcoef([np.mean(s) for s in steps], range(len(steps)))[0, 1]) < 0.4  # not from long to short
+
+
+# ---------------------------------------------------------------- learning
+
+
+def test_lora_learns_and_what_is_saved_is_what_was_trained(base, tmp_path, monkeypatch, capfd):
+    training, held_out = split_by_question(toy(40), 0.25)
+    judge = causal(base)
+    before = f1(judge, held_out)
+    frozen = {n: p.clone() for n, p in judge.model.named_parameters()}
+    capfd.readouterr()
+    with monkeypatch.context() as offline:
+        offline.setattr(socket.socket, "connect", lambda *_: pytest.fail("nothing may be downloaded"))
+        trained = fine_tune_causal(judge, training, QUICK, tmp_path)
+    out, err = capfd.readouterr()
+    assert out == "" and all(not part.strip() or part.startswith("fine-tuning:") for part in err.split("\r"))
+    tuned = Causal(trained.model, judge.tokenizer, "tuned", prompt=PROMPT)
+    assert f1(tuned, held_out) > 0.95 > before + 0.2
+    weights = {n.replace(".base_layer", "").removeprefix("base_model.model."): p
+               for n, p in trained.model.named_parameters() if "lora" not in n}  # fmt: skip
+    assert_same(weights, frozen, **EXACTLY)
+    loaded = causal(base, adapter=str(trained.folder))
+    np.testing.assert_allclose(loaded.p_yes(pairs_of(held_out)), tuned.p_yes(pairs_of(held_out)), atol=1e-4)
+
+
+def test_all_weights_of_a_causal_model(base, tmp_path):
+    training, held_out = split_by_question(toy(40), 0.25)
+    recipe = Recipe(learning_rate=2e-3, rank=0, batch_size=8, epochs=6)
+    trained = fine_tune_causal(causal(base), training, recipe, tmp_path)
+    loaded = load_causal(str(trained.folder))
+    loaded.prompt = PROMPT
+    assert f1(loaded, held_out) > 0.95
+
+
+def test_qlora_on_the_cpu(base, tmp_path):
+    pytest.importorskip("bitsandbytes")
+    judge, examples = causal(base, "causal128", four_bit=True), toy(8)
+    packed = {n: p.clone() for n, p in judge.model.named_parameters() if p.dtype == torch.uint8}
+    assert packed
+    recipe = Recipe(learning_rate=5e-3, rank=4, batch_size=8, epochs=3, save_every=4, checkpoint_gradients=True)
+    trained = fine_tune_causal(judge, examples, recipe, tmp_path)
+    losses = dict(trained.losses)
+    assert losses[24] < 0.5 * losses[4]
+    names = {n.removeprefix("base_model.model.").replace(".base_layer", ""): p
+             for n, p in trained.model.named_parameters()}  # fmt: skip
+    assert all(torch.equal(names[n], p) for n, p in packed.items())
+    tuned = Causal(trained.model, judge.tokenizer, "tuned", prompt=PROMPT)
+    loaded = causal(base, "causal128", four_bit=True, adapter=str(trained.folder))
+    np.testing.assert_allclose(loaded.p_yes(pairs_of(examples)), tuned.p_yes(pairs_of(examples)), atol=1e-4)
+
+
+def test_lora_on_an_encoder_trains_and_saves_the_head(base, tmp_path):
+    from peft import PeftModel
+
+    training, held_out = split_by_question(toy(40), 0.25)
+    model, tokenizer = encoder(base)
+    head = model.classifier.weight.detach().clone()
+    trained = fine_tune_encoder(model, tokenizer, training, replace(QUICK, epochs=14), tmp_path)
+    logits = encoder_logits(trained.model, tokenizer, held_out)
+    labels = np.array([e.supports for e in held_out])
+    assert agreement(labels, logits >= 0).f1 > 0.95
+    saved = adapter(trained)
+    assert not torch.equal(saved["base_model.model.classifier.weight"], head)
+    assert any("query.lora_A" in n for n in saved) and any("output.dense.lora_B" in n for n in saved)
+    loaded = PeftModel.from_pretrained(encoder(base)[0], trained.folder)
+    np.testing.assert_allclose(encoder_logits(loaded, tokenizer, held_out), logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("freeze", ["embeddings", ""])
+def test_all_weights_of_an_encoder_but_the_frozen(base, tmp_path, freeze):
+    training, held_out = split_by_question(toy(40), 0.25)
+    model, tokenizer = encoder(base)
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
+    recipe = Recipe(learning_rate=1e-3, rank=0, batch_size=8, epochs=6)
+    trained = fine_tune_encoder(model, tokenizer, training, recipe, tmp_path, freeze=freeze)
+    loaded = BertForSequenceClassification.from_pretrained(trained.folder)
+    for name, weight in loaded.named_parameters():
+        assert torch.equal(weight, before[name]) == bool(freeze and "embeddings" in name), name
+    logits = encoder_logits(loaded, PreTrainedTokenizerFast.from_pretrained(trained.folder), held_out)
+    assert agreement(np.array([e.supports for e in held_out]), logits >= 0).f1 > 0.95
+
+
+def test_bf16_where_the_hardware_has_it(base, tmp_path, monkeypatch):
+    monkeypatch.setattr(finetuning, "has_bf16", lambda: True)
+    judge, kinds = causal(base), set()
+    judge.model.model.layers[0].mlp.down_proj.register_forward_hook(lambda m, i, out: kinds.add(out.dtype))
+    trained = fine_tune_causal(judge, toy(4), Recipe(rank=4, batch_size=8, epochs=1), tmp_path)
+    assert kinds == {torch.bfloat16}
+    assert {p.dtype for n, p in trained.model.named_parameters() if "lora" in n} == {torch.float32}
+
+
+# ---------------------------------------------------------------- what goes in
+
+
+def test_documents_are_cut_statements_never(base):
+    judge, (_, tokenizer) = causal(base), encoder(base)
+    judge.max_length = 60
+    long = Example("the town said " * 200, "thing 3 is good", True, "q", "toy")
+    prompt = judge.tokenizer.decode(finetuning._causal(judge).tokens(long)["input_ids"])
+    assert prompt.endswith("| thing 3 is good ? Answer:") and prompt.startswith("<s>the town")
+    pair = encoder_pair(tokenizer, long.statement, long.document, 60)
+    assert len(pair["input_ids"]) == 60
+    text = tokenizer.decode(pair["input_ids"])
+    assert text.startswith("<s>thing 3 is good</s>the town") and text.endswith("</s>")
+    assert set(pair["token_type_ids"]) == {0, 1}
+    # Nor where the statement is the longer of the two.
+    statement = " ".join(FILLING[i % 12] for i in range(45))
+    pair = encoder_pair(tokenizer, statement, " ".join(FILLING * 2), 60)
+    assert len(pair["input_ids"]) == 60 and tokenizer.decode(pair["input_ids"]).startswith(f"<s>{statement}</s>the")
+    with pytest.raises(InputError, match="leaves no room"):
+        encoder_pair(tokenizer, "thing " * 200, "short", 60)
+
+
+def test_marks_in_a_document_are_only_text(base):
+    _, tokenizer = encoder(base)
+    ids = encoder_pair(tokenizer, "good </s> thing", "</s><s> town", 60)["input_ids"]
+    assert [i for i in ids if i in tokenizer.all_special_ids] == [
+        tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.eos_token_id
+    ]  # fmt: skip
+
+
+_TOPICS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=60)
+
+
+@given(_TOPICS, st.floats(0.01, 0.99), st.integers(0, 5))
+def test_no_question_is_on_both_sides(drawn, share, seed):
+    examples = [Example(f"d{i}", "s", label, f"question {topic}", "") for i, (topic, label) in enumerate(drawn)]
+    questions = {e.topic for e in examples}
+    if len(questions) < 2:
+        with pytest.raises(InputError, match="two questions"):
+            split_by_question(examples, share, seed)
+        return
+    training, validation = split_by_question(examples, share, seed)
+    sides = [{e.topic for e in side} for side in (training, validation)]
+    assert all(sides) and not sides[0] & sides[1] and sides[0] | sides[1] == questions
+    assert sorted(training + validation) == sorted(examples)
+    assert abs(len(sides[1]) - share * len(questions)) <= 1
+    assert split_by_question(examples[::-1], share, seed)[1][::-1] == validation
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("learning_rate", 0), ("epochs", -1), ("batch_size", 0), ("accumulate", 0), ("max_length", 0), ("alpha", 0),
+        ("save_every", 0), ("weight_decay", -0.1), ("rank", -1), ("dropout", 1), ("dropout", -0.1), ("warmup", 1),
+        ("warmup", -0.1), ("learning_rate", float("nan")),
+    ],
+)  # fmt: skip
+def test_recipes_that_cannot_be(field, value):
+    with pytest.raises(InputError, match=rf"\[{field}\]"):
+        Recipe(**{field: value})
+
+
+def test_the_defaults_are_the_published_recipe():
+    recipe = Recipe()
+    assert (recipe.learning_rate, recipe.warmup, recipe.epochs, recipe.weight_decay) == (1e-4, 0.1, 2, 0.001)
+    assert (recipe.rank, recipe.alpha, recipe.dropout) == (64, 16, 0.1)
+
+
+def test_b10_one_label_only_is_an_error(base, tmp_path):
+    # divergences.md B10: the published script reads every label of the released file as a no, and trains on that.
+    examples = [e for e in toy(3) if not e.supports]
+    with pytest.raises(InputError, match="B10"):
+        fine_tune_causal(causal(base), examples, QUICK, tmp_path)
+    with pytest.raises(InputError, match="B10"):
+        fine_tune_encoder(*encoder(base), examples, QUICK, tmp_path)
+
+
+def test_models_and_arguments_that_cannot_be_used(base, tmp_path):
+    model, tokenizer = encoder(base)
+    with pytest.raises(InputError, match="no weight of BertForSequenceClassification has 'nothing'"):
+        fine_tune_encoder(model, tokenizer, toy(3), Recipe(rank=0), tmp_path, freeze="nothing")
+    model.config.num_labels = 3
+    with pytest.raises(InputError, match="3 outputs"):
+        fine_tune_encoder(model, tokenizer, toy(3), QUICK, tmp_path / "b")
+    with pytest.raises(InputError, match="share"):
+        split_by_question(toy(3), 1.0)
+    judge = causal(base)
+    judge.model.is_loaded_in_4bit = True
+    with pytest.raises(InputError, match="4-bit"):
+        fine_tune_causal(judge, toy(3), Recipe(rank=0), tmp_path / "c")
+
+
+def test_a_folder_of_another_training_is_refused(base, tmp_path):
+    recipe = Recipe(rank=2, batch_size=8, epochs=1)
+    fine_tune_causal(causal(base), toy(3), recipe, tmp_path)
+    other = Recipe(rank=2, batch_size=8, epochs=2)
+    with pytest.raises(InputError, match=r"training.json: holds another training \(recipe differ\)"):
+        fine_tune_causal(causal(base), toy(3), other, tmp_path)
+    with pytest.raises(InputError, match=r"\(examples differ\)"):
+        fine_tune_causal(causal(base), toy(3)[::-1], recipe, tmp_path)
+    with pytest.raises(InputError, match=r"\(model differ\)"):
+        fine_tune_causal(causal(base, "causal128"), toy(3), recipe, tmp_path)
+
+
+# ---------------------------------------------------------------- going on after a kill
+
+LONG = Recipe(learning_rate=1e-2, epochs=3, rank=4, alpha=8, batch_size=4, accumulate=2, save_every=4)
+LONG_EXAMPLES = 60  # 8 steps an epoch, the last of 4 examples; checkpoints at 4, 8, 12, 16, 20, 24
+
+
+def long_training(base, folder):
+    return fine_tune_causal(causal(base), toy(10, 6), LONG, folder)
+
+
+@pytest.fixture(scope="module")
+def unbroken(base, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finetuning, "has_bf16", lambda: False)
+        torch.set_num_threads(1)
+        return long_training(base, tmp_path_factory.mktemp("unbroken"))
+
+
+def test_a_finished_training_is_not_run_again(base, unbroken, tmp_path, monkeypatch):
+    from transformers import Trainer
+
+    shutil.copytree(unbroken.folder.parent, tmp_path / "copy")
+    monkeypatch.setattr(Trainer, "training_step", lambda *_: pytest.fail("a finished training takes no step"))
+    again = long_training(base, tmp_path / "copy")
+    assert again.steps == unbroken.steps == 24 and again.losses == unbroken.losses
+    assert_same(adapter(again), adapter(unbroken), **EXACTLY)
+
+
+@pytest.mark.parametrize("kept", [8, 12, 20])
+def test_going_on_from_a_checkpoint_ends_like_the_unbroken_run(base, tmp_path, unbroken, kept):
+    """At the end of an epoch (8), within the second (12) and the third: order, dropout and optimiser are restored."""
+    from transformers import Trainer
+
+    class StopError(Exception):
+        pass
+
+    step, done = Trainer.training_step, [0]
+
+    def stopping(*args, **rest):
+        done[0] += 1
+        if done[0] > 2 * kept + 1:
+            raise StopError
+        return step(*args, **rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "training_step", stopping)
+        with pytest.raises(StopError):
+            long_training(base, tmp_path)
+    assert last_checkpoint(tmp_path).name == f"checkpoint-{kept}"
+    torch.manual_seed(999)
+    again = long_training(base, tmp_path)
+    assert again.steps == 24 and again.losses == unbroken.losses
+    assert_same(adapter(again), adapter(unbroken), **EXACTLY)
+
+
+def test_a_checkpoint_that_was_cut_short_is_passed_over(tmp_path):
+    assert last_checkpoint(tmp_path) is None
+    for step, state in ((4, "{}"), (20, "{}"), (100, '{"log'), (120, None)):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        if state:
+            (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text(state)
+    (tmp_path / "checkpoint-best").mkdir()
+    assert last_checkpoint(tmp_path).name == "checkpoint-20"
+    shutil.rmtree(tmp_path / "checkpoint-20")
+    assert last_checkpoint(tmp_path).name == "checkpoint-4"
+
+
+def _train_and_stop(base, folder, moment, nth, here):
+    """Train until a moment, and stand still there to be killed."""
+    from transformers import Trainer
+
+    torch.set_num_threads(1)
+    finetuning.has_bf16 = lambda: False
+    method = {"step": "training_step", "checkpoint": "_save_rng_state", "result": "save_model"}[moment]
+    original, left = getattr(Trainer, method), [nth]
+
+    def stopping(self, *args, **rest):
+        left[0] -= 1
+        if left[0] == 0:
+            here.touch()
+            time.sleep(600)
+        return original(self, *args, **rest)
+
+    setattr(Trainer, method, stopping)
+    long_training(base, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("moment", "nth", "kept"),
+    [("step", 6, None), ("step", 28, "checkpoint-12"), ("checkpoint", 4, "checkpoint-12")],
+    ids=["before-the-first-checkpoint", "in-the-middle", "while-a-checkpoint-is-written"],
+)
+def test_sigkill_and_going_on_ends_like_the_unbroken_run(base, tmp_path, unbroken, moment, nth, kept):
+    here, folder = tmp_path / "here", tmp_path / "run"
+    victim = multiprocessing.get_context("spawn").Process(
+        target=_train_and_stop, args=(base, folder, moment, nth, here)
+    )
+    victim.start()
+    until = time.monotonic() + 240
+    while not here.exists():
+        assert victim.is_alive() and time.monotonic() < until
+        time.sleep(0.05)
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.join()
+    if moment == "checkpoint":
+        left = {p.name for p in (folder / "checkpoint-16").iterdir()}
+        assert "adapter_model.safetensors" in left and "trainer_state.json" not in left
+    found = last_checkpoint(folder)
+    assert (found.name if found else None) == kept
+    again = long_training(base, folder)
+    assert again.steps == 24 and again.losses == unbroken.losses
+    assert_same(adapter(again), adapter(unbroken), **EXACTLY)
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def _train_together(base, folder, rank, port):
+    torch.set_num_threads(1)
+    finetuning.has_bf16 = lambda: False
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
+                   "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}  # what accelerate launch sets  # fmt: skip
+    recipe = Recipe(learning_rate=1e-2, rank=4, dropout=0, batch_size=4, epochs=2, save_every=4)
+    fine_tune_causal(causal(base), toy(6), recipe, folder)
+
+
+@pytest.mark.slow
+def test_two_processes_move_the_weights_as_one_with_batches_twice_as_large(base, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_train_together, args=(base, tmp_path / "two", r, port)) for r in (0, 1)]
+    for worker in workers:
+        worker.start()
+    recipe = Recipe(learning_rate=1e-2, rank=4, dropout=0, batch_size=8, epochs=2, save_every=4)
+    alone = fine_tune_causal(causal(base), toy(6), recipe, tmp_path / "one")
+    for worker in workers:
+        worker.join(240)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    together = load_file(tmp_path / "two" / "model" / "adapter_model.safetensors")
+    assert_same(together, adapter(alone), rtol=2e-3, atol=2e-4)
+    log = json.loads((last_checkpoint(tmp_path / "two") / "trainer_state.json").read_text())["log_history"]
+    losses = [(row["step"], row["loss"]) for row in log if "loss" in row]
+    assert len(losses) == 12
+    np.testing.assert_allclose(losses, alone.losses, rtol=1e-3)

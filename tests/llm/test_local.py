@@ -1,0 +1,245 @@
+"""Local chat models on a tiny random Mistral: the same as plain generation; and answers that are kept."""
+
+import json
+
+import pytest
+import torch
+from tiny import mistral_tokenizer
+from transformers import MistralConfig, MistralForCausalLM
+
+from berdslib.data.datasets import load_passages
+from berdslib.errors import InputError, MissingDataError
+from berdslib.llm.chat import Endpoint, Reply
+from berdslib.llm.local import LocalChat, load_local_chat, make_chat
+from berdslib.llm.recorded import Kept, Recorded, Recording, exchange_key
+
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system role') }}"
+    "{% elif m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]{% endif %}{% endfor %}"
+)
+ASK = [{"role": "user", "content": "Should city zoos be phased out?"}]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return mistral_tokenizer([p.text for p in load_passages("sample", limit=100)], starts=False)
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
+    torch.manual_seed(0)
+    config = MistralConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=256, initializer_range=0.5,
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
+    )  # fmt: skip
+    return MistralForCausalLM(config).eval()
+
+
+@pytest.fixture
+def templated(tokenizer):
+    tokenizer.chat_template = TEMPLATE
+    yield tokenizer
+    tokenizer.chat_template = None
+
+
+def test_a_greedy_answer_is_the_most_probable_token_each_time(model, tokenizer):
+    """By hand: one whole forward pass a token, no cache, no generate()."""
+    ids = tokenizer(ASK[0]["content"])["input_ids"]
+    start, first = len(ids), None
+    with torch.inference_mode():
+        for _ in range(12):
+            logits = model(input_ids=torch.tensor([ids])).logits[0, -1]
+            first = logits if first is None else first
+            if int(logits.argmax()) == tokenizer.eos_token_id:
+                break
+            ids.append(int(logits.argmax()))
+    reply = LocalChat(model, tokenizer, "tiny", max_tokens=12).complete(ASK)
+    assert reply.text == tokenizer.decode(ids[start:], skip_special_tokens=True).strip() != ""
+    best = torch.log_softmax(first.double(), 0).topk(20)
+    assert [p for _, p in reply.first_token] == pytest.approx(best.values.tolist(), abs=1e-5)
+    assert [t for t, _ in reply.first_token] == [tokenizer.decode([int(i)]) for i in best.indices]
+
+
+def test_it_equals_plain_generate(model, tokenizer):
+    ids = torch.tensor([tokenizer(ASK[0]["content"])["input_ids"]])
+    plain = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=30, pad_token_id=2)
+    want = tokenizer.decode(plain[0, ids.shape[1] :], skip_special_tokens=True).strip()
+    assert LocalChat(model, tokenizer, "tiny", max_tokens=30).complete(ASK).text == want
+
+
+def test_the_checkpoints_own_defaults_change_nothing(model, tokenizer):
+    chat = LocalChat(model, tokenizer, "tiny", max_tokens=30, temperature=1.0)
+    greedy = LocalChat(model, tokenizer, "tiny", max_tokens=30)
+    before = chat.complete(ASK), greedy.complete(ASK)
+    old = {name: getattr(model.generation_config, name) for name in ("repetition_penalty", "top_k", "num_beams")}
+    model.generation_config.update(repetition_penalty=5.0, top_k=1, num_beams=3)
+    try:
+        assert (chat.complete(ASK), greedy.complete(ASK)) == before
+    finally:
+        model.generation_config.update(**old)
+
+
+def test_sampling_is_repeatable_in_any_order_and_moves_with_the_seed(model, tokenizer):
+    other = [{"role": "user", "content": "Well?"}]
+    one = LocalChat(model, tokenizer, "tiny", max_tokens=20, temperature=1.0)
+    first, second = one.complete(ASK).text, one.complete(other).text
+    torch.rand(7)
+    again = LocalChat(model, tokenizer, "tiny", max_tokens=20, temperature=1.0)
+    assert (again.complete(other).text, again.complete(ASK).text) == (second, first)
+    texts = {
+        LocalChat(model, tokenizer, "tiny", max_tokens=20, temperature=1.0, seed=s).complete(ASK).text for s in range(5)
+    }
+    assert len(texts) == 5
+
+
+def test_asking_leaves_the_global_random_state_alone(model, tokenizer):
+    torch.manual_seed(3)
+    want = torch.rand(4)
+    torch.manual_seed(3)
+    LocalChat(model, tokenizer, "tiny", max_tokens=5, temperature=1.0).complete(ASK)
+    assert torch.equal(torch.rand(4), want)
+
+
+def test_the_template_is_used_and_a_refused_system_turn_opens_the_users(model, templated):
+    chat = LocalChat(model, templated, "tiny")
+    system = [{"role": "system", "content": "Be brief."}]
+    assert templated.decode(chat.token_ids([*system, *ASK])) == f"<s>[INST] Be brief.\n\n{ASK[0]['content']} [/INST]"
+    assert templated.decode(chat.token_ids(ASK)).count("<s>") == 1
+
+
+def test_marks_in_a_message_are_plain_text(model, templated):
+    chat = LocalChat(model, templated, "tiny")
+    ids = chat.token_ids([{"role": "user", "content": "zoos </s> [/INST] Yes <s>"}])
+    assert ids.count(templated.eos_token_id) == 0 and ids.count(templated.bos_token_id) == 1
+    assert templated.decode(ids).count("[/INST]") == 1
+
+
+def test_the_id_names_every_setting(model, tokenizer):
+    ids = {
+        LocalChat(model, tokenizer, name, **options).id
+        for name in ("a", "b")
+        for options in ({}, {"max_tokens": 9}, {"temperature": 0.5}, {"seed": 1})
+    }
+    assert len(ids) == 8
+    plain = LocalChat(model, tokenizer, "a").id
+    tokenizer.chat_template = TEMPLATE
+    try:
+        assert LocalChat(model, tokenizer, "a").id != plain
+    finally:
+        tokenizer.chat_template = None
+
+
+def test_what_does_not_fit_is_an_error_and_not_cut(model, tokenizer):
+    with pytest.raises(InputError, match="do not fit into the 256 tokens"):
+        LocalChat(model, tokenizer, "tiny", max_tokens=250).complete([{"role": "user", "content": "zoo " * 20}])
+    for options in ({"max_tokens": 0}, {"temperature": -1.0}, {"temperature": float("nan")}):
+        with pytest.raises(InputError, match="max_tokens must be"):
+            LocalChat(model, tokenizer, "tiny", **options)
+
+
+def test_it_is_loaded_from_a_folder_and_by_name(model, tokenizer, tmp_path):
+    model.save_pretrained(tmp_path / "m")
+    tokenizer.save_pretrained(tmp_path / "m")
+    want = LocalChat(model, tokenizer, "tiny", max_tokens=10).complete(ASK).text
+    loaded = make_chat(f"local:{tmp_path / 'm'}", max_tokens=10)
+    assert loaded.complete(ASK).text == want and str(tmp_path / "m") in loaded.id
+
+
+def test_a_model_that_is_not_here_is_named_with_the_command(tmp_path):
+    with pytest.raises(MissingDataError, match=r"'no/such-model' is not on this machine.*hf download no/such-model"):
+        load_local_chat("no/such-model")
+    with pytest.raises(MissingDataError, match="is not on this machine"):
+        make_chat(f"local:{tmp_path}")
+
+
+# ---------------------------------------------------------------- kept answers, names
+
+
+class Parrot:
+    """Answers with what it was asked, and counts; fails where `fails` says so."""
+
+    id = "parrot"
+
+    def __init__(self, fails=()):
+        self.asked, self.fails = [], fails
+
+    def complete(self, messages):
+        text = messages[-1]["content"]
+        self.asked.append(text)
+        if text in self.fails:
+            raise ConnectionError(text)
+        return Reply(text.upper(), ((text[0], -0.5),))
+
+
+def say(text):
+    return [{"role": "user", "content": text}]
+
+
+def test_after_a_failure_only_the_rest_is_asked(tmp_path):
+    path = tmp_path / "deep" / "kept.jsonl"
+    first = Kept(Parrot(fails={"c"}), path)
+    assert [first.complete(say(t)).text for t in "ab"] == ["A", "B"]
+    with pytest.raises(ConnectionError):
+        first.complete(say("c"))
+    path.write_text(path.read_text() + '{"key": "cut o')  # and the process was killed while writing
+    parrot = Parrot()
+    second = Kept(parrot, path)
+    assert [second.complete(say(t)).text for t in "abcd"] == ["A", "B", "C", "D"]
+    assert parrot.asked == ["c", "d"]
+    assert second.complete(say("a")).first_token == (("a", -0.5),)
+    assert [json.loads(line)["text"] for line in path.read_text().splitlines()] == ["A", "B", "C", "D"]
+
+
+def test_answers_of_another_model_do_not_count(tmp_path):
+    Kept(Parrot(), tmp_path / "kept.jsonl").complete(say("a"))
+    other = Parrot()
+    other.id = "other"
+    Kept(other, tmp_path / "kept.jsonl").complete(say("a"))
+    assert other.asked == ["a"]
+    with pytest.raises(InputError, match=r"answers of 2 models \(other, parrot\)"):
+        make_chat(f"recorded:{tmp_path / 'kept.jsonl'}")
+
+
+def test_recorded_answers_by_name(tmp_path):
+    path = tmp_path / "a.jsonl"
+    Recording(Parrot(), path).complete(say("a"))
+    path.write_text(path.read_text() + '{"key": "cut o')
+    chat = make_chat(f"recorded:{path}")
+    assert isinstance(chat, Recorded) and chat.id == "parrot" and chat.complete(say("a")).text == "A"
+    with pytest.raises(MissingDataError, match="holds no answer of parrot"):
+        chat.complete(say("b"))
+    assert exchange_key("parrot", say("a")) in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("", "answers of 0 models"), ("{}\n{}\n", "not a recorded answer"), (None, "cannot be read")]
+)
+def test_a_file_without_recorded_answers_says_so(tmp_path, content, words):
+    path = tmp_path / "a.jsonl"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(InputError, match=words):
+        make_chat(f"recorded:{path}")
+
+
+def test_other_names_are_models_at_an_endpoint():
+    chat = make_chat("some/model", max_tokens=80, base_url="http://127.0.0.1:1")
+    assert isinstance(chat, Endpoint) and chat.id == "some/model@http://127.0.0.1:1(max_tokens=80,logprobs=False)"
+    for name in ("", " ", "local:", "recorded:", "local"):
+        with pytest.raises(InputError, match="names no chat model"):
+            make_chat(name)
+
+
+def test_what_was_kept_in_this_session_is_not_asked_again(tmp_path):
+    class Counting:
+        id, asked = "counting", 0
+
+        def complete(self, messages):
+            self.asked += 1
+            return Reply("fine")
+
+    model = Counting()
+    kept, messages = Kept(model, tmp_path / "kept.jsonl"), [{"role": "user", "content": "hello"}]
+    assert kept.complete(messages) == kept.complete(messages) and model.asked == 1
+    assert len((tmp_path / "kept.jsonl").read_text().splitlines()) == 1

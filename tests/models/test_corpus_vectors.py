@@ -1,0 +1,456 @@
+"""Encoding in shards: the same vectors whoever encodes, a killed run goes on, and no vectors of something else."""
+
+import hashlib
+import json
+import logging
+import multiprocessing
+import os
+import random
+import re
+import signal
+import threading
+import time
+import tracemalloc
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from berdslib.data.corpus import Corpus, write_corpus
+from berdslib.data.records import Passage, Question
+from berdslib.errors import BerdsError, InputError
+from berdslib.models import corpus_vectors as encoding
+from berdslib.models import encoders
+from berdslib.models.corpus_vectors import encode_corpus
+from berdslib.models.encoders import get_encoder
+from berdslib.models.vectors import CachedEncoder
+from berdslib.retrieval.dense import Dense
+from berdslib.retrieval.index import NumpyIndex, Rescored, make_index
+
+PASSAGES = [Passage(f"d{i}", f"text number {i}", f"title {i % 7}" if i % 3 else "") for i in range(1000)]
+
+
+class Fake:
+    """A text's vector is its hash; each call appends a line to a file that all processes share."""
+
+    def __init__(self, log: Path, model="fake", delay=0.0, wrong=None, deadly=None):
+        self.log, self.id, self.delay, self.wrong, self.deadly = log, model, delay, wrong, deadly
+
+    def encode_queries(self, texts):
+        return true_vectors(texts)
+
+    def encode_passages(self, texts):
+        time.sleep(self.delay)
+        if self.deadly is not None and not self.deadly.exists():
+            self.deadly.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        with open(self.log, "a", encoding="utf-8") as file:
+            file.write(f"{os.getpid()}\t{texts[0]}\t{len(texts)}\n")
+        return true_vectors(texts) if self.wrong is None else self.wrong(texts)
+
+
+def true_vectors(texts):
+    digests = b"".join(hashlib.sha256(text.encode()).digest() for text in texts)
+    return np.frombuffer(digests, dtype="<u4").astype(np.float32).reshape(len(texts), 8)
+
+
+def expected(passages):
+    return true_vectors([p.full_text for p in passages])
+
+
+def calls(log):
+    return [line.split("\t") for line in log.read_text().splitlines()] if log.exists() else []
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "log.tsv"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "vectors"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(PASSAGES, tmp_path_factory.mktemp("corpora") / "corpus")
+
+
+@pytest.mark.parametrize("shard", [1, 7, 999, 1000, 5000])
+@pytest.mark.parametrize("kind", ["list", "corpus"])
+def test_vectors_are_in_the_order_of_the_passages(kind, shard, corpus, log, folder):
+    passages = corpus if kind == "corpus" else PASSAGES
+    got = encode_corpus(passages, Fake(log), folder, shard)
+    np.testing.assert_array_equal(got, expected(PASSAGES))
+    assert got.dtype == np.float32 and not got.flags.writeable and isinstance(got.base, np.memmap)
+    assert sum(int(n) for _, _, n in calls(log)) == 1000
+    assert sorted(p.name for p in folder.iterdir()) == [".lock", "manifest.json", "vectors.npy"]
+
+
+def test_what_is_encoded_is_not_encoded_again(corpus, log, folder):
+    for passages, shard in ((corpus, 100), (PASSAGES, 100), (corpus, 33)):
+        np.testing.assert_array_equal(encode_corpus(passages, Fake(log), folder, shard), expected(PASSAGES))
+    assert len(calls(log)) == 10
+
+
+def test_other_executors_give_the_same(corpus, log, folder, monkeypatch):
+    monkeypatch.setattr(encoding, "_AHEAD", 3)
+    with ThreadPoolExecutor(4) as pool:
+        np.testing.assert_array_equal(encode_corpus(corpus, Fake(log), folder, 10, pool), expected(PASSAGES))
+    assert len(calls(log)) == 100
+
+
+def test_a_worker_is_sent_the_path_of_a_corpus_and_no_texts(corpus, log, folder):
+    sent = []
+
+    class Recording(ThreadPoolExecutor):
+        def submit(self, function, /, *arguments):
+            sent.append(arguments)
+            return super().submit(function, *arguments)
+
+    with Recording(1) as pool:
+        encode_corpus(corpus, Fake(log), folder, 100, pool)
+    assert all(any(isinstance(a, Corpus) for a in arguments) for arguments in sent) and len(sent) == 10
+    import pickle
+
+    assert max(len(pickle.dumps(arguments)) for arguments in sent) < 1500
+
+
+def test_only_what_is_encoded_of_a_passage_matters(log, folder):
+    encode_corpus(PASSAGES, Fake(log), folder)
+    moved = [Passage(p.docno, p.full_text) for p in PASSAGES]
+    encode_corpus(moved, Fake(log), folder)
+    encode_corpus(PASSAGES, Fake(log), folder.with_name("texts"), text_of=text_alone)
+    np.testing.assert_array_equal(
+        encode_corpus(PASSAGES, Fake(log), folder.with_name("texts"), text_of=text_alone),
+        true_vectors([p.text for p in PASSAGES]),
+    )
+    assert len(calls(log)) == 2
+
+
+def text_alone(passage):
+    return passage.text
+
+
+def test_vectors_of_another_encoder_or_corpus_are_never_returned(log, folder):
+    encode_corpus(PASSAGES, Fake(log, "one"), folder)
+    others = [
+        PASSAGES[:-1],
+        PASSAGES[::-1],
+        [*PASSAGES[:-1], Passage("d999", "text number 998")],
+        [Passage(p.docno + "x", p.text, p.title) for p in PASSAGES],
+    ]
+    for other in others:
+        with pytest.raises(InputError, match=r"holds vectors of corpus \w+ \(1000 passages\) by encoder 'one'.*asked"):
+            encode_corpus(other, Fake(log, "one"), folder)
+    with pytest.raises(InputError, match=r"by encoder 'one'.* by encoder 'two'"):
+        encode_corpus(PASSAGES, Fake(log, "two"), folder)
+    assert len(calls(log)) == 1
+
+
+def test_nor_is_an_unfinished_run_gone_on_with_by_another_encoder(log, folder):
+    stopped(folder, log, 3)
+    with pytest.raises(InputError, match=r"by encoder 'fake'.* by encoder 'two'"):
+        encode_corpus(PASSAGES, Fake(log, "two"), folder, 100)
+
+
+def stopped(folder, log, after):
+    """Encode some shards of 100, then fail."""
+
+    def wrong(texts):
+        if len(calls(log)) > after:
+            raise RuntimeError("stopped")
+        return true_vectors(texts)
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        encode_corpus(PASSAGES, Fake(log, wrong=wrong), folder, 100)
+
+
+def test_a_run_that_failed_goes_on_where_it_stopped(log, folder):
+    stopped(folder, log, 3)
+    before = len(calls(log))
+    np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
+    assert [first for _, first, _ in calls(log)[before:]] == [p.full_text for p in PASSAGES[300::100]]
+
+
+def test_a_run_that_goes_on_with_another_shard_size_is_right_too(log, folder):
+    stopped(folder, log, 3)
+    np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 64), expected(PASSAGES))
+
+
+def test_an_encoder_that_returns_something_else(log, folder):
+    for wrong in (lambda t: true_vectors(t)[1:], lambda t: true_vectors(t).ravel()):
+        with pytest.raises(InputError, match=r"returned vectors of shape .* not \(100, d\)"):
+            encode_corpus(PASSAGES, Fake(log, wrong=wrong), folder, 100)
+    with pytest.raises(InputError, match="has vectors of 4 numbers, others of 8"):
+        wide = Fake(log, wrong=lambda t: true_vectors(t)[:, : 8 if t[0].endswith(" 0") else 4])
+        encode_corpus(PASSAGES, wide, folder.with_name("other"), 100)
+
+
+def test_a_corpus_that_is_changed_meanwhile(tmp_path, log, folder):
+    corpus = write_corpus(PASSAGES, tmp_path / "changing")
+    changed = [Passage(p.docno, p.text.upper()) for p in PASSAGES]
+
+    class Changing(ThreadPoolExecutor):
+        def submit(self, function, /, *arguments):
+            if not changed_already:
+                changed_already.append(write_corpus(changed, corpus.path))
+            import pickle
+
+            return super().submit(*pickle.loads(pickle.dumps((function, *arguments))))  # noqa: S301  as processes do
+
+    changed_already = []
+    with Changing(1) as pool, pytest.raises(InputError, match="was changed while it was encoded"):
+        encode_corpus(corpus, Fake(log), folder, 100, pool)
+
+
+@pytest.mark.parametrize("keep", [0, 100, 0.5])
+def test_vectors_that_were_cut_short_are_refused(log, folder, keep):
+    encode_corpus(PASSAGES, Fake(log), folder)
+    size = (folder / "vectors.npy").stat().st_size
+    os.truncate(folder / "vectors.npy", int(size * keep) if isinstance(keep, float) else keep)
+    with pytest.raises(InputError, match=r"vectors.npy: is damaged .* delete its folder"):
+        encode_corpus(PASSAGES, Fake(log), folder)
+
+
+@pytest.mark.parametrize("keep", [0, 60, 500])
+def test_a_shard_that_was_cut_short_is_encoded_again(log, folder, caplog, keep):
+    stopped(folder, log, 3)
+    before, shard = len(calls(log)), sorted((folder / "shards").iterdir())[1]
+    os.truncate(shard, keep)
+    with caplog.at_level(logging.WARNING):
+        got = encode_corpus(PASSAGES, Fake(log), folder, 100)
+    np.testing.assert_array_equal(got, expected(PASSAGES))
+    assert len(calls(log)) - before == 8 and f"{shard} is damaged" in caplog.text
+
+
+def test_what_a_killed_run_left_unfinished_is_removed(log, folder):
+    context = multiprocessing.get_context("fork")
+    for _ in range(2):
+        process = context.Process(target=_killed_while_joining, args=(log, folder))
+        process.start()
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL
+        assert len(list(folder.glob(".vectors.npy.*"))) == 1
+    np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
+    assert sorted(p.name for p in folder.iterdir()) == [".lock", "manifest.json", "vectors.npy"]
+    assert len(calls(log)) == 10
+
+
+def _killed_while_joining(log, folder):
+    replace = os.replace
+    os.replace = lambda old, new: (
+        os.kill(os.getpid(), signal.SIGKILL) if new.name == "vectors.npy" else replace(old, new)
+    )
+    encode_corpus(PASSAGES, Fake(log), folder, 100)
+
+
+def test_folders_that_are_refused(tmp_path, log, folder):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").touch()
+    with pytest.raises(InputError, match="folder of something else"):
+        encode_corpus(PASSAGES, Fake(log), tmp_path / "mine")
+    folder.mkdir()
+    for text in ("{", "[]", json.dumps({"encoder": "x"})):
+        (folder / "manifest.json").write_text(text)
+        with pytest.raises(InputError, match="is no manifest"):
+            encode_corpus(PASSAGES, Fake(log), folder)
+    with pytest.raises(InputError, match="no passages"):
+        encode_corpus([], Fake(log), folder)
+
+
+def test_of_a_cached_encoder_the_one_inside_is_used(tmp_path, log, folder):
+    cached = CachedEncoder(Fake(log), tmp_path / "embeddings")
+    np.testing.assert_array_equal(encode_corpus(PASSAGES, cached, folder), expected(PASSAGES))
+    assert not list((tmp_path / "embeddings").glob("*.f32"))
+
+
+# ---------------------------------------------------------------- the dense retriever
+
+
+def test_dense_on_disk_finds_what_dense_in_memory_finds(user_cache, corpus, log, folder):
+    asked = [Question("a", "text number 500"), Question("b", " "), Question("c", "something else")]
+    in_memory = Dense(PASSAGES, Fake(log)).search(asked, 20)
+    with ThreadPoolExecutor(2) as pool:
+        for passages, options in (
+            (corpus, {}),
+            (corpus, {"folder": folder}),
+            (PASSAGES, {"folder": folder}),
+            (corpus, {"executor": pool}),
+            (corpus, {"index": "faiss"}),
+        ):
+            run = Dense(passages, Fake(log), **options).search(asked, 20)
+            assert run["docno"].tolist() == in_memory["docno"].tolist()
+            np.testing.assert_allclose(run["score"], in_memory["score"], rtol=1e-5)
+    assert len(calls(log)) == 3  # in memory, in the user's cache, in the folder
+    assert len(list((user_cache / "vectors").iterdir())) == 1
+
+
+def test_dense_uses_an_index_that_holds_vectors_and_encodes_nothing(corpus, log, tmp_path):
+    """Also ties are those of the docnos: d0, d1, d10, …, whatever index was opened."""
+    vectors = np.ones((1000, 8), np.float32)
+    filled = make_index("numpy")
+    filled.add(vectors)
+    filled.save(tmp_path / "index")
+    exact = make_index("faiss-ivf")
+    exact.add(vectors)
+    for passages in (corpus, PASSAGES):
+        opened = NumpyIndex.open(tmp_path / "index")
+        run = Dense(passages, Fake(log), index=opened).search([Question("q", "what?")], 7)
+        assert run["docno"].tolist() == sorted(p.docno for p in PASSAGES)[:7]
+        rescored = Rescored(exact, np.load(tmp_path / "index", mmap_mode="r"), depth=1000)
+        run = Dense(passages, Fake(log), index=rescored).search([Question("q", "what?")], 7)
+        assert run["docno"].tolist() == sorted(p.docno for p in PASSAGES)[:7]
+    assert not calls(log)
+    for few in (opened, rescored):
+        with pytest.raises(InputError, match="holds 1000 vectors, and there are 999 passages"):
+            Dense(PASSAGES[1:], Fake(log), index=few)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(InputError, match="nothing to encode"):
+        Dense(PASSAGES, Fake(log), index=opened, executor=pool)
+
+
+def test_dense_fills_an_empty_index(log):
+    index = make_index("faiss-ivf", effort=77)
+    run = Dense(PASSAGES, Fake(log), index=index).search([Question("q", "text number 500")], 5)
+    assert len(index) == 1000 and index.effort == 77
+    assert (
+        run["docno"].tolist()
+        == Dense(PASSAGES, Fake(log)).search([Question("q", "text number 500")], 5)["docno"].tolist()
+    )
+
+
+def test_dense_holds_nothing_for_a_passage_on_disk(tmp_path, log):
+    """20,000 docnos in a list, and their order, would be 1.4 MB."""
+    corpus = write_corpus((Passage(f"docno-{i}", "x") for i in range(20_000)), tmp_path / "c")
+    np.save(tmp_path / "v.npy", np.zeros((20_000, 8), np.float32))
+    tracemalloc.start()
+    dense = Dense(corpus, Fake(log), index=NumpyIndex.open(tmp_path / "v.npy"))
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    print(f"bytes a passage: {held / 20_000:.2f}, at most {peak / 20_000:.2f}")
+    assert peak < 40_000 and dense.search([Question("q", "x")], 2)["docno"].tolist() == ["docno-0", "docno-1"]
+
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "large_corpora.md"
+
+
+def test_the_steps_of_the_document_lead_to_a_run(corpus, log, tmp_path, monkeypatch):
+    """Its Python, as it stands there, on a small corpus: all are candidates, so the run is exact."""
+    steps = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8").split("## The steps")[1], re.DOTALL)
+    assert len(steps) == 2
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(encoders, "get_encoder", lambda name, cached=True: Fake(log))
+    write_corpus(PASSAGES, "wikipedia")
+    questions = [Question("a", "text number 500"), Question("b", "number 777")]
+    for step in steps:  # each as if in a session of its own
+        names = {"questions": questions}
+        exec(step, names)
+    want = Dense(PASSAGES, Fake(log)).search(questions, 100)
+    assert names["run"].equals(want) and len(want) == 200
+    assert set(names["words"].search(questions, 5)["docno"]) >= {"d500", "d777"}
+
+
+def test_minilm_in_shards_equals_minilm_at_once(tmp_path):
+    passages = [Passage(f"d{i}", f"The {w} of town number {i}.") for i, w in enumerate(["price", "mayor", "road"] * 5)]
+    encoder = get_encoder("minilm", cached=False)
+    got = encode_corpus(write_corpus(passages, tmp_path / "c"), encoder, tmp_path / "v", 4)
+    np.testing.assert_allclose(got, encoder.encode_passages([p.text for p in passages]), atol=1e-5)
+
+
+# ---------------------------------------------------------------- several processes, killed
+
+
+def _end_with_parent():
+    """Else a worker whose parent was killed waits for ever."""
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+
+
+def two_workers():
+    return ProcessPoolExecutor(2, multiprocessing.get_context("spawn"), _end_with_parent)
+
+
+def _encode_with_two(corpus, log, folder, shard, delay):
+    with two_workers() as pool:
+        encode_corpus(corpus, Fake(log, delay=delay), folder, shard, pool)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_an_error_that_keeps_what_is_done(corpus, log, folder, tmp_path):
+    with two_workers() as pool, pytest.raises(BerdsError, match=r"worker process was killed.*call again to go on"):
+        encode_corpus(corpus, Fake(log, delay=0.01, deadly=tmp_path / "dead"), folder, 50, pool)
+    before = len(calls(log))
+    with two_workers() as pool:
+        got = encode_corpus(corpus, Fake(log, deadly=tmp_path / "dead"), folder, 50, pool)
+    np.testing.assert_array_equal(got, expected(PASSAGES))
+    assert before < 20 and 20 <= len(calls(log)) <= 22  # lost: what the two were at
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_the_result_is_that_of_an_unbroken_run(tmp_path, log, folder):
+    """50,000 passages, two workers; the caller is killed three times, and once a worker."""
+    corpus = write_corpus((Passage(f"d{i}", f"passage {i * 7919 % 50_021}") for i in range(50_000)), tmp_path / "c")
+    unbroken = encode_corpus(corpus, Fake(tmp_path / "other.tsv"), tmp_path / "unbroken", 500)
+    seed = random.randrange(10**6)
+    chance, context = random.Random(seed), multiprocessing.get_context("spawn")
+    seen = []
+    for _ in range(3):
+        before = len(calls(log))
+        process = context.Process(target=_encode_with_two, args=(corpus, log, folder, 500, 0.05))
+        process.start()
+        until, wanted = time.monotonic() + 120, before + chance.randrange(4, 25)
+        while len(calls(log)) < wanted:
+            assert process.is_alive() and time.monotonic() < until, f"seed {seed}"
+            time.sleep(chance.random() * 0.02)
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        time.sleep(0.5)  # the workers end with it
+        seen.append(len(list((folder / "shards").glob("[0-9]*.npy"))))
+        assert not (folder / "vectors.npy").exists()
+    with two_workers() as pool, pytest.raises(BerdsError, match="killed"):
+        encode_corpus(corpus, Fake(log, deadly=tmp_path / "dead"), folder, 500, pool)
+    kept = len(list((folder / "shards").glob("[0-9]*.npy")))
+    before = len(calls(log))
+    with two_workers() as pool:
+        got = encode_corpus(corpus, Fake(log), folder, 500, pool)
+    np.testing.assert_array_equal(got, unbroken)
+    np.testing.assert_array_equal(got, expected(corpus))
+    assert (folder / "vectors.npy").read_bytes() == (tmp_path / "unbroken" / "vectors.npy").read_bytes()
+    assert seen == sorted(seen) and seen[0] > 0
+    assert len(calls(log)) - before == 100 - kept, f"seed {seed}"
+    assert len(calls(log)) <= 100 + 2 * 4  # each kill lost what two workers were at
+    print(f"seed {seed}: of 100 shards {seen} after the kills, {kept} after that of a worker, all at the end")
+
+
+# ---------------------------------------------------------------- dask
+
+
+class Deadly(Fake):
+    def encode_passages(self, texts):
+        os._exit(9)
+
+
+@pytest.mark.slow
+def test_dask_gives_the_same_and_a_worker_that_is_killed_again_and_again_is_an_error(corpus, log, folder, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    options = {"processes": True, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with (
+        distributed.LocalCluster(n_workers=2, local_directory=str(tmp_path / "dask"), **options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        executor = client.get_executor(pure=False)
+        np.testing.assert_array_equal(encode_corpus(corpus, Fake(log), folder, 100, executor), expected(PASSAGES))
+        assert len(calls(log)) == 10 and str(os.getpid()) not in {pid for pid, _, _ in calls(log)}
+        with pytest.raises(BerdsError, match=r"worker process was killed.*call again to go on"):
+            encode_corpus(corpus, Deadly(log), tmp_path / "other", 500, executor)
+
+
+def test_an_index_serves_one_corpus_after_another_with_the_ties_of_each(log):
+    index = make_index("numpy")
+    index.add(np.ones((3, 8), np.float32))
+    for names in ("abc", "zyx"):
+        passages = [Passage(name, "same") for name in names]
+        run = Dense(passages, Fake(log), index=index).search([Question("q", "what?")], 2)
+        assert run["docno"].tolist() == sorted(names)[:2]

@@ -1,0 +1,482 @@
+"""Diversifiers: MMR against equation 1, the others against their papers and pyversity, and what holds for all."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import pyversity
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from berdslib.data.records import check_run, make_run, ranked_run
+from berdslib.errors import InputError
+from berdslib.retrieval import candidates
+from berdslib.retrieval.candidates import NORMALISATIONS
+from berdslib.retrieval.diversify import DIVERSIFIERS, diversify, mmr_orders, mmr_sweep, similarities
+
+
+def lists_of(run):
+    return {qid: part["docno"].tolist() for qid, part in run.groupby("qid", sort=False)}
+
+
+def best_first(left, value):
+    """The largest value; of equals the earliest, because max keeps the first."""
+    return max(left, key=value)
+
+
+def plain_mmr(relevance, similarity, weight, k):
+    """Equation 1: argmax over R \\ S of weight * Sim1 - (1 - weight) * max over S of Sim2."""
+    chosen, values, left = [], [], list(range(len(relevance)))
+
+    def value(i):
+        return weight * relevance[i] - (1 - weight) * max((similarity[i][j] for j in chosen), default=0)
+
+    while left and len(chosen) < k:
+        best = best_first(left, value)
+        values.append(value(best))
+        chosen.append(best)
+        left.remove(best)
+    return chosen, values
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.25, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("k", [0, 3, 50])
+def test_mmr_is_equation_1_on_2000_cases_with_many_ties(weight, k):
+    # Eighths are exact in single precision and so is all arithmetic on them: equal values are equal here and there.
+    rng = np.random.default_rng(int(100 * weight) + k)
+    q, n = 2000, 9
+    relevance = rng.integers(-16, 9, (q, n)) / 8
+    half = rng.integers(-8, 9, (q, n, n)) / 8
+    similarity = np.tril(half) + np.tril(half, -1).transpose(0, 2, 1)
+    present = np.arange(n) < rng.integers(1, n + 1, q)[:, None]
+    assert (present.sum(axis=1) == 1).sum() > 100  # lists of one document
+    orders, values = mmr_orders(relevance, similarity.astype(np.float32), present, weight, k)
+    assert orders.shape == values.shape == (q, min(k, n) if k else n)
+    for i in range(q):
+        m = int(present[i].sum())
+        order, value = plain_mmr(relevance[i, :m].tolist(), similarity[i].tolist(), weight, k or n)
+        assert orders[i, : len(order)].tolist() == order and values[i, : len(order)].tolist() == value
+        assert (values[i, len(order) :] == -np.inf).all()
+
+
+def test_several_weights_at_once_are_each_weight_alone():
+    rng = np.random.default_rng(5)
+    relevance, similarity = rng.random((30, 7)), rng.random((30, 7, 7), dtype=np.float32)
+    present, weights = rng.random((30, 7)) < 0.9, [0.5, 0.99, 0.0, 1.0]
+    orders, values = mmr_orders(relevance, similarity, present, weights, 5)
+    for i, weight in enumerate(weights):
+        order, value = mmr_orders(relevance, similarity, present, weight, 5)
+        np.testing.assert_array_equal(values[i], value)
+        np.testing.assert_array_equal(orders[i], order)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-30, 1e25])
+def test_similarities_are_cosines(size):
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((12, 5)) * size
+    vectors[3] = 0
+    run = ranked_run({f"q{i}": [f"d{j}" for j in rng.permutation(12)[:4]] for i in range(20)})
+    features = candidates.vectors_of(check_run(run), {f"d{j}": v for j, v in enumerate(vectors)})
+    found = similarities(features.table, features.at.reshape(20, 4))
+    for i, docnos in enumerate(lists_of(run).values()):
+        own = vectors[[int(d[1:]) for d in docnos]] / size
+        length = np.linalg.norm(own, axis=1)
+        expected = own @ own.T / np.maximum(length[:, None] * length, 1e-300)
+        np.testing.assert_allclose(found[i], expected, atol=2e-6)
+
+
+# ---------------------------------------------------------------- runs for all methods
+
+
+def some_run(rng, questions=12, most=9, scores=None):
+    lists = {f"q{i:02}": rng.permutation(20)[: rng.integers(1, most + 1)] for i in range(questions)}
+    qids = [qid for qid, docs in lists.items() for _ in docs]
+    docnos = [f"d{d}" for docs in lists.values() for d in docs]
+    return make_run(qids, docnos, rng.normal(size=len(qids)) if scores is None else scores(len(qids)))
+
+
+def some_vectors(rng):
+    return {f"d{d}": v for d, v in enumerate(np.abs(rng.standard_normal((20, 6))))}
+
+
+def some_aspects(rng, run):
+    rows = [
+        (qid, pid, docno, p)
+        for qid, docnos in lists_of(run).items()
+        for pid in range(1 + int(qid[1:]) % 4)
+        for docno, p in zip(docnos, rng.choice([0, 0.25, 0.5, 0.9, 1], len(docnos)), strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["qid", "pid", "docno", "p"])
+
+
+def some_input(seed, **options):
+    rng = np.random.default_rng(seed)
+    run = some_run(rng, **options)
+    return run, {"vectors": some_vectors(rng), "aspects": some_aspects(rng, run)}
+
+
+@pytest.mark.parametrize("method", DIVERSIFIERS)
+@pytest.mark.parametrize("normalise", NORMALISATIONS)
+def test_every_method_returns_a_run_of_the_same_passages(method, normalise):
+    for seed, weight, k in [(0, 0.5, 0), (1, 0.0, 3), (2, 0.9, 100), (3, 0.75, 1)]:
+        run, given = some_input(seed)
+        before = run.copy(), given["aspects"].copy()
+        out = diversify(run, method, relevance_weight=weight, k=k, normalise=normalise, **given)
+        for qid, docnos in lists_of(run).items():
+            assert len(lists_of(out)[qid]) == (min(k, len(docnos)) if k else len(docnos))
+            assert set(lists_of(out)[qid]) <= set(docnos) and out[out["qid"] == qid]["docno"].is_unique
+        pd.testing.assert_frame_equal(check_run(out), out.drop(columns="value"))  # sorted, strictly decreasing, ranked
+        assert np.isfinite(out["value"]).all()
+        pd.testing.assert_frame_equal(run, before[0])
+        pd.testing.assert_frame_equal(given["aspects"], before[1])
+
+
+@pytest.mark.parametrize("method", DIVERSIFIERS)
+def test_relevance_weight_1_keeps_the_order_of_every_method(method):
+    for scores in (None, np.zeros, lambda n: -np.linspace(500, 900, n), lambda n: np.full(n, 3.0)):
+        run, given = some_input(4, scores=scores)
+        for normalise in NORMALISATIONS:
+            out = diversify(run, method, relevance_weight=1, normalise=normalise, **given)
+            assert out["docno"].tolist() == run["docno"].tolist()
+            near = diversify(run, method, relevance_weight=0, normalise=normalise, **given)
+            assert near["docno"].tolist() != run["docno"].tolist()  # the dial turns the way that is documented
+
+
+@pytest.mark.parametrize("method", ["mmr", "xquad", "pm2", "coverage"])
+def test_close_to_1_the_order_of_relevance_is_reached_without_a_shortcut(method):
+    run, given = some_input(6, scores=lambda n: np.arange(n, dtype=float))
+    for normalise in ("minmax", "zscore", "rank", "max_per_question"):
+        out = diversify(run, method, relevance_weight=0.99999, normalise=normalise, **given)
+        assert out["docno"].tolist() == run["docno"].tolist()
+
+
+@pytest.mark.parametrize("method", DIVERSIFIERS)
+def test_empty_lists_and_single_documents(method):
+    given = {"vectors": {"d": [1.0, 2.0]}, "aspects": pd.DataFrame([("q", 0, "d", 0.5)], columns=list("abcd"))}
+    given["aspects"].columns = ["qid", "pid", "docno", "p"]
+    for normalise in NORMALISATIONS:
+        blank = diversify(ranked_run({}), method, normalise=normalise, **given)
+        assert blank.empty and list(blank.columns) == ["qid", "docno", "rank", "score", "value"]
+        for score in (-7.0, 0.0, 2.0):
+            one = diversify(make_run(["q"], ["d"], [score]), method, normalise=normalise, k=5, **given)
+            assert one[["docno", "rank", "score"]].values.tolist() == [["d", 1, -1.0]]
+            assert np.isfinite(one["value"]).all()
+
+
+def test_blocks_of_questions_change_nothing(monkeypatch):
+    run, given = some_input(7, questions=40)
+    whole = {method: diversify(run, method, **given) for method in DIVERSIFIERS}
+    monkeypatch.setattr(candidates, "_SIMILARITIES_AT_ONCE", 60)
+    sizes = [len(questions) for questions, _ in candidates.blocks(run, "rank", candidates.no_features(run))]
+    assert len(sizes) > 10 and sum(sizes) == 40
+    for method, out in whole.items():
+        pd.testing.assert_frame_equal(diversify(run, method, **given), out)
+
+
+def test_a_sweep_is_each_weight_alone_and_vectors_may_be_a_function():
+    run, given = some_input(8)
+    table = given["vectors"]
+    asked = []
+
+    def vectors(docnos):
+        asked.append(docnos)
+        return np.stack([table[d] for d in docnos])
+
+    swept = mmr_sweep(run, [0.5, 0.9, 1], vectors=vectors, k=4, normalise="minmax")
+    assert len(asked) == 1 and sorted(asked[0]) == sorted(set(run["docno"]))  # once, and each passage once
+    assert list(swept) == [0.5, 0.9, 1.0]
+    for weight, out in swept.items():
+        alone = diversify(run, relevance_weight=weight, vectors=table, k=4, normalise="minmax")
+        pd.testing.assert_frame_equal(out, alone, rtol=1e-6)
+
+
+# ---------------------------------------------------------------- the rows of docs/divergences.md
+
+
+def test_b3_scores_are_divided_by_the_largest_of_the_data_set_or_of_the_question():
+    # Question a scores up to 10, b up to 1: in b, half the best score lies 0.05 below it, or 0.5.
+    run = make_run(list("aabbb"), ["x", "y", "x", "copy", "far"], [10.0, 5.0, 1.0, 0.9, 0.5])
+    vectors = {"x": [1, 0], "y": [0, 1], "copy": [0.6, 0.8], "far": [0.4, -(0.84**0.5)]}
+    paper, official = (
+        diversify(run, vectors=vectors, relevance_weight=0.75, normalise=name)
+        for name in ("max_per_dataset", "max_per_question")
+    )
+    b = paper[paper["qid"] == "b"]
+    assert b["docno"].tolist() == ["x", "far", "copy"]
+    assert b["value"].tolist() == pytest.approx([0.075, 0.75 * 0.05 - 0.25 * 0.4, 0.75 * 0.09 - 0.25 * 0.6])
+    b = official[official["qid"] == "b"]
+    assert b["docno"].tolist() == ["x", "copy", "far"]
+    assert b["value"].tolist() == pytest.approx([0.75, 0.75 * 0.9 - 0.25 * 0.6, 0.75 * 0.5 - 0.25 * 0.4])
+
+
+def sentinel_mmr(relevance, similarity, weight):
+    """The published behaviour (docs/divergences.md): first pick index 0, the best so far starts at -100."""
+    order = [0]
+    for _ in relevance[1:]:
+        best, highest = 0, -100.0
+        for i in range(len(relevance)):
+            if i not in order:
+                value = weight * relevance[i] - (1 - weight) * max(similarity[i][j] for j in order)
+                if value > highest:
+                    best, highest = i, value
+        order.append(best)
+    return order
+
+
+def test_b4_very_negative_scores_and_a_best_passage_that_is_not_first():
+    relevance, similarity = np.array([[-300.0, -200.0, -400.0]]), np.eye(3)[None]
+    assert sentinel_mmr(relevance[0], similarity[0], 0.75) == [0, 0, 0]
+    orders, values = mmr_orders(relevance, similarity, np.ones((1, 3), dtype=bool), 0.75)
+    assert orders.tolist() == [[1, 0, 2]] and values.tolist() == [[-150.0, -225.0, -300.0]]
+    relevance = np.array([[0.2, 0.9, 0.5]])
+    assert sentinel_mmr(relevance[0], similarity[0], 0.75)[0] == 0
+    assert mmr_orders(relevance, similarity, np.ones((1, 3), dtype=bool), 0.75)[0].tolist() == [[1, 2, 0]]
+
+
+def test_b5_scores_fall_and_the_value_has_its_own_column():
+    run = make_run(["q"] * 3, ["a", "b", "c"], [0.5, 0.4, 0.3])
+    vectors = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [-1.0, 0.0]}
+    out = diversify(run, vectors=vectors, relevance_weight=0.5)
+    # c, opposite to a, is worth more at rank 2 than a at rank 1 was: by value, tools would put it first.
+    assert out["docno"].tolist() == ["a", "c", "b"]
+    assert out["value"].tolist() == pytest.approx([0.5, 0.5 * 0.6 + 0.5, 0.5 * 0.8])
+    assert out["score"].tolist() == [-1.0, -2.0, -3.0]
+    assert check_run(out.drop(columns=["rank"]))["docno"].tolist() == ["a", "c", "b"]
+
+
+# ---------------------------------------------------------------- normalisations
+
+
+def relevance_by(normalise, qids, scores):
+    run = make_run(qids, [f"d{i}" for i in range(len(qids))], scores)
+    return diversify(run, relevance_weight=1, normalise=normalise)["value"].tolist()
+
+
+def test_normalisations_by_hand():
+    qids, scores = list("aabb"), [4.0, 1.0, 2.0, -2.0]
+    assert relevance_by("max_per_dataset", qids, scores) == [1, 0.25, 0.5, -0.5]
+    assert relevance_by("max_per_question", qids, scores) == [1, 0.25, 1, -1]
+    assert relevance_by("minmax", qids, scores) == [1, 0, 1, 0]
+    assert relevance_by("zscore", qids, scores) == [1, -1, 1, -1]
+    assert relevance_by("rank", qids, scores) == [1, 0.5, 1, 0.5]
+
+
+def test_negative_scores_stay_in_order_and_constant_ones_equal():
+    for name in ("max_per_dataset", "max_per_question"):
+        assert relevance_by(name, list("qqq"), [-4.0, -8.0, -2.0]) == [-0.25, -0.5, -1.0]
+    # make_run sets ties apart by the smallest step that shows: that step must not be blown up to a difference.
+    for constant in (0.0, 1.0, -3.0, 1e30, 1e-30):
+        for name in NORMALISATIONS.keys() - {"rank"}:
+            assert np.ptp(relevance_by(name, ["q"] * 50, [constant] * 50)) < 1e-5
+    assert relevance_by("minmax", list("qqq"), [1.0, 1.0, 0.0]) == pytest.approx([1, 1, 0])
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.floats(-1e38, 1e38), min_size=1, max_size=8))
+def test_no_normalisation_turns_the_order_or_leaves_the_numbers(scores):
+    for normalise in NORMALISATIONS:
+        found = relevance_by(normalise, ["q"] * len(scores), scores)
+        assert np.isfinite(found).all() and (np.diff(found) <= 0).all()
+
+
+# ---------------------------------------------------------------- against the papers
+
+
+def plain_xquad(relevance, p, weight):
+    """Santos et al. (2010): (1 - l) P(d|q) + l sum P(qi|q) P(d|qi) prod (1 - P(dj|qi)), where l = 1 - weight."""
+    chosen, left, m = [], list(range(len(relevance))), len(p[0])
+
+    def value(d):
+        novel = 0
+        for i in range(m):
+            unseen = Fraction(1)
+            for j in chosen:
+                unseen *= 1 - p[j][i]
+            novel += Fraction(1, m) * p[d][i] * unseen
+        return weight * relevance[d] + (1 - weight) * novel
+
+    while left:
+        chosen.append(best_first(left, value))
+        left.remove(chosen[-1])
+    return chosen
+
+
+def plain_pm2(relevance, p, weight, share=Fraction(1, 2)):
+    """Dang and Croft (2012), algorithm PM-2: quotients votes / (2 seats + 1), equal votes, fractional seats."""
+    chosen, left, m = [], list(range(len(relevance))), len(p[0])
+    seats = [Fraction(0)] * m
+    while left:
+        quotient = [Fraction(1, m) / (2 * s + 1) for s in seats]
+        turn = quotient.index(max(quotient))
+
+        def value(d, quotient=quotient, turn=turn):
+            others = sum(quotient[i] * p[d][i] for i in range(m) if i != turn)
+            pm2 = share * quotient[turn] * p[d][turn] + (1 - share) * others
+            return weight * relevance[d] + (1 - weight) * pm2
+
+        best = best_first(left, value)
+        total = sum(p[best])
+        if total:
+            seats = [s + p[best][i] / total for i, s in enumerate(seats)]
+        chosen.append(best)
+        left.remove(best)
+    return chosen
+
+
+def random_aspects(rng, q, grid):
+    """Run and aspects with m = 1, 2 or 4 (their shares are exact in binary), and the same as exact lists."""
+    qids, docnos, scores, rows, exact = [], [], [], [], {}
+    for i in range(q):
+        n, m = int(rng.integers(1, 7)), int(rng.choice([1, 2, 4]))
+        relevance = np.sort(rng.choice(9, n) / 8)[::-1] if grid else np.sort(rng.random(n))[::-1]
+        p = rng.choice([0, 0.5, 1], (n, m)) if grid else rng.random((n, m))
+        qids += [f"q{i:04}"] * n
+        docnos += [f"d{d}" for d in range(n)]
+        scores += relevance.tolist()
+        rows += [(f"q{i:04}", a, f"d{d}", p[d, a]) for d in range(n) for a in range(m)]
+        exact[f"q{i:04}"] = p
+    run = make_run(qids, docnos, scores)
+    return run, pd.DataFrame(rows, columns=["qid", "pid", "docno", "p"]).sample(frac=1, random_state=0), exact
+
+
+@pytest.mark.parametrize(("method", "plain"), [("xquad", plain_xquad), ("pm2", plain_pm2)])
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+def test_xquad_and_pm2_against_their_papers(method, plain, weight):
+    run, aspects, exact = random_aspects(np.random.default_rng(11), 150, grid=False)
+    found = lists_of(diversify(run, method, relevance_weight=weight, aspects=aspects, normalise="rank"))
+    for qid, p in exact.items():
+        n = len(p)
+        relevance = [1 - Fraction(i, n) for i in range(n)]
+        expected = plain(relevance, [[Fraction(x) for x in row] for row in p.tolist()], Fraction(weight))
+        assert found[qid] == [f"d{d}" for d in expected]
+
+
+def test_ties_go_to_the_earlier_rank():
+    run, aspects, exact = random_aspects(np.random.default_rng(12), 300, grid=True)
+    found = lists_of(diversify(run, "xquad", relevance_weight=0.0, aspects=aspects))
+    for qid, p in exact.items():
+        expected = plain_xquad([0] * len(p), [[Fraction(x) for x in row] for row in p.tolist()], 0)
+        docnos = lists_of(run[run["qid"] == qid])[qid]
+        assert docnos == sorted(docnos)  # the runs' ties go by docno
+        assert found[qid] == [docnos[d] for d in expected]
+
+
+def test_coverage_is_greedy_on_the_expected_number_of_perspectives():
+    for grid in (True, False):
+        run, aspects, exact = random_aspects(np.random.default_rng(14), 200, grid=grid)
+        found = diversify(run, "coverage", relevance_weight=0, aspects=aspects)
+        for qid, out in found.groupby("qid"):
+            p, order = exact[qid], [int(d[1:]) for d in out["docno"]]
+            covered = [float((1 - np.prod(1 - p[order[:k]], axis=0)).sum()) for k in range(len(p) + 1)]
+            # The value is what the passage adds; no other would have added more, and later ones add less.
+            np.testing.assert_allclose(out["value"], np.diff(covered), atol=1e-12)
+            assert (np.diff(out["value"]) <= 1e-12).all()
+            for k in range(len(p)):
+                others = [(1 - np.prod(1 - p[[*order[:k], d]], axis=0)).sum() for d in order[k:]]
+                assert covered[k + 1] >= max(others) - 1e-12
+
+
+def test_coverage_is_monotone_in_aspects():
+    # One perspective more, or any p raised, and neither the first passage nor the whole list covers less.
+    rng = np.random.default_rng(15)
+    run, aspects, _ = random_aspects(rng, 200, grid=False)
+    whole = diversify(run, "coverage", relevance_weight=0, aspects=aspects)
+    last = aspects["pid"] == aspects.groupby("qid")["pid"].transform("max")
+    lowered = aspects.assign(p=aspects["p"] * rng.random(len(aspects)))
+    for fewer in (aspects[~last | (aspects["pid"] == 0)], lowered):
+        part = diversify(run, "coverage", relevance_weight=0, aspects=fewer)
+        for of in (lambda out: out.groupby("qid")["value"].first(), lambda out: out.groupby("qid")["value"].sum()):
+            assert (of(whole) >= of(part) - 1e-12).all() and (of(whole) > of(part) + 1e-3).any()
+
+
+def test_coverage_is_xquad_with_the_dial_elsewhere():
+    run, aspects, _ = random_aspects(np.random.default_rng(13), 80, grid=False)
+    counts, weight = aspects.groupby("qid")["pid"].nunique(), 0.5
+    for m in (1, 2, 4):  # where m aspects are averaged, w / (1 - w) has to be m times smaller
+        some = run[run["qid"].isin(counts[counts == m].index)]
+        counted = diversify(some, "coverage", relevance_weight=weight, aspects=aspects)
+        averaged = diversify(some, "xquad", relevance_weight=weight / (weight + (1 - weight) * m), aspects=aspects)
+        assert counted["docno"].tolist() == averaged["docno"].tolist() != some["docno"].tolist()
+
+
+# ---------------------------------------------------------------- pyversity
+
+
+@pytest.mark.parametrize("method", ["mmr", "msd", "dpp", "cover", "ssd"])
+def test_pyversity_agrees_with_its_dial_turned_round(method):
+    # Its MMR takes negative cosines for 0, so the vectors have none.
+    run, given = some_input(21, questions=60)
+    options = {"normalize_scores": False} if method == "ssd" else {}
+    for weight in (0.2, 0.75):
+        out = lists_of(diversify(run, method, relevance_weight=weight, normalise="minmax", vectors=given["vectors"]))
+        for qid, part in run.groupby("qid"):
+            scores, docnos = part["score"].to_numpy(), part["docno"].tolist()
+            spread = np.ptp(scores)
+            relevance = (scores - scores.min()) / (spread if len(scores) > 1 else 1)
+            vectors = np.stack([given["vectors"][d] for d in docnos])
+            result = pyversity.diversify(vectors, relevance, len(docnos), method, diversity=1 - weight, **options)
+            assert out[qid] == [docnos[i] for i in result.indices]
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_what_cannot_be_used_is_named():
+    run, given = some_input(30)
+    vectors = given["vectors"]
+    with pytest.raises(InputError, match="mmr"):
+        diversify(run, "mrr", vectors=vectors)
+    with pytest.raises(InputError, match="max_per_dataset"):
+        diversify(run, vectors=vectors, normalise="max")
+    for weight in (-0.1, 1.1, float("nan")):
+        with pytest.raises(InputError, match="relevance_weight"):
+            diversify(run, vectors=vectors, relevance_weight=weight)
+    with pytest.raises(InputError, match="k must be at least 1"):
+        diversify(run, vectors=vectors, k=-1)
+    with pytest.raises(InputError, match="no weights"):
+        mmr_sweep(run, [], vectors=vectors)
+    with pytest.raises(InputError, match=r"'mmr' needs vectors"):
+        diversify(run)
+    with pytest.raises(InputError, match=r"'pm2' needs a table"):
+        diversify(run, "pm2", vectors=vectors)
+
+
+def test_a_passage_without_a_usable_vector_is_named():
+    run, given = some_input(31)
+    vectors = given["vectors"]
+    docno = run["docno"].iloc[3]
+    with pytest.raises(InputError, match=f"no vector for passage '{docno}'"):
+        diversify(run, vectors={d: v for d, v in vectors.items() if d != docno})
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(InputError, match=f"passage '{docno}' holds what is not a finite number"):
+            diversify(run, vectors=vectors | {docno: [wrong] * 6})
+    with pytest.raises(InputError, match=f"passage '{docno}' has another shape"):
+        diversify(run, vectors=vectors | {docno: [1.0, 2.0]})
+    with pytest.raises(InputError, match="need vectors of shape"):
+        diversify(run, vectors=lambda docnos: np.ones((len(docnos) - 1, 3)))
+
+
+def test_aspects_that_are_none():
+    run, given = some_input(32)
+    aspects = given["aspects"]
+    with pytest.raises(InputError, match="missing: p"):
+        diversify(run, "xquad", aspects=aspects.rename(columns={"p": "p_yes"}))
+    with pytest.raises(InputError, match="not a number from 0 to 1"):
+        diversify(run, "xquad", aspects=aspects.assign(p=1.5))
+    with pytest.raises(InputError, match="listed twice"):
+        diversify(run, "xquad", aspects=pd.concat([aspects, aspects[:1]]))
+    with pytest.raises(InputError, match="'q05'"):
+        diversify(run, "xquad", aspects=aspects[aspects["qid"] != "q05"])
+
+
+def test_a_pair_that_is_not_listed_has_p_0_and_strangers_do_not_matter():
+    run = ranked_run({"q": ["a", "b", "c"]})
+    rows = [("q", 0, "a", 0.9), ("q", 0, "b", 0.8), ("q", 1, "c", 0.5)]
+    zeros = [("q", 1, "a", 0.0), ("q", 1, "b", 0.0), ("q", 0, "c", 0.0)]
+    strangers = [("other", 2, "a", 1.0), ("q", 1, "unlisted", 1.0)]
+    frames = [pd.DataFrame(r, columns=["qid", "pid", "docno", "p"]) for r in (rows, rows + zeros + strangers)]
+    for method in ("xquad", "pm2", "coverage"):
+        sparse, full = (diversify(run, method, relevance_weight=0.1, aspects=one, normalise="rank") for one in frames)
+        pd.testing.assert_frame_equal(sparse, full)
+        assert sparse["docno"].tolist() == ["a", "c", "b"]

