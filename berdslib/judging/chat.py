@@ -13,7 +13,9 @@ from berdslib.errors import InputError, known
 from berdslib.judging.base import Pair, document_text
 from berdslib.llm.chat import ChatModel, Reply
 from berdslib.llm.prompting import Prompt, load_prompt
-from berdslib.llm.untrusted import defuse
+from berdslib.llm.untrusted import defuse_tag, one_line
+
+LEAST_MASS = 0.5
 
 
 def strict_answer(text: str) -> bool | None:
@@ -84,11 +86,9 @@ class Chat:
 
     def messages(self, pair: Pair) -> list[dict[str, str]]:
         """Return what is sent for a pair."""
-        tags = ("<document>", "</document>")
-        document = defuse(document_text(pair.passage, self.title_position), tags)
-        user = self.prompt.fill(document=document, statement=defuse(pair.perspective, tags))
-        system = [{"role": "system", "content": self.prompt.system}] if self.prompt.system else []
-        return [*system, {"role": "user", "content": user}]
+        document = defuse_tag(document_text(pair.passage, self.title_position), "document")
+        statement = defuse_tag(one_line(pair.perspective), "document")
+        return self.prompt.messages(document=document, statement=statement)
 
     def _judge(self, pair: Pair) -> float:
         reply = self.model.complete(self.messages(pair))
@@ -105,11 +105,15 @@ class Chat:
 
 
 def probability_of_yes(reply: Reply) -> float | None:
-    """Return P(Yes) / (P(Yes) + P(No)) over the first token's alternatives; None where neither is among them."""
+    """Return P(Yes) / (P(Yes) + P(No)) over the first token's alternatives; None where the two are not likely.
+
+    Together they need at least half of the probability. With less, the answer most likely begins in another way, such
+    as "I'm sorry", and the ratio of two improbable tokens says nothing: the answer's text has to decide.
+    """
     mass = {True: 0.0, False: 0.0}
     for token, logprob in reply.first_token:
         answer = strict_answer(token)
         if answer is not None:
             mass[answer] += math.exp(logprob)
     total = sum(mass.values())
-    return mass[True] / total if total > 0 else None
+    return mass[True] / total if total >= LEAST_MASS else None

@@ -9,12 +9,9 @@ from typing import Any
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair, document_text
 from berdslib.llm.prompting import Prompt, load_prompt
-from berdslib.llm.untrusted import defuse
+from berdslib.llm.untrusted import control_tokens, defuse, defuse_tag, one_line
 
 NEEDS = ("document", "statement")
-# What chat models take for the start or end of a turn, whether or not the tokenizer in use knows it.
-_TURN_MARKS = ("<|im_start|>", "<|im_end|>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<|eot_id|>", "<|user|>",
-               "<|assistant|>", "<|system|>", "<s>", "</s>")  # fmt: skip
 _SPELLINGS = {"yes": ("Yes", " Yes", "yes", " yes", "YES", " YES"), "no": ("No", " No", "no", " no", "NO", " NO")}
 
 
@@ -24,7 +21,7 @@ class YesNoJudge:
     Args:
         tokenizer: the model's tokenizer (a fast one).
         prompt: the wording; None for ours.
-        shots: 0, or 1 for an example before the question (BeRDS Table 14, bottom).
+        shots: 0, or 1 for an example before the question (BeRDS Table 14, bottom). A wording's own is always shown.
         chat: use the tokenizer's chat template; None where it has one.
         max_length: tokens a prompt may have; longer documents are cut at their end, statement and instruction never.
         title_position: see :func:`berdslib.judging.base.document_text`.
@@ -51,7 +48,11 @@ class YesNoJudge:
         self.prompt = prompt or load_prompt("perspective_detection", needs=NEEDS)
         self.chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
         self.max_length, self.title_position = max_length, title_position
-        self._example = _read_example() if shots else None
+        self._marks = control_tokens(tokenizer)
+        self._example = self.prompt.example
+        if shots and not self._example:
+            document, statement, answer = _read_example()
+            self._example = self.prompt.fill(document=document, statement=statement), answer
         self._yes, self._no = answer_tokens(tokenizer, "yes"), answer_tokens(tokenizer, "no")
         template = _digest(tokenizer.chat_template) if self.chat else "none"
         # The part of a judge's id that says how it asks.
@@ -62,7 +63,7 @@ class YesNoJudge:
 
     def token_ids(self, pair: Pair) -> list[int]:
         """Return the prompt of a pair as token ids, the document cut so that all of it fits."""
-        statement = self._harmless(pair.perspective)
+        statement = self._harmless(one_line(pair.perspective))
         document = self._harmless(document_text(pair.passage, self.title_position))
         ids = self._encode(document, statement)
         if len(ids) <= self.max_length:
@@ -79,38 +80,31 @@ class YesNoJudge:
         return ids
 
     def _encode(self, document: str, statement: str) -> list[int]:
-        user = self.prompt.fill(document=document, statement=statement)
-        if self._example:
-            example_document, example_statement, answer = self._example
-            shown = self.prompt.fill(document=example_document, statement=example_statement)
         if self.chat:
-            messages = [{"role": "user", "content": user}]
-            if self._example:
-                turns = [{"role": "user", "content": shown}, {"role": "assistant", "content": answer}]
-                messages = turns + messages
-            return self._encode_chat(messages)
-        parts = [self.prompt.system, f"{shown} {answer}" if self._example else "", user]
+            prompt = self.prompt._replace(example=self._example)
+            return self._encode_chat(prompt.messages(document=document, statement=statement))
+        user = self.prompt.fill(document=document, statement=statement)
+        parts = [self.prompt.system, " ".join(self._example), user]
         ids: list[int] = self.tokenizer("\n\n".join(p for p in parts if p))["input_ids"]
         return ids
 
     def _encode_chat(self, messages: list[dict[str, str]]) -> list[int]:
-        system = [{"role": "system", "content": self.prompt.system}] if self.prompt.system else []
         try:
-            text = self.tokenizer.apply_chat_template(system + messages, tokenize=False, add_generation_prompt=True)
+            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         except Exception as error:
             # Some templates (Mistral's, Gemma's) refuse a system turn: its text then opens the first user turn.
-            if not system or not any(word in str(error).lower() for word in ("system", "alternate")):
+            refused = any(word in str(error).lower() for word in ("system", "alternate"))
+            if not self.prompt.system or not refused:
                 raise
-            first = {"role": "user", "content": f"{self.prompt.system}\n\n{messages[0]['content']}"}
-            text = self.tokenizer.apply_chat_template(
-                [first, *messages[1:]], tokenize=False, add_generation_prompt=True
-            )
+            system, first, *rest = messages
+            first = {**first, "content": f"{system['content']}\n\n{first['content']}"}
+            text = self.tokenizer.apply_chat_template([first, *rest], tokenize=False, add_generation_prompt=True)
         # The template has written the opening token already; a second one would be divergences.md B8.
         ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
     def _harmless(self, text: str) -> str:
-        return defuse(text, [*self.tokenizer.all_special_tokens, *_TURN_MARKS, "<document>", "</document>"])
+        return defuse(defuse_tag(text, "document"), self._marks)
 
 
 def answer_tokens(tokenizer: Any, answer: str) -> list[int]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
-from berdslib.errors import InputError
+from berdslib.errors import InputError, known
+from berdslib.llm.answers import without_thoughts
 from berdslib.llm.chat import ChatModel
+from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 
 # "Find", "show me", "please look for", "I am searching for": what asks and says nothing of what is asked for.
@@ -28,6 +32,7 @@ _COLON = re.compile(r"\s*:\s+")  # not that of a time or an address
 _WHICH = re.compile(r"\b(?:that|which|who|as|is|are)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _LINE = re.compile(r"^[ \t]*(angle|topic)[ \t]*:(.*)$", re.IGNORECASE | re.MULTILINE)
+MAX_TOKENS = 1000  # of an answer, which repeats the query; stories, the longest queries of PIR, have some 200 words
 
 
 class Extracted(NamedTuple):
@@ -72,6 +77,33 @@ def _without_asking(frame: str) -> str:
     return _ASKS_WITHIN.sub(", ", _ASKS.sub("", frame)).strip() or frame
 
 
+def extract_by(
+    name: str, queries: Sequence[str], *, recordings: Path | None = None, workers: int = 4
+) -> list[Extracted]:
+    """Return root and perspective of each query as a way that is named cuts them out.
+
+    Args:
+        name: "rule", which needs no model, or "chat:MODEL" with MODEL as :func:`berdslib.llm.local.make_chat` reads it:
+            "chat:gpt-4o", "chat:local:FOLDER", or "chat:recorded:FILE" for answers from a file, without a network.
+        queries: raw texts.
+        recordings: a file of answers: what is in it is not asked again, and what is new is added at once.
+        workers: requests in flight at a time.
+
+    Raises:
+        InputError: another name, a blank query, or an answer that is not the two lines asked for.
+        MissingDataError: a local model or a recorded answer that is not there.
+        ChatError: the endpoint fails for good.
+
+    >>> extract_by("rule", ["Find a book about: bees"])
+    [Extracted(root='bees', perspective='a book')]
+    """
+    kind, _, model = name.partition(":")
+    if known("way to take queries apart", kind, ("chat", "rule")) == "rule":
+        return [extract(query) for query in queries]
+    chat = make_chat(model, max_tokens=MAX_TOKENS)
+    return extract_with(Kept(chat, recordings) if recordings else chat, queries, workers=workers)
+
+
 def extract_with(
     model: ChatModel, queries: Sequence[str], *, prompt: Prompt | None = None, workers: int = 4
 ) -> list[Extracted]:
@@ -92,11 +124,9 @@ def extract_with(
         raise InputError(f"query {blank[0]} is blank; it has neither root nor perspective")
 
     def one(query: str) -> Extracted:
-        system = [{"role": "system", "content": wording.system}] if wording.system else []
         # A query that closes the tag around it could go on as if it were the instruction.
-        text = wording.fill(query=defuse_tag(query, "request"))
-        reply = model.complete([*system, {"role": "user", "content": text}])
-        return read_extraction(reply.text)
+        reply = model.complete(wording.messages(query=defuse_tag(query, "request")))
+        return read_extraction(without_thoughts(reply.text))
 
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(one, queries))

@@ -1,21 +1,17 @@
-"""Chat models by name, and those that run on this machine: a checkpoint on disk, and answers that were kept before."""
+"""Chat models by name, and those that run on this machine."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
-import re
 import threading
 from pathlib import Path
 from typing import Any
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.llm.chat import ChatModel, Endpoint, Messages, Recorded, Recording, Reply, exchange_key
-from berdslib.llm.untrusted import defuse
+from berdslib.llm.chat import ChatModel, Endpoint, Messages, Reply
+from berdslib.llm.recorded import Recorded, exchange_key
+from berdslib.llm.untrusted import control_tokens, defuse
 
-# How templates write the start and end of a turn, where the tokenizer does not list it among its special tokens.
-_TURN_MARK = re.compile(r"<\|[^|>\s]+\|>|\[/?[A-Z_]+\]|<</?[A-Z]+>>")
 _ALTERNATIVES = 20  # of the first token, as many as endpoints offer
 
 
@@ -53,7 +49,7 @@ class LocalChat:
         template = tokenizer.chat_template or ""
         digest = hashlib.sha256(template.encode()).hexdigest()[:8] if template else "none"
         self.id = f"local({name},max_tokens={max_tokens},temperature={temperature:g},seed={seed},chat={digest})"
-        self._marks = {*tokenizer.all_special_tokens, *_TURN_MARK.findall(template)}
+        self._marks = control_tokens(tokenizer)
         self._lock = threading.Lock()
 
     def complete(self, messages: Messages) -> Reply:
@@ -151,37 +147,9 @@ def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
     return LocalChat(model.to(device).eval(), tokenizer, checkpoint, **options)
 
 
-class Kept:
-    """A model whose every answer is kept in a file, and which is asked only what the file does not answer.
-
-    So an experiment that broke off goes on where it was, and one that is repeated costs nothing.
-
-    Args:
-        model: who answers what is not in the file.
-        path: JSONL file, as :class:`~berdslib.llm.chat.Recording` writes it; it need not exist yet.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-
-    def __init__(self, model: ChatModel, path: Path) -> None:
-        self.id = model.id
-        self._new = Recording(model, path)  # first: it removes a line that was cut off
-        self._old = Recorded(path, model.id) if path.exists() else None
-        self._said: dict[str, Reply] = {}  # in this session
-
-    def complete(self, messages: Messages) -> Reply:
-        """Return the kept answer, or else the model's, after writing it down."""
-        if self._old is not None:
-            with contextlib.suppress(MissingDataError):  # never asked before
-                return self._old.complete(messages)
-        key = exchange_key(self.id, messages)
-        if key not in self._said:
-            self._said[key] = self._new.complete(messages)
-        return self._said[key]
-
-
-def make_chat(name: str, *, max_tokens: int = 200, **options: Any) -> ChatModel:
+def make_chat(
+    name: str, *, max_tokens: int = 200, logprobs: bool = False, schema: dict[str, Any] | None = None, **options: Any
+) -> ChatModel:
     """Return a chat model by name.
 
     Args:
@@ -189,6 +157,8 @@ def make_chat(name: str, *, max_tokens: int = 200, **options: Any) -> ChatModel:
             "recorded:FILE" for the answers in a file, nothing else; any other name is a model behind an
             OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY).
         max_tokens: longest answer; recorded answers are as long as they are.
+        logprobs: ask an endpoint for the alternatives of each token; the others give what they have.
+        schema: a JSON schema for the answers of an endpoint; the others are held to a form by the prompt alone.
         options: passed to :class:`LocalChat` or :class:`~berdslib.llm.chat.Endpoint`.
 
     Raises:
@@ -199,29 +169,10 @@ def make_chat(name: str, *, max_tokens: int = 200, **options: Any) -> ChatModel:
     if kind == "local" and rest:
         return load_local_chat(rest, max_tokens=max_tokens, **options)
     if kind == "recorded" and rest:
-        return Recorded(Path(rest), _recorded_model(Path(rest)))
+        return Recorded(Path(rest))
     if not name.strip() or kind in ("local", "recorded"):
         raise InputError(f"{name!r} names no chat model; local:FOLDER, recorded:FILE or a model's name at an endpoint")
-    return Endpoint(name, max_tokens=max_tokens, **{"logprobs": False, **options})
-
-
-def _recorded_model(path: Path) -> str:
-    """Return the id of the one model whose answers a file holds."""
-    models = set()
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read ({type(error).__name__})", path=path) from None
-    for number, line in enumerate(lines, start=1):
-        try:
-            models.add(str(json.loads(line)["model"]))
-        except (ValueError, KeyError, TypeError):
-            if number < len(lines):  # the last line of a recording that was killed may be cut off
-                raise InputError("not a recorded answer", path=path, line=number) from None
-    if len(models) != 1:
-        named = f" ({', '.join(sorted(models))})" if models else ""
-        raise InputError(f"holds answers of {len(models)} models{named}; one was expected", path=path)
-    return models.pop()
+    return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, **options)
 
 
 def _devices(model: Any) -> list[Any]:

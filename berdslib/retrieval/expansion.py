@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,9 +19,11 @@ import pandas as pd
 from berdslib.data.negation import yes_and_no
 from berdslib.data.records import Question, check_questions, ranked_run
 from berdslib.errors import InputError, known
-from berdslib.llm.answers import NESTED, parse_perspectives, without_thoughts
+from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, without_thoughts
 from berdslib.llm.chat import ChatModel
+from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.retrieval.base import Retriever, check_search
 from berdslib.retrieval.fusion import reciprocal_rank_fusion, round_robin
@@ -210,6 +213,63 @@ def _templates(text: str) -> list[tuple[str, str]]:
 # ---------------------------------------------------------------- asked of a chat model
 
 
+# Tokens of an answer: the paper's six perspectives of 44 words have some 400.
+MAX_TOKENS = 1500
+# What expansions are for is part of how they are searched; these are the options of `expanded_search` that differ.
+SEARCHED: dict[str, dict[str, Any]] = {"chat": {}, "hyde": {"merge": "statement only"}}
+
+
+def expansions_by(
+    name: str,
+    questions: Sequence[Question],
+    *,
+    wording: str = "ours",
+    recordings: Path | None = None,
+    skip_unreadable: bool = False,
+    workers: int = 4,
+) -> dict[str, list[tuple[str, str]]]:
+    """Return the expansions that a chat model makes, by name: BeRDS, section 6, or HyDE.
+
+    Search them with ``expanded_search(…, **SEARCHED[kind])``, where the kind is what stands before the first colon.
+
+    Args:
+        name: "chat:MODEL" for perspectives, "hyde:MODEL" for a passage that could answer the question; MODEL as
+            :func:`berdslib.llm.local.make_chat` reads it: "chat:gpt-4o", "hyde:local:FOLDER", or "chat:recorded:FILE"
+            for answers from a file, without a network.
+        questions: their texts are sent, and nothing else: no gold perspectives.
+        wording: of the prompt for perspectives, see :func:`chat_expansions`.
+        recordings: a file of answers: what is in it is not asked again, and what is new is added at once.
+        skip_unreadable: leave out questions whose answer cannot be read, with a warning; they are then searched as they
+            are. Otherwise such an answer is an error.
+        workers: requests in flight at a time.
+
+    Returns:
+        qid → [(name, statement), …], in the order of the answer.
+
+    Raises:
+        InputError: another name, or "hyde" with a published wording, which there is none of.
+        UnreadableAnswerError: an answer that cannot be read; all others are asked and read first.
+        MissingDataError: a model, a wording or a recorded answer that is not there.
+        ChatError: the endpoint fails for good.
+    """
+    kind, _, model = name.partition(":")
+    known("way to ask for expansions", kind, SEARCHED)
+    if kind == "hyde" and wording != "ours":
+        raise InputError("the prompt for hypothetical passages has one wording, ours", field="wording")
+    chat = make_chat(model, max_tokens=MAX_TOKENS, schema=SCHEMA if kind == "chat" else None)
+    chat = Kept(chat, recordings) if recordings else chat
+    try:
+        if kind == "hyde":
+            return hyde_expansions(questions, chat, workers=workers)
+        return chat_expansions(questions, chat, wording, workers=workers)
+    except UnreadableAnswerError as error:
+        if not skip_unreadable:
+            raise
+        logger.warning("%d of %d questions are left without expansions: %s",
+                       len(questions) - len(error.read), len(questions), error.problem)  # fmt: skip
+        return error.read
+
+
 class UnreadableAnswerError(InputError):
     """Answers from which no perspective can be read; ``read`` holds the expansions of all other questions."""
 
@@ -223,8 +283,8 @@ def chat_expansions(
 ) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for the perspectives on each question.
 
-    The model needs room: ``Endpoint(…, max_tokens=1500, logprobs=False)``. Wrapped in
-    :class:`~berdslib.llm.chat.Recording`, every answer is on disk as soon as it is there.
+    The model needs room, as :func:`expansions_by` gives it. Wrapped in :class:`~berdslib.llm.recorded.Recording`, every
+    answer is on disk as soon as it is there.
 
     Args:
         questions: their texts are sent, and nothing else: no gold perspectives.
@@ -287,7 +347,9 @@ def _ask(
     found: dict[str, list[tuple[str, str]]] = {}
     problems: list[str] = []
     with ThreadPoolExecutor(workers) as pool:
-        replies = [pool.submit(chat.complete, _messages(prompt, q.text)) for q in questions]
+        # A question is a text from elsewhere: it must not close the tags it stands between.
+        asked = [prompt.messages(question=defuse_tag(q.text, "question")) for q in questions]
+        replies = [pool.submit(chat.complete, messages) for messages in asked]
         try:
             bar = tqdm(zip(questions, replies, strict=True), total=len(replies), desc="expanding", delay=2, leave=False)
             for question, reply in bar:
@@ -303,10 +365,3 @@ def _ask(
         more = f" ({len(problems) - 1} more like this)" if len(problems) > 1 else ""
         raise UnreadableAnswerError(f"the answer of {problems[0]}{more}", found)
     return found
-
-
-def _messages(prompt: Prompt, question: str) -> list[dict[str, str]]:
-    # A question is a text from elsewhere: it must not close the tags it stands between.
-    user = prompt.fill(question=defuse_tag(question, "question"))
-    return [*([{"role": "system", "content": prompt.system}] if prompt.system else []),
-            {"role": "user", "content": user}]  # fmt: skip

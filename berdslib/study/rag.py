@@ -22,8 +22,9 @@ from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_run
 from berdslib.errors import InputError
 from berdslib.evaluation.perspective_recall import top
 from berdslib.llm.chat import ChatModel, Messages, Reply
-from berdslib.llm.local import Kept, make_chat
+from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 
 _TAGS = ("<passage>", "</passage>")

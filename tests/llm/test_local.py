@@ -9,8 +9,9 @@ from transformers import MistralConfig, MistralForCausalLM
 
 from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError, MissingDataError
-from berdslib.llm.chat import Endpoint, Recorded, Recording, Reply, exchange_key
-from berdslib.llm.local import Kept, LocalChat, load_local_chat, make_chat
+from berdslib.llm.chat import Endpoint, Reply
+from berdslib.llm.local import LocalChat, load_local_chat, make_chat
+from berdslib.llm.recorded import Kept, Recorded, Recording, exchange_key
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system role') }}"
@@ -224,7 +225,7 @@ def test_a_file_without_recorded_answers_says_so(tmp_path, content, words):
 
 def test_other_names_are_models_at_an_endpoint():
     chat = make_chat("some/model", max_tokens=80, base_url="http://127.0.0.1:1")
-    assert isinstance(chat, Endpoint) and chat.id == "some/model(max_tokens=80,logprobs=False)"
+    assert isinstance(chat, Endpoint) and chat.id == "some/model@http://127.0.0.1:1(max_tokens=80,logprobs=False)"
     for name in ("", " ", "local:", "recorded:", "local"):
         with pytest.raises(InputError, match="names no chat model"):
             make_chat(name)

@@ -13,8 +13,9 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.pir import PirQuery, load_pir
 from berdslib.data.records import Passage, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
-from berdslib.llm.chat import Recorded, Reply
+from berdslib.llm.chat import Reply
 from berdslib.llm.prompting import import_prompt
+from berdslib.llm.recorded import Recorded
 from berdslib.study.rag import (
     Extractive,
     alignment,

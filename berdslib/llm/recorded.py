@@ -1,0 +1,162 @@
+"""Recorded answers: what a chat model said is kept in a file, and stands in for the model later."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from berdslib.errors import InputError, MissingDataError
+from berdslib.llm.chat import ChatModel, Messages, Reply, alternatives
+
+logger = logging.getLogger(__name__)
+
+
+class Recorded:
+    """Answers from a JSONL file, and nothing else: the same experiment again, without network or cost.
+
+    Args:
+        path: a file that :class:`Recording` wrote.
+        model_id: the id of the model whose answers are wanted; None for the one model in the file.
+
+    Raises:
+        InputError: the file cannot be read, or no model is named and it holds the answers of several.
+    """
+
+    def __init__(self, path: Path, model_id: str | None = None) -> None:
+        self.path = path
+        self._replies: dict[str, Reply] = {}
+        models = set()
+        for key, model, reply in _exchanges(path):
+            self._replies[key] = reply
+            models.add(model)
+        if model_id is None and len(models) != 1:
+            named = f" ({', '.join(sorted(models))})" if models else ""
+            raise InputError(f"holds answers of {len(models)} models{named}; one was expected", path=path)
+        self.id = models.pop() if model_id is None else model_id
+
+    def complete(self, messages: Messages) -> Reply:
+        """Return the recorded answer.
+
+        Raises:
+            MissingDataError: these messages were never answered.
+        """
+        key = exchange_key(self.id, messages)
+        if key not in self._replies:
+            raise MissingDataError(f"{self.path} holds no answer of {self.id} to: {messages[-1]['content'][:80]!r} …")
+        return self._replies[key]
+
+
+class Recording:
+    """Passes messages on to a model and keeps every exchange, one line each, as soon as it is there.
+
+    Args:
+        model: who answers.
+        path: JSONL file to append to.
+    """
+
+    def __init__(self, model: ChatModel, path: Path) -> None:
+        self.model, self.path, self.id = model, path, model.id
+        self._lock = threading.Lock()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _drop_cut_off_line(path)
+
+    def complete(self, messages: Messages) -> Reply:
+        """Return the model's answer, after writing it down.
+
+        Raises:
+            InputError: the answer cannot be written, as on a full disk; the file stays as it was.
+        """
+        reply = self.model.complete(messages)
+        row = {
+            "key": exchange_key(self.id, messages),
+            "model": self.id,
+            "messages": list(messages),
+            "text": reply.text,
+            "first_token": [list(pair) for pair in reply.first_token],
+        }
+        # Half a character has no UTF-8; written with a backslash it is what JSON reads as the same half.
+        line = (json.dumps(row, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+        with self._lock:
+            self._append(line)
+        return reply
+
+    def _append(self, line: bytes) -> None:
+        with open(self.path, "ab", buffering=0) as file:  # with a buffer, closing would try to write the rest again
+            whole = file.tell()
+            try:
+                while line:
+                    line = line[file.write(line) :]
+            except OSError as error:
+                file.truncate(whole)
+                raise InputError(f"cannot be written ({error.strerror})", path=self.path) from None
+
+
+class Kept:
+    """A model whose every answer is kept in a file, and which is asked only what the file does not answer.
+
+    So an experiment that broke off goes on where it was, and one that is repeated costs nothing.
+
+    Args:
+        model: who answers what is not in the file.
+        path: JSONL file, as :class:`Recording` writes it; it need not exist yet.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+
+    def __init__(self, model: ChatModel, path: Path) -> None:
+        self.id = model.id
+        self._new = Recording(model, path)  # first: it removes a line that was cut off
+        self._old = Recorded(path, model.id) if path.exists() else None
+        self._said: dict[str, Reply] = {}  # in this session
+
+    def complete(self, messages: Messages) -> Reply:
+        """Return the kept answer, or else the model's, after writing it down."""
+        if self._old is not None:
+            with contextlib.suppress(MissingDataError):  # never asked before
+                return self._old.complete(messages)
+        key = exchange_key(self.id, messages)
+        if key not in self._said:
+            self._said[key] = self._new.complete(messages)
+        return self._said[key]
+
+
+def exchange_key(model_id: str, messages: Messages) -> str:
+    """Return the content hash of an exchange; the prompt's wording is part of the messages, so it is in it too."""
+    text = json.dumps([model_id, [dict(m) for m in messages]], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _exchanges(path: Path) -> Iterator[tuple[str, str, Reply]]:
+    """Yield (key, model, reply) for every line of a recording."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read ({type(error).__name__})", path=path) from None
+    # Not splitlines: a text in JSON may hold separators such as U+2028 as they are.
+    lines = text.removesuffix("\n").split("\n") if text else []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+            key, said, model = row["key"], row["text"], row.get("model", "")
+            if not all(isinstance(value, str) for value in (key, said, model)):
+                raise TypeError("key, text and model must be texts")
+            reply = Reply(said, alternatives(row.get("first_token", [])))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if number == len(lines):  # a recording that was killed in the middle of its last line
+                logger.warning("%s: the last line is cut off and left out", path)
+                return
+            raise InputError("not a recorded answer", path=path, line=number) from None
+        yield key, model, reply
+
+
+def _drop_cut_off_line(path: Path) -> None:
+    """Remove what a killed recording left behind the last whole line, or the next exchange would be glued to it."""
+    if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
+        with open(path, "r+b") as file:
+            file.truncate(content.rfind(b"\n") + 1)
