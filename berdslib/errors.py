@@ -1,4 +1,4 @@
-"""The errors that a user can mend: each says where the trouble is and what would be accepted."""
+"""Errors that a user can fix: each says where the problem is and what would be accepted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class BerdsError(Exception):
-    """Something the user can put right; the command line prints its message without a traceback."""
+    """An error the user can fix; the command line prints its message without a traceback."""
 
 
 class InputError(BerdsError, ValueError):

@@ -1,7 +1,7 @@
 """Files: reading lines, writing whole or not at all, and looking up many keys in SQLite.
 
 Text is UTF-8, plain or gzip-compressed, and is read as a stream. Everything that the package writes appears under its
-name only when it is complete: see :func:`whole`.
+name only when it is complete: see :func:`atomic_path`.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def whole(path: Path, holding: str | None = None) -> Iterator[Path]:
+def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
     """Yield a hidden name beside `path` to write to; it gets its own name only when the block ends without an error.
 
     Args:
         path: the file or folder to make or replace.
-        holding: for a folder, a file that one of its kind holds; a folder without it is not replaced.
+        marker: for a folder, a file that one of its kind holds; a folder without it is not replaced.
 
     Raises:
         InputError: nothing can be written there, another folder is there, or one that holds other files beside its own.
     """
     path = Path(os.path.realpath(path))  # a link stays a link
-    if path.is_dir() and not (holding and (path / holding).is_file()):
-        raise InputError("is a folder of something else; it is not replaced", path=path)
+    if path.is_dir() and not (marker and (path / marker).is_file()):
+        raise InputError("has other content; it is not replaced", path=path)
     unfinished = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def write_text(path: StrPath) -> Iterator[TextIO]:
             raise _unwritable(path, error) from None
         return
     try:
-        with whole(path) as unfinished, open(unfinished, "wb") as raw, _as_text(raw, zipped) as text:
+        with atomic_path(path) as unfinished, open(unfinished, "wb") as raw, _as_text(raw, zipped) as text:
             yield text
     except UnicodeEncodeError:
         raise InputError("cannot be written: a text holds half of a surrogate pair (\\ud…)", path=path) from None
@@ -143,10 +143,10 @@ def _as_text(raw: BinaryIO, zipped: bool) -> Iterator[TextIO]:
 
 
 @contextmanager
-def errors_of_store(path: Path, what: str) -> Iterator[None]:
+def store_errors(path: Path, what: str) -> Iterator[None]:
     """Turn what SQLite says of a file that it cannot use into an InputError that names the file and what it should be.
 
-    >>> with errors_of_store(Path("v.sqlite"), "a verdict store"):
+    >>> with store_errors(Path("v.sqlite"), "a verdict store"):
     ...     raise sqlite3.DatabaseError("file is not a database")
     Traceback (most recent call last):
     berdslib.errors.InputError: v.sqlite: cannot be used as a verdict store: file is not a database

@@ -1,4 +1,4 @@
-"""Where things lie: the checkout, the files that come with the package, the cache, the data sets of others."""
+"""Locations: the checkout, files shipped with the package, the cache, local copies of other data sets."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _is_ours(checkout: Path) -> bool:
 def shipped(name: str) -> Path:
     """Return a folder of files that come with the package, such as "sample" or "published".
 
-    The checkout is told by where the package lies, never by the current folder, so that an installed package does not
+    The checkout is found from where the package is, not from the current folder, so that an installed package does not
     read another copy's files.
 
     Args:
@@ -74,7 +74,7 @@ def shipped(name: str) -> Path:
         if place.exists():
             return place
     looked = " and ".join(map(str, places))
-    raise MissingDataError(f"{name!r} does not come with this installation (looked for {looked}); reinstall berdslib")
+    raise MissingDataError(f"{name!r} is missing from this installation (looked for {looked}); reinstall berdslib")
 
 
 def cache_dir() -> Path:
@@ -97,7 +97,7 @@ def local_data_dir() -> Path | None:
         return None
     folder = Path(chosen).expanduser()
     if not folder.is_dir():
-        raise InputError(f"the variable BERDS_DATA must name a folder, and {chosen!r} is none; unset it or mend it")
+        raise InputError(f"BERDS_DATA must name a folder, but {chosen!r} is not one; correct or unset it")
     return folder
 
 

@@ -18,7 +18,7 @@ from berdslib.data.pir_sample import location_task, story_task
 from berdslib.evaluation.perspective_recall import query_scores
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.projection import perspective_vectors, scores, unit_vectors
-from berdslib.retrieval.strength import STRENGTHS, choose, half_of_roots
+from berdslib.retrieval.strength import STRENGTHS, choose, dev_mask
 from berdslib.stats import bootstrap_interval
 from berdslib.study.pir import ranked, vectors_of
 from berdslib.study.rag import stance_task
@@ -183,7 +183,7 @@ def with_strength_chosen(task):
     by_root = {s: task.per_root(values) for s, values in task.hits.items()}
     total, times, chosen = np.zeros(len(by_root[0.0])), np.zeros(len(by_root[0.0])), []
     for seed in range(SPLITS):
-        half = half_of_roots([f"{i:03}" for i in range(len(total))], seed)
+        half = dev_mask([f"{i:03}" for i in range(len(total))], seed)
         chosen.append(choose({s: values[half] for s, values in by_root.items()}, default=0.0))
         total[~half] += by_root[chosen[-1]][~half]
         times[~half] += 1

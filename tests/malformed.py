@@ -399,7 +399,7 @@ CASES = [
     Case(
         "labelled pairs of one class",
         "judge-eval --data l.tsv",
-        ("l.tsv [label]", "all labels are alike"),
+        ("l.tsv [label]", "all labels are the same"),
         {"l.tsv": "question\tdocument\tperspective\tlabel\nQ?\tD\tP\t1\n"},
     ),
     Case(

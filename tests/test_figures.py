@@ -51,7 +51,7 @@ def test_dollars_in_every_other_figure(name):
         figures.coverage_by_length(pd.DataFrame({name: [1.0, 2.0]}), 3),
         figures.weight_sweep(pd.DataFrame({"weight": [0.0, 1.0], name: [0.1, 0.2]}), {name: 0.1}),
         figures.trade_off(frontier.rename(columns={"gain": name}), name, "cost", name, {name: name}),
-        figures.asked_and_shown({name: pd.DataFrame([[0.5]], index=pd.Index([name], name=name), columns=[name])}),
+        figures.group_confusion({name: pd.DataFrame([[0.5]], index=pd.Index([name], name=name), columns=[name])}),
         figures.calibration_curve_figure({name: bins}),
         figures.judge_error_figure(pd.DataFrame([{"system": name, "labelled": 3, "n": 9, **error}]), name),
         figures.judges_figure(pd.DataFrame([{"judge": name, **judged}])),

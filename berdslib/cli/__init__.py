@@ -1,4 +1,4 @@
-"""The command `berds`: the main job from a shell, with the same words as in Python."""
+"""The `berds` command: the main tasks from a shell, named as in Python."""
 
 from berdslib.cli import corpus, data, grid, judges, notebook, pir, prompts, scoring
 from berdslib.cli.root import main

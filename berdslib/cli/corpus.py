@@ -14,7 +14,7 @@ from berdslib.cli.root import main
 
 @main.group()
 def corpus() -> None:
-    """Corpora: count what is in one, write one to disk, make one from the web for each question."""
+    """Corpora: statistics, writing one to disk, building one per question from the web."""
 
 
 @corpus.command("stats")
@@ -24,9 +24,9 @@ def corpus() -> None:
     type=click.Choice(["auto", "docno", "title", "passage"]),
     default="auto",
     show_default=True,
-    help="What passages of one document share: the docno but for its -NUMBER, or the title (give that for the DPR "
-    "dump); or every passage is a document. auto: docno where rows are cut here or were by `berds corpus write`, else "
-    "passage; the last column says which.",
+    help="What identifies the document of a passage: the docno without its -NUMBER, the title (use it for the DPR "
+    "dump), or nothing: every passage is a document. auto: docno if `berds corpus` cut the rows, otherwise "
+    "passage; the last column shows the choice.",
 )
 @JSON
 def corpus_stats(names: Sequence[str], documents: str, as_json: bool) -> None:
@@ -51,7 +51,7 @@ def corpus_stats(names: Sequence[str], documents: str, as_json: bool) -> None:
     type=click.Choice(["none", "words", "sentences"]),
     default="none",
     show_default=True,
-    help="Rows are passages; or documents, to be cut anywhere, or between sentences.",
+    help="none: rows are passages. words, sentences: rows are documents, cut after any word or between sentences.",
 )
 @click.option("--words", type=POSITIVE, default=100, show_default=True, help="Of a passage, with --cut.")
 @click.option(
@@ -59,7 +59,7 @@ def corpus_stats(names: Sequence[str], documents: str, as_json: bool) -> None:
     type=click.Choice(["keep", "exact", "near"]),
     default="keep",
     show_default=True,
-    help="Repeats to drop; near drops the exact ones too.",
+    help="Duplicates to drop; near also drops exact ones.",
 )
 @click.option("--near", type=click.FloatRange(0.5, 1), default=0.8, show_default=True, help="Similarity of near ones.")
 @click.option("--limit", type=click.IntRange(min=0), default=0, help="Only the first N rows; 0 for all.")

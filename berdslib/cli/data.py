@@ -13,7 +13,7 @@ from berdslib.cli.root import main
 
 @main.group()
 def data() -> None:
-    """Data sets: what there is, what it is, and how to get it."""
+    """Data sets: list them, describe them, download them."""
 
 
 @data.command("list")
@@ -47,7 +47,7 @@ def data_card(name: str, as_json: bool) -> None:
 @click.argument("name")
 @JSON
 def data_fetch(name: str, as_json: bool) -> None:
-    """Download a data set into the user cache; a download that broke off is continued."""
+    """Download a data set into the user cache; interrupted downloads are resumed."""
     from berdslib.data.datasets import fetch
 
     paths = [str(path) for path in fetch(name)]

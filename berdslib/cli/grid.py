@@ -16,19 +16,19 @@ GRID_FILE = click.argument("path", metavar="FILE", type=click.Path(path_type=Pat
 
 @main.group()
 def grid() -> None:
-    """Grids: one notebook over many settings; papermill_runs/README.md shows a file."""
+    """Grids: one notebook with many settings; see papermill_runs/README.md for the file format."""
 
 
 @grid.command("run")
 @GRID_FILE
-@click.option("--workers", type=POSITIVE, help="Notebooks that run at a time, on this machine. [1]")
+@click.option("--workers", type=POSITIVE, help="Notebooks to run in parallel on this machine. [1]")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the dask cluster there, such as tcp://host:8786.")
-@click.option("--stop-on-error", is_flag=True, help="Begin nothing new after the first failure.")
+@click.option("--stop-on-error", is_flag=True, help="Start nothing new after the first failure.")
 @JSON
 def grid_run(path: Path, workers: int | None, scheduler: str | None, stop_on_error: bool, as_json: bool) -> None:
-    """Run what is not finished yet; all parameters are checked before anything starts.
+    """Run all unfinished runs; all parameters are checked before anything starts.
 
-    The scores of all runs go into papermill_runs/NAME/summary.csv. The exit code is not 0 if a run failed.
+    The scores of all runs go to papermill_runs/NAME/summary.csv. The exit code is 1 if a run failed.
     """
     from berdslib.study.grid import best_run, read_grid, run_grid, status, summarise
 
@@ -59,7 +59,7 @@ def grid_run(path: Path, workers: int | None, scheduler: str | None, stop_on_err
 @GRID_FILE
 @JSON
 def grid_status(path: Path, as_json: bool) -> None:
-    """List the runs of a grid: finished, unfinished (under way, failed or broken off) or not started."""
+    """List the runs of a grid: finished, unfinished (running, failed or interrupted) or not started."""
     import pandas as pd
 
     from berdslib.study.grid import read_grid, status

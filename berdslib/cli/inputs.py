@@ -10,7 +10,7 @@ from berdslib.errors import InputError, errors_in
 
 
 def split_names(text: str) -> list[str]:
-    """Split at commas; a file whose name holds one is one name."""
+    """Split at commas, unless the text is the path of a file."""
     return [text] if Path(text).is_file() else [name.strip() for name in text.split(",") if name.strip()]
 
 
@@ -34,7 +34,7 @@ def read_corpus(corpus: str | None, questions: str) -> Sequence[Any]:
 
     asked = split_names(questions)
     if corpus is None and (len(asked) != 1 or Path(asked[0]).exists()):
-        raise InputError("say with --corpus where to search: the questions are a file or of several data sets")
+        raise InputError("--corpus is required, because the questions come from a file or from several data sets")
     return load_passages(corpus or asked[0])
 
 
@@ -48,7 +48,7 @@ def read_systems(
     depth: int,
     store: Any = None,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Return the corpus and the systems over it, their names having been checked before it is read."""
+    """Return the corpus and the systems over it; system names are checked before the corpus is read."""
     from berdslib.retrieval.systems import system_parts
     from berdslib.study.named_systems import known_expansions, named_systems
 
@@ -67,13 +67,13 @@ def read_gold(questions: str, otherwise: str) -> Any:
     able = [name for name in names() if "load_gold" in dataset(name).loaders]
     for name in split_names(questions):
         if name not in able:
-            raise InputError(f"{name!r} has no gold verdicts (these have: {', '.join(able)}); {otherwise}")
+            raise InputError(f"{name!r} has no gold verdicts (available for: {', '.join(able)}); {otherwise}")
     return pd.concat([load_gold(name) for name in split_names(questions)], ignore_index=True)
 
 
 def gold_for(judge: str, questions: str) -> Any:
     """Return the gold verdicts where the judge is "gold", else None."""
-    return read_gold(questions, "name another judge, such as -j similarity") if judge == "gold" else None
+    return read_gold(questions, "choose another judge, such as -j similarity") if judge == "gold" else None
 
 
 def read_run(path: str, asked: Sequence[Any]) -> Any:
@@ -83,7 +83,7 @@ def read_run(path: str, asked: Sequence[Any]) -> Any:
     run = read_trec_run(path)
     if not set(run["qid"]) & {q.qid for q in asked}:
         problem = (
-            f"answers none of the questions: they are named as {asked[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
+            f"answers none of the questions: their ids are like {asked[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
         )
         raise InputError(problem, path=path, field="qid")
     return run

@@ -19,9 +19,9 @@ from berdslib.cli.root import main
 @STORE
 @JSON
 def judge_eval(path: str, judges: str, store: Path | None, as_json: bool) -> None:
-    """Measure judges against people's labels; intervals are clustered by question. BeRDS Table 4.
+    """Evaluate judges against human labels; intervals are clustered by question. BeRDS Table 4.
 
-    For measuring only: choose judges, prompts and thresholds on other data.
+    Use this only for evaluation: choose judges, prompts and thresholds on other data.
     """
     from berdslib.data.pairs import read_labelled_pairs
     from berdslib.judging.store import VerdictStore

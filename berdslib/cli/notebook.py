@@ -48,7 +48,7 @@ def notebook_list(as_json: bool) -> None:
 def notebook_run(
     name: str, parameters: Sequence[tuple[str, str]], output: Path | None, show: bool, as_json: bool
 ) -> None:
-    """Run a notebook by papermill; unknown or mistyped parameters are refused before anything starts."""
+    """Run a notebook with papermill; unknown parameters and values of the wrong type are rejected before it starts."""
     from berdslib.study.notebooks import run_notebook
 
     done = run_notebook(name, dict(parameters), output=output)
@@ -85,7 +85,7 @@ def lab(arguments: Sequence[str]) -> None:
     beside = Path(sys.executable).with_name("jupyter")
     jupyter = str(beside) if beside.exists() else shutil.which("jupyter")
     if jupyter is None:
-        raise InputError("jupyter is not installed beside this Python; pip install jupyterlab")
+        raise InputError("Jupyter is not installed for this Python; pip install jupyterlab")
     sys.exit(subprocess.call([jupyter, "lab", *arguments], cwd=notebook_folder()))
 
 

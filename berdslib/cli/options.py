@@ -29,7 +29,7 @@ QUESTIONS = together(
     SPLIT,
     click.option("--limit", default=0, help="Only the first N questions of each set; 0 for all.", show_default=True),
 )
-CORPUS = click.option("-c", "--corpus", help="Data set name or file; default: that of the questions.")
+CORPUS = click.option("-c", "--corpus", help="Data set name or file. [the corpus of the questions]")
 JUDGE = together(
     click.option(
         "-j",
@@ -48,8 +48,8 @@ OPINION = click.option(
     "--opinion",
     default="laptop",
     show_default=True,
-    help="Judge that xquad, pm2 and coverage ask about generated perspectives: those that the chain expands by, else "
-    "recorded ones, else some made by rule.",
+    help="Judge that xquad, pm2 and coverage use for generated perspectives: those from the chain's expansion, else "
+    "recorded ones, else perspectives made by rule.",
 )
 DEPTH = click.option(
     "--depth",
@@ -68,7 +68,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 def say(summary: dict[str, Any], sentence: str, as_json: bool) -> None:
-    """Say what was done: a sentence for a reader on the error stream, or JSON for a program on the output."""
+    """Report the result: a sentence on stderr for people, or JSON on stdout for programs."""
     if as_json:
         click.echo(json.dumps(summary, indent=1, default=str))
     else:

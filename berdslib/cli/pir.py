@@ -20,13 +20,13 @@ from berdslib.cli.root import main
     default="keep",
     show_default=True,
     type=click.Choice(["keep", "zero", "skip"]),
-    help="What a root with one query scores; zero is what the published code does.",
+    help="Score of a root with one query; zero matches the published code.",
 )
 @click.option(
     "--difference",
     default="ambigqa",
     show_default=True,
-    help="Tasks whose perspective's text is the query itself: there query - root stands for it.",
+    help="Tasks whose perspective text is the query itself; they use query - root instead.",
 )
 @JSON
 def pir(

@@ -12,14 +12,14 @@ from berdslib.llm.prompting import TASKS
 
 @main.group()
 def prompts() -> None:
-    """Prompts: the papers' own wordings are imported from a local copy; ours come with the package."""
+    """Prompts: ours ship with the package; the papers' own wordings can be imported or fetched."""
 
 
 @prompts.command("import")
 @click.argument("task", type=click.Choice(list(TASKS)))
 @click.argument("source", type=click.Path(path_type=Path))
 def prompts_import(task: str, source: Path) -> None:
-    """Keep a published wording from a text file; [Document] or {document}, and so on, mark where the texts go."""
+    """Import a published wording from a text file; [Document] or {document}, and so on, are the placeholders."""
     from berdslib.llm.prompting import import_prompt
 
     click.echo(str(import_prompt(task, source, TASKS[task])))

@@ -12,7 +12,7 @@ from berdslib.errors import BerdsError
 
 
 class _Group(click.Group):
-    """Prints what the user can put right as one line, and nothing as a traceback."""
+    """Prints errors the user can fix as one line instead of a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -30,12 +30,12 @@ class _Group(click.Group):
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="berds")
-@click.option("-v", "--verbose", is_flag=True, help="Say what is being done.")
+@click.option("-v", "--verbose", is_flag=True, help="Log progress.")
 def main(verbose: bool) -> None:
     """Which perspectives does a retriever show, and which does it hide?
 
-    A usual round: `berds retrieve`, `berds judge`, `berds evaluate`; or all three with `berds experiment`.
-    Data sets are named (`berds data list`) or given as files.
+    Typical use: `berds retrieve`, `berds judge`, `berds evaluate`; or all three at once with `berds experiment`.
+    Data sets are given by name (`berds data list`) or as files.
     """
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(name)s: %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)

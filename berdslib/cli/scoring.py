@@ -123,8 +123,8 @@ def judge(
     (write_trec_qrels if output.removesuffix(".gz").endswith(".qrels") else write_verdicts)(output, verdicts)
     yes, known_before = int(verdicts["supports"].sum()), len(pairs) - new
     summary = {"output": output, "judge": chosen.id, "pairs": len(pairs), "judged_now": new, "yes": yes}
-    source = "looked up" if judge == "gold" else f"{new} judged now, {known_before} known before"
-    say(summary, f"{len(pairs)} pairs by {chosen.id}: {source}; {yes} yes → {output}", as_json)
+    source = "looked up" if judge == "gold" else f"{new} new, {known_before} from the store"
+    say(summary, f"{len(pairs)} pairs by {chosen.id}: {source}; {yes} supported → {output}", as_json)
 
 
 @main.command()
@@ -167,7 +167,7 @@ def evaluate(
     if (berds_jsonl is None) == (run_path is None):
         raise click.UsageError("give either a BeRDS JSONL file, or --run with --questions")
     if berds_jsonl is not None and (questions or verdicts_path or split):
-        raise click.UsageError("a BeRDS JSONL file brings its own questions and verdicts")
+        raise click.UsageError("a BeRDS JSONL file contains its own questions and verdicts")
     if berds_jsonl is not None:
         asked, run, tables = _recorded(berds_jsonl, predictions)
     else:
@@ -248,15 +248,15 @@ def experiment(
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.study.experiment import experiment as run_experiment
-    from berdslib.study.named_systems import goes_by_opinion
+    from berdslib.study.named_systems import uses_judge
 
     names = list(dict.fromkeys(name.strip() for name in retrievers.split(",")))
     wanted = read_measures(measures)
     asked = read_questions(questions, split, limit, need_perspectives=True)
     chosen = make_judge(judge, gold_for(judge, questions), title_position)
     passages, systems = read_systems(names, corpus, questions, split, asked, opinion, depth, VerdictStore(store))
-    if judge == opinion and any(map(goes_by_opinion, names)):
-        click.echo("the judge that scores also re-ranks: what it gains is praise of itself, and no finding", err=True)
+    if judge == opinion and any(map(uses_judge, names)):
+        click.echo("the same judge re-ranks and scores, so any gain is circular", err=True)
     result = run_experiment(
         systems,
         asked,

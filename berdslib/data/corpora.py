@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from berdslib.data.corpus import Corpus, RepeatedDocnoError, is_corpus, naming_lines, write_corpus
+from berdslib.data.corpus import Corpus, RepeatedDocnoError, duplicate_line_error, is_corpus, write_corpus
 from berdslib.data.datasets import passage_file
 from berdslib.data.formats import iter_passages
 from berdslib.data.passages import CUTS, WORDS, corpus_statistics, documents_by, passages_of, without_duplicates
@@ -60,7 +60,7 @@ def write_source(
         try:
             written = write_corpus(passages, folder, was_cut)
         except RepeatedDocnoError as error:
-            raise naming_lines(error, passage_file(source), cut) from None
+            raise duplicate_line_error(error, passage_file(source), cut) from None
     size = sum(path.stat().st_size for path in folder.iterdir())
     return Written(len(written), removed["exact"], removed["near"], size)
 

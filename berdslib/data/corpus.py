@@ -22,9 +22,9 @@ from berdslib.data.formats import iter_passages, numbered_passages, passage_tabl
 from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, documents_by, passages_of, without_duplicates
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, known
-from berdslib.files import StrPath, whole
+from berdslib.files import StrPath, atomic_path
 
-__all__ = ["Corpus", "RepeatedDocnoError", "is_corpus", "naming_lines", "open_corpus", "write_corpus"]
+__all__ = ["Corpus", "RepeatedDocnoError", "duplicate_line_error", "is_corpus", "open_corpus", "write_corpus"]
 
 _FORMAT = "2"  # raised whenever what is written changes
 _READABLE = ("1", _FORMAT)  # 1 does not say how its passages were cut
@@ -198,7 +198,7 @@ def by_docno(passages: Sequence[Passage]) -> Mapping[str, Passage]:
 
 
 def is_corpus(path: StrPath) -> bool:
-    """Say whether this is a folder that :func:`write_corpus` made."""
+    """Return whether this is a folder written by :func:`write_corpus`."""
     return (Path(path) / _PASSAGES).is_file()
 
 
@@ -220,7 +220,7 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
     known("cut", cut, _CUTS)
     path = Path(path)
     _check_replaceable(path)
-    with whole(path, holding=_PASSAGES) as folder:
+    with atomic_path(path, marker=_PASSAGES) as folder:
         folder.mkdir()
         hashes = _write_passages(passages, folder / _PASSAGES, cut)
         if not len(hashes):
@@ -236,7 +236,7 @@ def _check_replaceable(path: Path) -> None:
     if not path.exists():
         return
     if not is_corpus(path):
-        raise InputError("is there and is no corpus; it is not replaced", path=path)
+        raise InputError("exists and is not a corpus; it is not replaced", path=path)
     others = sorted({file.name for file in path.iterdir()} - {_PASSAGES, _HASHES, _POSITIONS})
     if others:
         raise InputError(f"holds {others[0]!r} beside its corpus; it is not replaced", path=path)
@@ -292,7 +292,7 @@ def _check_distinct(corpus: Corpus) -> None:
 def open_corpus(
     path: StrPath, *, cut: str = "none", words: int = WORDS, duplicates: str = "keep", near: float = NEAR
 ) -> Corpus:
-    """Open a file of passages or documents as a corpus on disk, which is made in the user's cache the first time.
+    """Open a file of passages or documents as a corpus on disk, which is built in the user cache the first time.
 
     A corpus on disk can be given too: as it is, it is opened where it lies.
 
@@ -339,7 +339,7 @@ def open_corpus(
         try:
             write_corpus(_unchanged(passages, source, settings), target, was_cut if cut == "none" else cut)
         except RepeatedDocnoError as error:
-            raise naming_lines(error, source, cut) from None
+            raise duplicate_line_error(error, source, cut) from None
         except InputError as error:
             if error.path is not None:
                 raise
@@ -361,8 +361,8 @@ def _source_file(path: Path) -> Path:
 def _cache_name(source: Path, settings: Sequence[object]) -> str:
     """Return a name that changes with the file and the settings; its content is too large to be read for that."""
     state = source.stat()
-    told_by = repr((_FORMAT, str(source), state.st_size, state.st_mtime_ns, *settings))
-    return f"{source.name.partition('.')[0][:40]}-{hashlib.sha256(told_by.encode()).hexdigest()[:16]}"
+    key_parts = repr((_FORMAT, str(source), state.st_size, state.st_mtime_ns, *settings))
+    return f"{source.name.partition('.')[0][:40]}-{hashlib.sha256(key_parts.encode()).hexdigest()[:16]}"
 
 
 def _unchanged(passages: Iterable[Passage], source: Path, settings: Sequence[object]) -> Iterator[Passage]:
@@ -373,7 +373,7 @@ def _unchanged(passages: Iterable[Passage], source: Path, settings: Sequence[obj
         raise InputError("was changed while it was read; try again", path=source)
 
 
-def naming_lines(error: RepeatedDocnoError, source: StrPath, cut: str) -> InputError:
+def duplicate_line_error(error: RepeatedDocnoError, source: StrPath, cut: str) -> InputError:
     """Return the error that says which two lines of the source share a docno; where it was cut, that of a document."""
     path = passage_table(source)
     if not path.is_file():

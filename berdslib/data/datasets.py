@@ -1,7 +1,7 @@
-"""Every data set by its name: where it is, how it is read, how it is fetched.
+"""Data sets by name: where they are, how to read them, how to download them.
 
 Files are looked for under BERDS_DATA first, then in the user's cache; only then is the network asked. One split never
-stands in for another.
+is substituted for another.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from berdslib.data.corpus import Corpus, is_corpus, open_corpus
 from berdslib.data.download import download
 from berdslib.data.fetch import (
     cache_of,
+    candidate_paths,
+    data_paths,
     fetch,
+    fetch_hint,
     fetch_splits,
-    first_of,
-    how_to_get,
+    first_existing,
     marked,
     missing,
-    places_of,
-    under_data,
 )
 from berdslib.data.passages import CUTS
 from berdslib.data.question_corpora import OwnCorpora
@@ -159,7 +159,7 @@ def passage_file(name_or_path: str | Path) -> Path:
     one = _with_loader(str(name_or_path), "load_passages")
     if one.name == "sample":
         return paths.shipped("sample") / "passages.jsonl"
-    return first_of(one, places_of(one, one.passages), "passages")
+    return first_existing(one, candidate_paths(one, one.passages), "passages")
 
 
 def load_gold(name: str | Path) -> pd.DataFrame:
@@ -219,7 +219,7 @@ def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple
     if wanted != ("dev",):
         raise MissingDataError(f"expansions of {name!r} were published for its dev split only; use split = 'dev'")
     remote = one.files[0]
-    places = places_of(one, (f"berds/{EXPANSIONS[name]}",))
+    places = candidate_paths(one, (f"berds/{EXPANSIONS[name]}",))
     path = next((p for p in places if p.is_file()), places[-1])
     if not path.is_file():
         try:
@@ -260,7 +260,7 @@ def fetch_prompt(task: str, needs: Sequence[str], url: str | None = None) -> Pat
 
 
 def card(name: str) -> str:
-    """Return what there is to know about a data set, as plain text.
+    """Return the description of a data set as plain text.
 
     Raises:
         InputError: the name is not known.
@@ -279,7 +279,7 @@ def card(name: str) -> str:
     lines = [f"{one.name}: {one.title}", *(f"  {label + ':':<9}{text}" for label, text in facts.items() if text)]
     places = _all_places(one)
     lines += ["  looked for:", *marked(places)] if places else []
-    return "\n".join([*lines, f"  get it:  {how_to_get(one)}"])
+    return "\n".join([*lines, f"  get it:  {fetch_hint(one)}"])
 
 
 def statistics(questions: Sequence[Question]) -> dict[str, float]:
@@ -367,12 +367,12 @@ def _berds_file(one: Dataset, split: str) -> Path:
 def _berds_places(one: Dataset, split: str) -> list[Path]:
     """The official file, what was recorded with the expansions (dev only), the cache."""
     local = [f"berds/{one.name}.{split}.jsonl", *([f"berds/{EXPANSIONS[one.name]}"] if split == "dev" else [])]
-    return [*under_data(local), cache_of(one) / f"{split}.jsonl"]
+    return [*data_paths(local), cache_of(one) / f"{split}.jsonl"]
 
 
 def _theperspective_file() -> Path:
     one = dataset("theperspective")
-    return first_of(one, places_of(one, ("theperspective/queries.jsonl",)), "questions")
+    return first_existing(one, candidate_paths(one, ("theperspective/queries.jsonl",)), "questions")
 
 
 def _theperspective_questions() -> list[Question]:
@@ -400,8 +400,8 @@ def _all_places(one: Dataset) -> list[Path]:
     if one.name in DEV_STARTS_AT:
         return [*(p for s in one.splits for p in _berds_places(one, s)), cache_of(one) / EXPANSIONS[one.name]]
     if one.hf_repo:
-        return [*under_data(one.local), cache_of(one)]
-    return places_of(one, one.local)
+        return [*data_paths(one.local), cache_of(one)]
+    return candidate_paths(one, one.local)
 
 
 # ---------------------------------------------------------------- arguments
@@ -411,7 +411,7 @@ def _with_loader(name: str, loader: str) -> Dataset:
     one = dataset(name)
     if loader not in one.loaders:
         able = [n for n, d in DATASETS.items() if loader in d.loaders]
-        raise InputError(f"{loader} does not read {name!r} (see its card); it reads: {', '.join(able)}")
+        raise InputError(f"{loader} does not work with {name!r} (see its card), only with: {', '.join(able)}")
     return one
 
 
@@ -444,4 +444,4 @@ def _is_path(name: str | Path) -> bool:
 
 def _check_limit(limit: int) -> None:
     if limit < 0:
-        raise InputError(f"{limit} is no number of rows; 0 = all", field="limit")
+        raise InputError(f"{limit} is not a number of rows; 0 = all", field="limit")

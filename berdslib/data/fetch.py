@@ -1,4 +1,4 @@
-"""Where the files of a data set may lie on this machine, and how they come there."""
+"""Where the files of a data set are looked for on this machine, and how to download them."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def cache_of(one: Dataset) -> Path:
     return paths.cache_dir() / "data" / one.name
 
 
-def under_data(local: Iterable[str]) -> list[Path]:
+def data_paths(local: Iterable[str]) -> list[Path]:
     """Return paths below BERDS_DATA; where that is not set, they start with its name, to be shown but never found."""
     folder = paths.local_data_dir()
     return [(folder if folder is not None else Path("$BERDS_DATA")) / one for one in local]
 
 
-def places_of(one: Dataset, local: Sequence[str]) -> list[Path]:
+def candidate_paths(one: Dataset, local: Sequence[str]) -> list[Path]:
     """Return where a file is looked for, in this order: below BERDS_DATA, then in the cache."""
     cached = dict.fromkeys(cache_of(one) / Path(path).name for path in local)
-    return [*under_data(local), *cached]
+    return [*data_paths(local), *cached]
 
 
 def marked(places: Iterable[Path]) -> list[str]:
-    """Return a line for each path that says whether something is there."""
+    """Return a line for each path that says whether it exists."""
 
     def state(path: Path) -> str:
         if path.exists():
@@ -49,7 +49,7 @@ def marked(places: Iterable[Path]) -> list[str]:
     return [f"    {path}: {state(path)}" for path in places]
 
 
-def first_of(one: Dataset, places: Sequence[Path], what: str) -> Path:
+def first_existing(one: Dataset, places: Sequence[Path], what: str) -> Path:
     """Return the first file that is there.
 
     Raises:
@@ -62,13 +62,13 @@ def first_of(one: Dataset, places: Sequence[Path], what: str) -> Path:
 
 
 def missing(one: Dataset, what: str, places: Iterable[Path], reasons: Iterable[str]) -> MissingDataError:
-    """Return the error that says what is missing, where it was looked for, what else is known, and how to get it."""
-    lines = [f"{one.name!r}, {what}: not on this machine. Looked for:", *marked(places), *reasons, how_to_get(one)]
+    """Return an error that says what is missing, where it was looked for, and how to get it."""
+    lines = [f"{one.name!r}, {what}: not on this machine. Looked for:", *marked(places), *reasons, fetch_hint(one)]
     return MissingDataError("\n".join(lines))
 
 
-def how_to_get(one: Dataset) -> str:
-    """Return the sentence that tells a user how to come by a data set."""
+def fetch_hint(one: Dataset) -> str:
+    """Return a sentence that tells the user how to get a data set."""
     if one.name == "sample":
         return "It comes with the package."
     if one.fetchable:
@@ -93,7 +93,7 @@ def fetch(name: str) -> list[Path]:
     if name == "sample":
         return sorted(p for p in paths.shipped("sample").iterdir() if p.is_file())
     if not one.fetchable:
-        raise MissingDataError(f"{name!r} cannot be fetched by a command. {how_to_get(one)}")
+        raise MissingDataError(f"{name!r} cannot be fetched by a command. {fetch_hint(one)}")
     fetched = []
     if one.hf_repo:
         fetched += fetch_splits(one) if one.name in DEV_STARTS_AT else _fetch_repository(one)

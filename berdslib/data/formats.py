@@ -1,6 +1,6 @@
 """Readers and writers of questions and passages: plain tables, BEIR folders, the official BeRDS files.
 
-All stream, all also read ``.gz``. Nothing is skipped silently.
+All of them stream and also read ``.gz``. Nothing is skipped silently.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "headline")
 
 
 def _check_new(seen: dict[Any, int], key: Any, what: str, path: StrPath, line: int, field: str) -> None:
-    """Remember in which line a key stands, and complain if it stood in an earlier one."""
+    """Remember the line of a key, and raise an error if it occurred on an earlier one."""
     first = seen.setdefault(key, line)
     if first != line:
         raise repeated(what, first, path, line, field)
 
 
 def repeated(what: str, first: int, path: StrPath, line: int, field: str) -> InputError:
-    """Return the error that says that something stands in two lines of a file."""
+    """Return the error for something that occurs on two lines of a file."""
     return InputError(
         f"{what} occurs twice, first in line {first}; each must be unique", path=path, line=line, field=field
     )
@@ -181,7 +181,7 @@ def _group_expansions(
             qid = text_field(row, ("org_id",), path, line, default=str(len(questions)))
             qid = f"{source}-{qid}" if source else qid
             if any(q.qid == qid for q in questions.values()):
-                raise InputError(f"{qid!r} stands for two different questions", path=path, line=line, field="org_id")
+                raise InputError(f"{qid!r} is used for two different questions", path=path, line=line, field="org_id")
             questions[text] = Question(qid, text, perspectives, (None,) * len(perspectives), source, split)
         elif questions[text].perspectives != perspectives:
             problem = "differ from those in an earlier row of the same question"
@@ -414,7 +414,7 @@ def read_berds(
         for rank, ctx in enumerate(contexts, start=1):
             passage = _context(ctx, question.qid, rank, path, line)
             if passages.setdefault(passage.docno, passage) != passage:
-                raise InputError(f"{passage.docno!r} stands for two different documents", path=path, line=line)
+                raise InputError(f"{passage.docno!r} is used for two different documents", path=path, line=line)
             docnos.append(passage.docno)
         if len(set(docnos)) < len(docnos):
             raise InputError("a document is listed twice", path=path, line=line, field="ctxs")

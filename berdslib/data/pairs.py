@@ -33,12 +33,12 @@ def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
     for line, row in read_table(path):
         label = _LABELS.get(str(row.get("label", "")).strip().lower())
         if label is None:
-            problem = f"{row.get('label')!r} is no label; accepted: 1/0, true/false, yes/no"
+            problem = f"{row.get('label')!r} is not a label; accepted: 1/0, true/false, yes/no"
             raise InputError(problem, path=path, line=line, field="label")
         question, document, perspective = (text_field(row, (name,), path, line) for name in LabelledPair._fields[:3])
         pairs.append(LabelledPair(question, document, perspective, label))
     if not pairs:
         raise InputError("holds no pairs", path=path)
     if len({p.label for p in pairs}) < 2:
-        raise InputError("all labels are alike; a judge cannot be measured on one class", path=path, field="label")
+        raise InputError("all labels are the same; a judge cannot be evaluated on one class", path=path, field="label")
     return pairs

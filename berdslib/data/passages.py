@@ -1,6 +1,6 @@
-"""From documents to passages: cutting into pieces of 100 words, dropping repeats, counting what is there.
+"""From documents to passages: cutting into pieces of 100 words, dropping duplicates, computing statistics.
 
-Everything streams: documents go in one by one and passages come out, so that a dump larger than memory can be cut.
+Everything streams, so that a dump larger than memory can be processed.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _start_of_word(text: str, start: int) -> int:
 def without_duplicates(
     passages: Iterable[Passage], near: float | None = NEAR, removed: Counter[str] | None = None
 ) -> Iterator[Passage]:
-    """Yield the passages that repeat no earlier one, exactly or nearly.
+    """Yield the passages, leaving out exact and near duplicates of earlier ones.
 
     Exact repeats have the same words, whatever their case and white space. Near ones share many pairs of neighbouring
     words: with E percent of the words replaced here and there, the Jaccard similarity of these pairs is about
@@ -209,7 +209,7 @@ def _without_duplicates(passages: Iterable[Passage], near: float | None, removed
         digest = hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
         if digest in seen:
             removed["exact"] += 1
-        elif similar is not None and similar.has_one_like(words):
+        elif similar is not None and similar.seen_similar(words):
             removed["near"] += 1
         else:
             seen.add(digest)
@@ -232,8 +232,8 @@ class _NearDuplicates:
         self._new_signature = rensa.RMinHash
         self._kept: list[bytes] = []  # the pairs of words as sorted 32-bit hashes
 
-    def has_one_like(self, words: list[str]) -> bool:
-        """Say whether a similar passage is remembered; remember this one if not."""
+    def seen_similar(self, words: list[str]) -> bool:
+        """Return whether a similar passage has been seen; remember this one if not."""
         from zlib import crc32
 
         pairs = {f"{a} {b}" for a, b in pairwise(words)} or set(words)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from berdslib.data.catalogue import DATASETS, Dataset, dataset
-from berdslib.data.fetch import cache_of, fetch, first_of, places_of, under_data
+from berdslib.data.fetch import cache_of, candidate_paths, data_paths, fetch, first_existing
 from berdslib.data.records import Passage, Question
 from berdslib.data.tables import number, read_table, text_field
 from berdslib.errors import InputError, errors_in, known
@@ -52,7 +52,7 @@ class PirTask(NamedTuple):
 
 
 def check_pir(task: PirTask) -> PirTask:
-    """Return a task unchanged if it hangs together, else say what does not.
+    """Return a task unchanged if it is consistent; raise an error otherwise.
 
     Raises:
         InputError: no queries, a repeated qid or docno, a query without gold, or gold that is not in the corpus.
@@ -129,12 +129,12 @@ def _place(name_or_path: str | Path) -> tuple[Path, str]:
         raise InputError("there is no such file", path=name_or_path)
     one = dataset(known("PIR data set", str(name_or_path), [n for n in DATASETS if n.startswith("pir-")]))
     if not one.hf_repo:
-        return first_of(one, places_of(one, one.local), "tasks"), ""
+        return first_existing(one, candidate_paths(one, one.local), "tasks"), ""
     return _folder(one), one.name.removeprefix("pir-")
 
 
 def _folder(one: Dataset) -> Path:
-    for place in (*under_data(one.local), cache_of(one)):
+    for place in (*data_paths(one.local), cache_of(one)):
         if place.is_dir():
             return place
     files = fetch(one.name)
@@ -218,7 +218,7 @@ def _gold_lists(key_ref: Any, n_queries: int, n_texts: int, path: Path) -> list[
         gold = dict.fromkeys(str(place) for place in listed)
         stray = [place for place in gold if place not in docnos]
         if stray:
-            raise InputError(f"{stray[0]!r} of query {i} is no place among {n_texts} texts", path=path, field="key_ref")
+            raise InputError(f"{stray[0]!r} of query {i} is not one of {n_texts} places", path=path, field="key_ref")
         lists.append(tuple(docnos[place] for place in gold))
     return lists
 

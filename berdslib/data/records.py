@@ -50,7 +50,7 @@ class Passage(NamedTuple):
 
 
 def check_questions(questions: Sequence[Question], *, need_perspectives: bool = False) -> Sequence[Question]:
-    """Return `questions` unchanged if they are usable, else say which one is not.
+    """Return `questions` unchanged if they are valid; raise an error that names the first invalid one.
 
     Args:
         questions: at least one question.
@@ -71,7 +71,7 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
             problem = f"question {q.qid!r} needs a list of texts, not {shortened(q.perspectives)}"
             raise InputError(problem, field="perspectives")
         if need_perspectives and not q.perspectives:
-            raise InputError(f"question {q.qid!r} has no perspectives to be scored against", field="perspectives")
+            raise InputError(f"question {q.qid!r} has no perspectives, so it cannot be scored", field="perspectives")
     return questions
 
 

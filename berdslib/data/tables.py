@@ -137,7 +137,7 @@ def _with_long_fields(reader: Iterator[list[str]]) -> Iterator[list[str]]:
 
 
 def is_missing(value: object) -> bool:
-    """Say whether a field holds nothing: null, or NaN, which stands for it where a table comes from pandas."""
+    """Return whether a field is empty: null, or NaN, which pandas uses instead."""
     return value is None or value != value  # only NaN is not equal to itself
 
 
@@ -200,7 +200,7 @@ def number(value: object, path: StrPath, line: int, field: str) -> float:
     return found
 
 
-def numeral(value: object) -> object:
+def parse_number(value: object) -> object:
     """Turn the text of a CSV cell into the number it spells, if it spells one."""
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
@@ -215,5 +215,5 @@ def yes_probability(value: object, path: StrPath, line: int, field: str) -> floa
         return spelled[value.strip().lower()]
     if isinstance(value, bool | int | float) and 0 <= value <= 1:
         return float(value)
-    problem = f'{value!r} is no verdict; accepted: 0/1, true/false, "Yes"/"No", a probability'
+    problem = f'{value!r} is not a verdict; accepted: 0/1, true/false, "Yes"/"No", a probability'
     raise InputError(problem, path=path, line=line, field=field)

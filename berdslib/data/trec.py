@@ -19,7 +19,7 @@ from berdslib.data.records import (
     make_run_as_trec_eval,
     make_verdicts,
 )
-from berdslib.data.tables import number, numeral, read_table, text_field, yes_probability
+from berdslib.data.tables import number, parse_number, read_table, text_field, yes_probability
 from berdslib.errors import InputError, errors_in
 from berdslib.files import StrPath, read_lines, write_text
 
@@ -147,9 +147,9 @@ def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.Dat
         value_name = "p_yes" if "p_yes" in row else "supports"
         if missing or value_name not in row:
             raise InputError("missing", path=path, line=line, field=(missing or ["p_yes or supports"])[0])
-        p_yes = yes_probability(numeral(row[value_name]), path, line, value_name)
+        p_yes = yes_probability(parse_number(row[value_name]), path, line, value_name)
         supports = (
-            yes_probability(numeral(row["supports"]), path, line, "supports") >= 0.5
+            yes_probability(parse_number(row["supports"]), path, line, "supports") >= 0.5
             if "supports" in row
             else p_yes >= 0.5
         )

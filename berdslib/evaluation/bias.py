@@ -139,7 +139,7 @@ def group_success(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Say for each group that queries ask for how much of it they get (PIR figure 3).
+    """Return for each group how often queries that ask for it find it (PIR figure 3).
 
     Args:
         run: frame qid, docno, rank.
@@ -159,7 +159,7 @@ def group_success(
         InputError: no groups, k below 1, a query that asks for a group without passages, or a run of other queries.
     """
     groups = _by_docno(groups, run)
-    _check_wanted(queries, groups)
+    _check_labels(queries, groups)
     success = query_scores(run, queries, k)
     shown = _shown_groups(run, queries, groups, k)
     asked = success.index
@@ -202,7 +202,7 @@ def group_heatmap(run: pd.DataFrame, queries: Sequence[PirQuery], groups: Mappin
         InputError: as for :func:`group_success`.
     """
     groups = _by_docno(groups, run)
-    _check_wanted(queries, groups)
+    _check_labels(queries, groups)
     shown = _shown_groups(run, queries, groups, k)
     n_queries = pd.Series([label_of(q) for q in queries]).value_counts().sort_index()
     wanted, columns = n_queries.index.tolist(), [*sorted(set(groups.values())), UNKNOWN]
@@ -218,7 +218,7 @@ def _shown_groups(run: pd.DataFrame, queries: Sequence[PirQuery], groups: Mappin
     return shown.assign(group=shown["docno"].map(groups).fillna(UNKNOWN), wanted=shown["qid"].map(wanted))
 
 
-def _check_wanted(queries: Sequence[PirQuery], groups: Mapping[str, str]) -> None:
+def _check_labels(queries: Sequence[PirQuery], groups: Mapping[str, str]) -> None:
     gold_table(queries)
     there = set(_corpus_shares(groups).index)
     for q in queries:

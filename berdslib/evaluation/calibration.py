@@ -1,4 +1,4 @@
-"""Should this judge be believed? Its probabilities, its weak spots, negation, and a second judge beside it."""
+"""Can this judge be trusted? Calibration, weak spots, negation, and agreement with a second judge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LENGTH_EDGES = (50, 100, 200, 400)
 def calibration_table(
     labels: np.ndarray, p_yes: np.ndarray, bins: int = 10, *, equal_counts: bool = True
 ) -> pd.DataFrame:
-    """Compare what a judge says with what is so, in bins of its probability (a reliability table).
+    """Compare a judge's probabilities with the labels, in bins (a reliability table).
 
     Bins hold about equally many pairs by default: supporting passages are rare, most probabilities crowd near 0, and
     of ten equally wide bins eight would hold a handful of pairs. Pairs of equal probability share a bin, so that a
@@ -48,7 +48,7 @@ def calibration_table(
     """
     labels, p_yes = _checked(labels, p_yes)
     edges = bin_edges(p_yes, bins, equal_counts=equal_counts)
-    frame = pd.DataFrame({"bin": which_bin(p_yes, edges), "p": p_yes, "yes": labels.astype(np.float64)})
+    frame = pd.DataFrame({"bin": bin_index(p_yes, edges), "p": p_yes, "yes": labels.astype(np.float64)})
     table = frame.groupby("bin").agg(n=("p", "size"), mean_p=("p", "mean"), share_yes=("yes", "mean")).reset_index()
     table.insert(0, "low", edges[table["bin"]])
     table.insert(1, "high", edges[table["bin"] + 1])
@@ -88,7 +88,7 @@ def bin_edges(p_yes: np.ndarray, bins: int, *, equal_counts: bool = True) -> np.
     return np.asarray(np.quantile(p_yes, steps)) if equal_counts else steps
 
 
-def which_bin(p_yes: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def bin_index(p_yes: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Return the bin of each probability, (n,) from 0; what lies outside the edges belongs to the first or last."""
     return np.searchsorted(edges[1:-1], p_yes)
 
@@ -161,7 +161,7 @@ def length_bucket(texts: Sequence[str], edges: Sequence[int] = LENGTH_EDGES) -> 
 
 
 def opposed_pairs(verdicts: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Find documents that argue one of a question's two perspectives, and what a judge said of either.
+    """Find documents that argue one of a question's two perspectives, and a judge's verdicts on both.
 
     Args:
         verdicts: verdict frame of the judge.
@@ -178,7 +178,7 @@ def opposed_pairs(verdicts: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     both = labels.merge(verdicts, on=PAIR_KEY, suffixes=("_true", ""))
     if (both["pid"] > 1).any():
         at = both[both["pid"] > 1].iloc[0]
-        raise InputError(f"question {at.qid!r} has more than two perspectives; which two are opposed?", field="pid")
+        raise InputError(f"question {at.qid!r} has more than two perspectives; which of them are opposed?", field="pid")
     wide = both.pivot(index=["qid", "docno"], columns="pid", values=["supports_true", "p_yes"])
     wide = wide.reindex(columns=pd.MultiIndex.from_product([["supports_true", "p_yes"], [0, 1]])).dropna()
     true, p = wide["supports_true"].to_numpy(dtype=bool), wide["p_yes"].to_numpy(dtype=np.float64)
@@ -199,7 +199,7 @@ def negation_report(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Say whether a judge tells a statement from its negation, both judged against the same documents.
+    """Measure whether a judge distinguishes a statement from its negation, on the same documents.
 
     A judge of topics, blind to sides, is right in half of the cases and says yes, or no, to both.
 

@@ -1,4 +1,4 @@
-"""How long a list must be: documents needed to show every perspective, and what all retrievers show together."""
+"""How many documents it takes to show every perspective, and what all retrievers show together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from berdslib.stats import bootstrap_interval, macro_mean
 MACRO = "macro"
 
 
-def size_needed(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], k: int = 100) -> pd.Series:
+def documents_needed(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], k: int = 100
+) -> pd.Series:
     """Return how many of a question's first passages it takes to show all of its perspectives.
 
     Source: BeRDS, appendix B.2.
@@ -68,7 +70,7 @@ def size_table(
         the data set "macro" is the mean of the data sets' means.
 
     Raises:
-        InputError: as :func:`size_needed`; no runs.
+        InputError: as :func:`documents_needed`; no runs.
     """
     if not runs:
         raise InputError("there are no runs")
@@ -76,7 +78,7 @@ def size_table(
     rows = []
     for system, run in runs.items():
         clean = check_run(run)
-        sizes = size_needed(clean, verdicts, questions, k).to_numpy()
+        sizes = documents_needed(clean, verdicts, questions, k).to_numpy()
         for dataset, inside, sources in _data_sets(questions):
             covered = ~np.isnan(sizes[inside])
             # Only covered questions have a size, so that the macro mean is over data sets with at least one.
@@ -111,7 +113,7 @@ def union_table(
         :func:`size_table`.
 
     Raises:
-        InputError: as :func:`size_needed`; no runs.
+        InputError: as :func:`documents_needed`; no runs.
     """
     if not runs:
         raise InputError("there are no runs")

@@ -1,6 +1,6 @@
-"""Scores corrected for the errors of the judge, with error bars that own up to them.
+"""Scores corrected for judge errors, with intervals that account for them.
 
-A judge scores everything, people label a little. The judge's mean is precise and may be biased; the mean of the labels
+A judge scores everything; people label a part. The judge's mean is precise and may be biased; the mean of the labels
 is unbiased and imprecise. Prediction-powered inference takes the judge's mean and adds the mean error seen on the
 labelled part (Angelopoulos et al., Science 382:669, 2023; with a weight on the judge, PPI++: Angelopoulos, Duchi and
 Zrnic, 2023).
@@ -20,7 +20,7 @@ from berdslib.evaluation.measures import Measure, evaluate
 
 
 class Corrected(NamedTuple):
-    """A mean that allows for the judge's errors, and what the judge alone would have said.
+    """A mean corrected for judge errors, next to the judge's own mean.
 
     ``value`` with interval ``low`` to ``high``; ``judge_value`` with ``judge_low`` to ``judge_high`` trusts the judge;
     ``n`` things scored (questions or pairs), ``labelled`` what people labelled; ``weight`` how much the judge counts, 0
@@ -176,7 +176,7 @@ def _check(f: np.ndarray, h: np.ndarray, owner: np.ndarray, member: np.ndarray) 
     if not np.isfinite(f).all() or np.isinf(h).any():
         raise InputError("every score of the judge must be a finite number, and every label one or NaN")
     if len(set(zip(owner.tolist(), member.tolist(), strict=True))) > len(np.unique(owner)):
-        raise InputError("a cluster lies in two groups; each question belongs to one data set")
+        raise InputError("a cluster is in two groups; each question must belong to one data set")
     has = ~np.isnan(h)
     for group in np.unique(member):
         labelled = len(np.unique(owner[has & (member == group)]))

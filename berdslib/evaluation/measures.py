@@ -1,6 +1,6 @@
 """Measures of how many perspectives a ranked list shows, as values: ``MRecall @ 5``.
 
-Every measure eats ``(run, verdicts, questions)``. For each question the run and the verdicts become one small table,
+Every measure takes ``(run, verdicts, questions)``. For each question the run and the verdicts become one small table,
 ranked passages x perspectives, true where the passage supports the perspective; each measure is a few lines over that
 table. The measure objects are those of ir-measures (hashable, printable, usable as column names); ours can be used
 inside ``ir_measures.calc_aggregate`` and a PyTerrier Experiment after importing this module.
@@ -161,7 +161,7 @@ class _MRecall(Measure):
 
 
 class _Precision(Measure):
-    """Share of the top k that supports at least one perspective; a list shorter than k is not forgiven. BeRDS sec. 3.
+    """Share of the top k that supports at least one perspective; a shorter list still counts k. BeRDS sec. 3.
 
     The same number as `P @ k` over the union of the perspectives, under the paper's name.
     """
@@ -226,7 +226,7 @@ def parse_measure(name: str) -> Measure:
 
 def _checked(measure: Measure) -> Measure:
     if measure.NAME not in _COMPUTE:
-        raise InputError(f"{measure} is not computed here. Known: {', '.join(sorted(_COMPUTE))}")
+        raise InputError(f"{measure} is not supported. Known: {', '.join(sorted(_COMPUTE))}")
     try:
         measure.validate_params()
     except AssertionError as error:
@@ -237,7 +237,7 @@ def _checked(measure: Measure) -> Measure:
         raise InputError(f"{measure}: alpha must be from 0 to 1")
     fixed = {"cutoff", "alpha"} if measure.NAME == "alpha_nDCG" else {"cutoff"}
     if set(measure.params) - fixed:
-        raise InputError(f"{measure}: only {', '.join(sorted(fixed))} can be set here")
+        raise InputError(f"{measure}: only {', '.join(sorted(fixed))} can be set")
     return measure
 
 
@@ -279,7 +279,7 @@ def evaluate(
 
 
 def _check_fit(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]) -> None:
-    """Refuse a run or verdicts of other questions, and say what will count 0 for lack of data."""
+    """Reject a run or verdicts for other questions, and log what will count 0 for lack of data."""
     asked = {q.qid for q in questions}
     for what, frame in (("run", run), ("verdicts", verdicts)):
         if len(frame) and not asked & set(frame["qid"]):
@@ -314,7 +314,7 @@ def question_tables(
         m, of_doc = len(q.perspectives), supported.get(q.qid, {})
         wrong = {pid for pids in of_doc.values() for pid in pids if not 0 <= pid < m}
         if wrong:
-            raise InputError(f"question {q.qid!r} has {m} perspectives; a verdict is about number {min(wrong)}")
+            raise InputError(f"question {q.qid!r} has {m} perspectives, but a verdict has pid {min(wrong)}")
         listed = lists.get(q.qid, [])
         yield QuestionTable(_table(listed, of_doc, m), _table(sorted(of_doc, reverse=True), of_doc, m))
 
@@ -348,7 +348,7 @@ def unjudged_among(listed: pd.DataFrame, verdicts: pd.DataFrame) -> float:
 def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
     """Return the k that the published evaluation script would use: the length of the first question's list.
 
-    Only for matching numbers printed by that script: sorting the same rows another way can change it, and with it
+    Only for reproducing that script's numbers: a different order of the same rows can change k, and with it
     MRecall from 0 to 1 (divergences.md B1). Everywhere else k is an argument.
     """
     return int((run["qid"] == questions[0].qid).sum())

@@ -1,7 +1,7 @@
 """p-Recall@k: are the gold texts of a root query found from each of its perspectives (PIR section 2.3)?
 
-Every measure here eats ``(run, queries, k)``, the run's qid being that of the :class:`berdslib.data.pir.PirQuery`. A
-query that the run leaves unanswered counts 0. Queries of one root stand or fall together, so intervals draw roots.
+Every measure here takes ``(run, queries, k)``, the run's qid being that of the :class:`berdslib.data.pir.PirQuery`. A
+query that the run leaves unanswered counts 0. Queries of one root are not independent, so intervals resample roots.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def mean_p_recall(
 # ---------------------------------------------------------------- with and without perspectives
 
 
-def spread_root_run(run_root: pd.DataFrame, queries: Sequence[PirQuery]) -> pd.DataFrame:
+def root_run_per_query(run_root: pd.DataFrame, queries: Sequence[PirQuery]) -> pd.DataFrame:
     """Give each query the list of its root query, so that root queries can be scored like full ones.
 
     Args:
@@ -198,7 +198,7 @@ def root_versus_full(
         InputError: as for :func:`p_recall`.
     """
     run_root, run_full = check_run(run_root), check_run(run_full)
-    spread = spread_root_run(run_root, queries)
+    spread = root_run_per_query(run_root, queries)
     as_roots = _root_as_query(queries)
     numbers = _numbers([q.root for q in queries])
     rows = []
@@ -224,7 +224,7 @@ def _root_as_query(queries: Sequence[PirQuery]) -> list[PirQuery]:
 
 
 def extend_gold(queries: Sequence[PirQuery]) -> tuple[PirQuery, ...]:
-    """Return the queries as the authors' notebook leaves them: the first of each root has the gold of all its queries.
+    """Return the queries as the authors' notebook leaves them: the first query of each root gets the gold of all.
 
     A cell of theirs that collects the gold of each root starts with the first query's own list and extends it in
     place, so that every measure taken later is higher (divergences.md P1). For matching their numbers only; here the

@@ -1,4 +1,4 @@
-"""Generated perspectives as aspects: what a judge thinks that each passage argues, for diversifiers that go by it."""
+"""Generated perspectives as aspects: a judge's estimate of what each passage argues, for diversifiers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def judged_aspects(
     judge: Judge,
     store: VerdictStore | None = None,
 ) -> Callable[[pd.DataFrame, Sequence[Question]], pd.DataFrame]:
-    """Return the function that a perspective-aware diversifier asks about the passages that were found.
+    """Return a function that gives a diversifier the aspect probabilities of retrieved passages.
 
     The perspectives are generated ones (recorded, by rule, or of a chat model), never those that a list is scored by:
     whoever reorders a real search result does not know these.
@@ -38,7 +38,7 @@ def judged_aspects(
         InputError: recorded verdicts as a judge.
     """
     if isinstance(judge, Gold):
-        raise InputError("recorded verdicts are about the perspectives that lists are scored by; choose another judge")
+        raise InputError("recorded verdicts cover only the perspectives used for scoring; choose another judge")
     corpus = by_docno(passages)
 
     table = pd.DataFrame(columns=["qid", "pid", "docno", "p"])

@@ -28,7 +28,7 @@ class Pair(NamedTuple):
 
 
 class Judge(Protocol):
-    """Says how likely each passage supports its perspective; at `threshold` and above the answer is yes."""
+    """Estimates how likely each passage supports its perspective; from `threshold` on, the answer is yes."""
 
     id: str
     threshold: float
@@ -55,7 +55,7 @@ def document_text(passage: Passage, title_position: str) -> str:
 
 
 def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:
-    """Return what there is to judge in the top k of a run: each passage with each perspective of its question.
+    """Return the pairs to judge in the top k of a run: each passage with each perspective of its question.
 
     Args:
         run: frame qid, docno and score (or rank).
@@ -72,7 +72,7 @@ def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping
     top = run[(run["rank"] <= k) & run["qid"].isin(list(by_qid))]
     unknown = [d for d in top["docno"] if d not in passages]
     if unknown:
-        raise InputError(f"the run lists passage {unknown[0]!r}, which the corpus does not hold")
+        raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
     return [
         Pair(qid, pid, passages[docno], perspective)
         for qid, docno in zip(top["qid"], top["docno"], strict=True)

@@ -95,7 +95,7 @@ class Overlap:
 
 
 class Similarity:
-    """Cosine of the passage's and the perspective's vectors, cut off at 0. It finds the topic, hardly the side.
+    """Cosine of the passage's and the perspective's vectors, at least 0. It captures the topic, but hardly the side.
 
     Args:
         encoder: any encoder; the cosine with a vector of zeros is 0.

@@ -21,7 +21,7 @@ LEAST_MASS = 0.5
 def strict_answer(text: str) -> bool | None:
     """Return True for Yes, False for No, None for anything else.
 
-    Case, quotes, emphasis and a closing full stop are forgiven; a sentence that happens to end in "yes" is no answer.
+    Case, quotes, emphasis and a final full stop are ignored; a sentence that happens to end in "yes" is rejected.
 
     >>> strict_answer('**Yes**.'), strict_answer("I cannot say yes"), strict_answer("")
     (True, None, None)

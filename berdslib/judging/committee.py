@@ -12,7 +12,7 @@ from berdslib.judging.base import Judge, Pair
 
 
 class Committee:
-    """The mean of several judges' probabilities, each moved so that its own threshold lies at one half.
+    """The mean of several judges' probabilities, each shifted so that its own threshold becomes one half.
 
     A judge's probabilities below its threshold are stretched over 0 to 0.5, those above over 0.5 to 1; so a cosine
     with its threshold at 0.41 and a probability with its threshold at 0.5 can be averaged. This keeps every member's
@@ -42,18 +42,18 @@ class Committee:
 
     def votes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return each member's probability with its threshold at one half, float64 (judges, n)."""
-        return np.stack([centred(judge.p_yes(pairs), judge.threshold) for judge in self.judges])
+        return np.stack([threshold_at_half(judge.p_yes(pairs), judge.threshold) for judge in self.judges])
 
     def disagreement(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return for each pair the share of members that are outvoted, from 0 (all agree) to 0.5, float64 (n,)."""
+        """Return for each pair the share of members in the minority, from 0 (all agree) to 0.5, float64 (n,)."""
         yes = (self.votes(pairs) >= 0.5).mean(axis=0)
         return np.asarray(np.minimum(yes, 1 - yes))
 
 
-def centred(p_yes: np.ndarray, threshold: float) -> np.ndarray:
+def threshold_at_half(p_yes: np.ndarray, threshold: float) -> np.ndarray:
     """Stretch probabilities in two straight pieces so that `threshold` becomes 0.5; 0 and 1 stay.
 
-    >>> centred(np.array([0.0, 0.2, 0.4, 0.7, 1.0]), 0.4).round(2).tolist()
+    >>> threshold_at_half(np.array([0.0, 0.2, 0.4, 0.7, 1.0]), 0.4).round(2).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     return np.interp(p_yes, [0.0, threshold, 1.0], [0.0, 0.5, 1.0])

@@ -1,4 +1,4 @@
-"""The `laptop` judge: a small model that ships with the package, and what turns its scores into probabilities."""
+"""The `laptop` judge: a small model that ships with the package, and the calibration of its scores."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ class Laptop:
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the calibrated probability."""
-        documents = [self.harmless(document_text(p.passage, self.title_position)) for p in pairs]
-        return self.calibration.p_yes(self.logits([self.harmless(p.perspective) for p in pairs], documents))
+        documents = [self.sanitize(document_text(p.passage, self.title_position)) for p in pairs]
+        return self.calibration.p_yes(self.logits([self.sanitize(p.perspective) for p in pairs], documents))
 
-    def harmless(self, text: str) -> str:
+    def sanitize(self, text: str) -> str:
         """Return a text in which nothing passes for one of the tokenizer's own marks."""
         return defuse(text, self.model.tokenizer.all_special_tokens)
 

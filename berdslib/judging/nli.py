@@ -28,7 +28,7 @@ _FIELD_NAME = re.compile(r"(premise|hypothesis)[\s▁]*:", re.IGNORECASE)
 class Nli:
     """A natural-language-inference classifier: premise = document, hypothesis = perspective, P(entailment).
 
-    Where the two do not fit into the model, the document is cut at its end and the perspective never; the official
+    If the two exceed the model's length, only the end of the document is cut, never the perspective; the official
     code cuts the joined text from the right and can lose the perspective (divergences.md B12).
 
     Args:
@@ -121,7 +121,7 @@ def load_nli(checkpoint: str, **options: Any) -> Nli:
 
     Raises:
         MissingDataError: the model is neither here nor reachable.
-        InputError: it is no classifier: the weights of its top are missing, and would be random.
+        InputError: it is not a classifier: its head's weights are missing and would be random.
     """
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -190,14 +190,14 @@ class NliT5:
             InputError: a hypothesis that alone is too long for the model.
         """
         # T5 never joins tokens over a blank, so the halves can be cut into tokens apart from each other.
-        start = self.tokenizer(f"premise: {self._harmless(premise)}", add_special_tokens=False)["input_ids"]
-        end = self.tokenizer(f"hypothesis: {self._harmless(hypothesis)}")["input_ids"]
+        start = self.tokenizer(f"premise: {self._sanitize(premise)}", add_special_tokens=False)["input_ids"]
+        end = self.tokenizer(f"hypothesis: {self._sanitize(hypothesis)}")["input_ids"]
         if len(end) >= self.max_length:
             raise InputError(f"a perspective of {len(end)} tokens leaves no room in {self.max_length}")
         ids: list[int] = start[: self.max_length - len(end)] + end
         return ids
 
-    def _harmless(self, text: str) -> str:
+    def _sanitize(self, text: str) -> str:
         """Return a text in which nothing passes for a special token or the name of a field."""
         # The tokenizer turns look-alikes ("hypothesis：" with a wide colon) into the real thing, so it goes first.
         normalizer = self.tokenizer.backend_tokenizer.normalizer

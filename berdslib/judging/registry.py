@@ -59,11 +59,11 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
     if name in _READERS:
         return _READERS[name](options)
     if title_position is not None:
-        raise InputError(f"the judge {name!r} reads no titles")
+        raise InputError(f"the judge {name!r} does not read titles")
     if name == "random":
         return Random()
     if gold is None:
-        raise InputError("the judge 'gold' needs verdicts; this data set has none. Name a judge such as 'similarity'")
+        raise InputError("the judge 'gold' needs verdicts; this data set has none. Use a judge such as 'similarity'")
     return Gold(gold)
 
 

@@ -1,4 +1,4 @@
-"""The model behind the `laptop` judge: one small encoder reads statement and document apart, a head compares them.
+"""The model behind the `laptop` judge: one small encoder reads statement and document, a head compares them.
 
 It starts as the packaged MiniLM sentence encoder, whose cosine knows the topic, and learns the side. Reading the two
 apart means that a document is read once however many statements are judged against it, in training as well as in use.

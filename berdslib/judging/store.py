@@ -14,7 +14,7 @@ import pandas as pd
 
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
-from berdslib.files import chunk_starts, errors_of_store, rows_by_key
+from berdslib.files import chunk_starts, rows_by_key, store_errors
 from berdslib.judging.base import Judge, Pair, pairs_of
 from berdslib.judging.baselines import Gold
 from berdslib.paths import cache_dir
@@ -47,7 +47,7 @@ class VerdictStore:
             return rows_by_key(table, "SELECT key, p_yes FROM verdict WHERE key IN", keys)
 
     def put(self, judge_id: str, pairs: Sequence[Pair], p_yes: np.ndarray) -> None:
-        """Keep verdicts; one that is there already stays as it is."""
+        """Add verdicts; existing ones are not changed."""
         rows = [(verdict_key(judge_id, pair), float(p)) for pair, p in zip(pairs, p_yes, strict=True)]
         with self._table() as table, table:
             table.executemany("INSERT OR IGNORE INTO verdict VALUES (?, ?)", rows)
@@ -58,7 +58,7 @@ class VerdictStore:
 
     @contextmanager
     def _table(self) -> Iterator[sqlite3.Connection]:
-        with errors_of_store(self.path, "a verdict store"), closing(sqlite3.connect(self.path, timeout=120)) as table:
+        with store_errors(self.path, "a verdict store"), closing(sqlite3.connect(self.path, timeout=120)) as table:
             yield table
 
 

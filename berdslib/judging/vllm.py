@@ -92,8 +92,8 @@ class Vllm(YesNoJudge):
             )
         if (low >= self.threshold) != (high >= self.threshold):
             raise InputError(
-                f"the {len(listed)} likeliest answers about {where} leave open whether it is Yes or No "
-                f"(P(Yes) from {low:.2f} to {high:.2f}); ask for more with a larger top"
+                f"the {len(listed)} likeliest answers about {where} do not decide between Yes and No "
+                f"(P(Yes) from {low:.2f} to {high:.2f}); use a larger top"
             )
         self.slack = max(self.slack, p - low, high - p)
         return p
@@ -163,7 +163,7 @@ def load_vllm(
     if adapter:
         folder = adapter_folder(adapter)
         lora = _vllm("vllm.lora.request").LoRARequest(adapter, 1, str(folder))
-        lora_settings = {"enable_lora": True, "max_lora_rank": _lora_room(folder)}
+        lora_settings = {"enable_lora": True, "max_lora_rank": _max_lora_rank(folder)}
     running = llm(
         model=checkpoint,
         enable_prefix_caching=True,
@@ -177,7 +177,7 @@ def load_vllm(
     return Vllm(running, tokenizer, name, top=top, lora=lora, prompt=prompt, max_length=max_length, **options)
 
 
-def _lora_room(folder: Path) -> int:
+def _max_lora_rank(folder: Path) -> int:
     """Return the smallest rank that vLLM can reserve memory for (8, 16, 32, …) and that the adapter fits into."""
     rank = int(json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))["r"])
     return max(8, 1 << (rank - 1).bit_length())

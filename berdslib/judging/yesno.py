@@ -1,4 +1,4 @@
-"""What judges that read Yes or No off a language model have in common: prompts as token ids, and the answer tokens."""
+"""Shared by judges that read Yes or No from a language model: prompts as token ids, and the answer tokens."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class YesNoJudge:
 
     def token_ids(self, pair: Pair) -> list[int]:
         """Return the prompt of a pair as token ids, the document cut so that all of it fits."""
-        statement = self._harmless(one_line(pair.perspective))
-        document = self._harmless(document_text(pair.passage, self.title_position))
+        statement = self._sanitize(one_line(pair.perspective))
+        document = self._sanitize(document_text(pair.passage, self.title_position))
         ids = self._encode(document, statement)
         if len(ids) <= self.max_length:
             return ids
         room = self.max_length - len(self._encode("", statement))
         if room < 1:
-            raise InputError(f"max_length {self.max_length} leaves no room for a document beside the instruction")
+            raise InputError(f"max_length {self.max_length} leaves no room for a document next to the instruction")
         spans = self.tokenizer(document, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
         # Cutting at a token's end can change how the rest is cut into tokens, so the fit is checked, not assumed.
         while len(ids) > self.max_length:
@@ -103,7 +103,7 @@ class YesNoJudge:
         ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
-    def _harmless(self, text: str) -> str:
+    def _sanitize(self, text: str) -> str:
         return defuse(defuse_tag(text, "document"), self._marks)
 
 

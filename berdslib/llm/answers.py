@@ -51,7 +51,7 @@ def parse_perspectives(text: str, nested: str = "all") -> list[tuple[str, str]]:
     if len(text) > LONGEST:
         raise InputError(f"it has {len(text)} characters; at most {LONGEST} are read")
     found: list[tuple[str, str]] = []
-    for value in _blocks(without_thoughts(text)):
+    for value in _blocks(strip_reasoning(text)):
         flat = isinstance(value, tuple) and not _record(value)
         entries = [(pair,) for pair in value] if flat else value if isinstance(value, list) else [value]
         for entry in entries:
@@ -62,7 +62,7 @@ def parse_perspectives(text: str, nested: str = "all") -> list[tuple[str, str]]:
     return found
 
 
-def without_thoughts(answer: str) -> str:
+def strip_reasoning(answer: str) -> str:
     """Return an answer without what a model thought aloud before it.
 
     The opening tag may have been in the chat template, so that the answer has the closing one only.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from berdslib.errors import InputError, known
-from berdslib.llm.answers import without_thoughts
+from berdslib.llm.answers import strip_reasoning
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
@@ -126,7 +126,7 @@ def extract_with(
     def one(query: str) -> Extracted:
         # A query that closes the tag around it could go on as if it were the instruction.
         reply = model.complete(wording.messages(query=defuse_tag(query, "request")))
-        return read_extraction(without_thoughts(reply.text))
+        return read_extraction(strip_reasoning(reply.text))
 
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(one, queries))

@@ -171,7 +171,7 @@ def make_chat(
     if kind == "recorded" and rest:
         return Recorded(Path(rest))
     if not name.strip() or kind in ("local", "recorded"):
-        raise InputError(f"{name!r} names no chat model; local:FOLDER, recorded:FILE or a model's name at an endpoint")
+        raise InputError(f"{name!r} is not a chat model; use local:FOLDER, recorded:FILE or an endpoint's model")
     return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, **options)
 
 

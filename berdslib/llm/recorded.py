@@ -97,7 +97,7 @@ class Recording:
 
 
 class Kept:
-    """A model whose every answer is kept in a file, and which is asked only what the file does not answer.
+    """A model that records every answer in a file and is only asked what is not recorded.
 
     So an experiment that broke off goes on where it was, and one that is repeated costs nothing.
 

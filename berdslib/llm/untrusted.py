@@ -18,7 +18,7 @@ _UNSEEN = "\\u00ad\\u200b-\\u200f\\u2060-\\u2064\\ufeff"  # characters of no wid
 
 
 def defuse(text: str, marks: Iterable[str]) -> str:
-    """Put a blank behind the first character of every mark in a text, so that it no longer is one.
+    """Insert a blank after the first character of every special token in a text, so that it no longer is one.
 
     Args:
         text: untrusted text: a document, or a question that somebody typed.

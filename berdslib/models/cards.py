@@ -1,4 +1,4 @@
-"""Model cards: how each published encoder wants to be used, as its authors say."""
+"""Model cards: how each published encoder should be used, according to its authors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENGINES = ("torch", "openvino")
 
 
 class ModelCard(NamedTuple):
-    """How a checkpoint wants to be used.
+    """How a checkpoint should be used.
 
     ``checkpoint`` a Hugging Face id, a folder, or "package:NAME" for weights inside a Python package;
     ``query_prefix`` and ``passage_prefix`` text put in front; ``normalise`` scale vectors to length 1; None for any of

@@ -13,10 +13,10 @@ import numpy as np
 from berdslib.errors import InputError
 from berdslib.models.loading import (
     REPORT,
-    lacking_weights,
     length_batches,
     load_model,
     load_weights,
+    missing_weights,
     number_options,
     package_folder,
     require_weights,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 VectorsOf = Callable[[list[str], str, int], np.ndarray]
 
 
-# One load at a time notes what it lacks; see _noting_lacks.
+# One load at a time notes what it lacks; see _collect_missing_weights.
 _LOADING = Lock()
 
 
@@ -76,12 +76,12 @@ def load_checkpoint(
         model = load_sentence_transformer(
             checkpoint, max_length, device="cpu", trust_remote_code=trust_remote_code, revision=revision
         )
-        return _as_its_files_say(model, openvino_vectors(model, number_format))
+        return _with_file_settings(model, openvino_vectors(model, number_format))
     if pooling in ("", "after prefix"):
         model = load_sentence_transformer(
             checkpoint, max_length, number_format, trust_remote_code=trust_remote_code, revision=revision
         )
-        return _as_its_files_say(model, _sentence_transformer(model, pooling))
+        return _with_file_settings(model, _sentence_transformer(model, pooling))
     if pooling == "latent attention":
         # Inside, because its classes need torch, which is imported late.
         from berdslib.models.nv_embed import nv_embed_vectors
@@ -90,7 +90,7 @@ def load_checkpoint(
     return Checkpoint(_transformer(checkpoint, pooling, max_length, number_format, revision))
 
 
-def _as_its_files_say(model: Any, vectors_of: VectorsOf) -> Checkpoint:
+def _with_file_settings(model: Any, vectors_of: VectorsOf) -> Checkpoint:
     """Add what a sentence-transformers model says of prompts and of how its vectors are compared.
 
     The prompts are those of the library's ``encode_query`` and ``encode_document`` (whose 6.2 overlooks "passage" and
@@ -156,18 +156,18 @@ def load_sentence_transformer(
             revision=revision,
         )
 
-    with _noting_lacks() as lacking, _layers_named(where):
+    with _collect_missing_weights() as lacking, _layers_named(where):
         model = load_model(where, load)
     require_weights(where, lacking, unread=("pooler.",))  # what it pools is the last layer
     if any(hasattr(part, "sub_modules") for part in model):
-        raise InputError(f"{where} has parts of their own for questions and passages (a Router); not done here")
+        raise InputError(f"{where} has separate parts for questions and passages (a Router), which is not supported")
     if max_length:
         model.max_seq_length = max_length
     return model
 
 
 @contextmanager
-def _noting_lacks() -> Iterator[set[str]]:
+def _collect_missing_weights() -> Iterator[set[str]]:
     """Collect the names of the weights that transformers does not find; sentence-transformers has no way to ask."""
     from transformers import PreTrainedModel
 
@@ -179,7 +179,7 @@ def _noting_lacks() -> Iterator[set[str]]:
         if get_ident() != here:  # another thread loads what is none of ours
             return own.__func__(cls, *args, **options)
         model, report = own.__func__(cls, *args, **options | REPORT)
-        lacking.update(lacking_weights(report))
+        lacking.update(missing_weights(report))
         return (model, report) if options.get("output_loading_info") else model
 
     with _LOADING:

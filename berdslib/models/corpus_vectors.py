@@ -19,7 +19,7 @@ import numpy as np
 from berdslib.data.corpus import Corpus
 from berdslib.data.records import Passage
 from berdslib.errors import BerdsError, InputError
-from berdslib.files import whole
+from berdslib.files import atomic_path
 from berdslib.models.base import Encoder
 from berdslib.models.vectors import CachedEncoder
 from berdslib.paths import cache_dir
@@ -85,7 +85,9 @@ def encode_corpus(
             unfinished.unlink()  # only who holds the lock writes these, so who wrote them was killed
         if not result.exists():
             files = [shards / f"{i * shard}-{digest}.npy" for i, digest in enumerate(digests)]
-            missing = [i for i, file in enumerate(files) if not _is_whole(file, min(shard, len(passages) - i * shard))]
+            missing = [
+                i for i, file in enumerate(files) if not _is_complete(file, min(shard, len(passages) - i * shard))
+            ]
             todo = ((encoder, text_of, *_part(passages, i * shard, shard), digests[i], files[i]) for i in missing)
             _run(todo, len(missing), executor)
             _join(files, len(passages), result)
@@ -127,8 +129,8 @@ def _check_manifest(folder: Path, wanted: dict[str, Any]) -> None:
     path = folder / "manifest.json"
     if not path.exists():
         if any(entry.name != ".lock" and not entry.name.startswith(".manifest.json.") for entry in folder.iterdir()):
-            raise InputError("is a folder of something else; choose an empty or a new one", path=folder)
-        with whole(path) as unfinished:
+            raise InputError("has other content; choose an empty or a new folder", path=folder)
+        with atomic_path(path) as unfinished:
             unfinished.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
         return
     try:
@@ -151,7 +153,7 @@ def _words(about: dict[str, Any]) -> str:
     )
 
 
-def _is_whole(file: Path, n: int) -> bool:
+def _is_complete(file: Path, n: int) -> bool:
     """Return whether this shard is there; one that a failing disk has cut short is deleted."""
     try:
         vectors = np.load(file, mmap_mode="r")
@@ -187,16 +189,16 @@ def _run(todo: Iterator[tuple[Any, ...]], n: int, executor: Executor | None) -> 
                 for future in done:
                     future.result()
                     bar.update()
-        except _killed():
+        except _killed_worker_errors():
             raise BerdsError(
-                "a worker process was killed (out of memory?). What is encoded is kept; call again to go on"
+                "a worker process was killed (out of memory?). Finished work is kept; call again to go on"
             ) from None
         finally:
             for future in running:
                 future.cancel()
 
 
-def _killed() -> tuple[type[Exception], ...]:
+def _killed_worker_errors() -> tuple[type[Exception], ...]:
     """Return what executors raise when a worker was killed; dask has an error of its own."""
     dask = sys.modules.get("distributed")
     return (BrokenExecutor,) if dask is None else (BrokenExecutor, dask.KilledWorker)
@@ -218,14 +220,14 @@ def _encode_shard(
     vectors = np.asarray(encoder.encode_passages(texts), dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != len(texts):
         raise InputError(f"encoder {encoder.id!r} returned vectors of shape {vectors.shape}, not ({len(texts)}, d)")
-    with whole(target) as unfinished, open(unfinished, "wb") as file:
+    with atomic_path(target) as unfinished, open(unfinished, "wb") as file:
         np.save(file, vectors)
         file.flush()
         os.fsync(file.fileno())  # on disk before it has its name, even if the power fails
 
 
 def _join(files: Sequence[Path], n: int, result: Path) -> None:
-    with whole(result) as unfinished:
+    with atomic_path(result) as unfinished:
         joined, at = None, 0
         for file in files:
             vectors = np.load(file)

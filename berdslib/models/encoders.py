@@ -105,7 +105,7 @@ class SentenceEncoder:
         keep_freed_memory()
         # A commit is loaded by its name, whatever came after it.
         if not mark.startswith("@") and checkpoint_mark(checkpoint) != mark:
-            raise InputError("was written anew since this encoder was made; get the encoder again", path=checkpoint)
+            raise InputError("changed after this encoder was loaded; load it again", path=checkpoint)
         require_arithmetic(card.number_format, card.engine)
         loaded = load_checkpoint(
             checkpoint, card.pooling, card.max_length, card.number_format, self._trust, card.engine, mark

@@ -153,14 +153,14 @@ def load_weights(
         return loaded
 
     model, report = load_model(checkpoint, load)
-    require_weights(checkpoint, lacking_weights(report), unread)
+    require_weights(checkpoint, missing_weights(report), unread)
     if exactly and report["unexpected_keys"]:
         unknown = _few(sorted(report["unexpected_keys"]))
         raise InputError(f"{checkpoint} has weights that this network has no place for ({unknown})")
     return model.eval() if number_format == "4bit" else model.to(device()).eval()
 
 
-def lacking_weights(report: dict[str, Any]) -> set[str]:
+def missing_weights(report: dict[str, Any]) -> set[str]:
     """Return the names of the weights that are not in the checkpoint, or in another shape: those that are random."""
     return set(report["missing_keys"]) | {name for name, *_ in report["mismatched_keys"]}
 
@@ -197,7 +197,7 @@ def read_tokenizer(kind: Any, checkpoint: str, local: bool) -> Any:
         if "tiktoken" not in str(error):
             raise
         raise MissingDataError(
-            f"the tokenizer of {checkpoint!r} is a SentencePiece file, which takes two packages more: "
+            f"the tokenizer of {checkpoint!r} is a SentencePiece file, which needs two more packages: "
             "pip install 'berdslib[sentencepiece]' (sentencepiece and protobuf)"
         ) from error
 
@@ -261,14 +261,14 @@ def require_arithmetic(number_format: str, engine: str) -> None:
     """
     if number_format == "bfloat16" and (engine == "openvino" or device() == "cpu") and not has_bf16():
         raise InputError(
-            "this CPU has no bfloat16 in hardware, and encoding in it would be slower than in float32; take "
+            "this CPU has no bfloat16 in hardware, so float32 is faster; use "
             "number_format='float32', or 'int8', which is fast on most CPUs (pip install 'berdslib[openvino]')"
         )
 
 
 @lru_cache(maxsize=1)
 def has_bf16() -> bool:
-    """Say whether this CPU multiplies bfloat16 in hardware; without, it is slower than float32, and not done.
+    """Return whether this CPU multiplies bfloat16 in hardware; without it, bfloat16 is slower than float32.
 
     Either amx_bf16 (tiles, the fastest) or avx512_bf16 (dot products of vectors), which was measured to be faster than
     float32 as well.

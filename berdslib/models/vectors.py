@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from berdslib.errors import InputError
-from berdslib.files import chunk_starts, errors_of_store, rows_by_key
+from berdslib.files import chunk_starts, rows_by_key, store_errors
 from berdslib.models.base import Encoder
 
 
@@ -58,7 +58,7 @@ class CachedEncoder:
     def _table(self) -> Iterator[sqlite3.Connection]:
         # A writer holds its lock while it encodes one chunk, so a waiting one must be patient.
         with (
-            errors_of_store(self._table_path, "a cache of vectors"),
+            store_errors(self._table_path, "a cache of vectors"),
             closing(sqlite3.connect(self._table_path, timeout=3600, isolation_level=None)) as table,
         ):
             yield table

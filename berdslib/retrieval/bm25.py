@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
-from berdslib.files import whole
+from berdslib.files import atomic_path
 from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run, top_k
 
 # bm25s' own default: words of two or more letters or digits.
@@ -66,7 +66,7 @@ def analyser(name: str) -> Callable[[str], list[str]]:
     return ANALYSERS[known("analyser", name, ANALYSERS)]()
 
 
-class _WordMatching:
+class _BM25Base:
     """What both forms of BM25 share: the analysed corpus, and the search of one question after another."""
 
     name: str
@@ -97,7 +97,7 @@ def _use_numba(n: int) -> bool:
     return n >= _NUMBA_FROM and importlib.util.find_spec("numba") is not None
 
 
-class BM25(_WordMatching):
+class BM25(_BM25Base):
     """BM25 on bm25s: scores are computed at index time, so that a search is a sum over a sparse matrix.
 
     A passage that shares no word with the question is never returned, so a list can be shorter than k, and a question
@@ -159,7 +159,7 @@ class BM25(_WordMatching):
             InputError: nothing can be written there, or a folder of something else is there.
         """
         about = {"format": _FORMAT, "analyser": self._analyser}
-        with whole(path, holding="berdslib.json") as unfinished:
+        with atomic_path(path, marker="berdslib.json") as unfinished:
             self._index.save(unfinished, show_progress=False)
             np.save(unfinished / "ties.npy", self._ties)
             (unfinished / "docnos.json").write_text(json.dumps(self._docnos), encoding="utf-8")
@@ -209,10 +209,10 @@ class BM25(_WordMatching):
         if not words:
             return _NONE
         scores = self._index.get_scores_from_ids(words)
-        rows = top_k(scores, k, self._ties, allowed=self._holding_any(words))
+        rows = top_k(scores, k, self._ties, allowed=self._contains_any(words))
         return rows, scores[rows]
 
-    def _holding_any(self, words: Sequence[int]) -> np.ndarray:
+    def _contains_any(self, words: Sequence[int]) -> np.ndarray:
         """Mark the passages that hold at least one of the words (given by vocabulary number), (n,) bool."""
         starts, rows = self._index.scores["indptr"], self._index.scores["indices"]
         mask = np.zeros(len(self._docnos), dtype=bool)
@@ -221,7 +221,7 @@ class BM25(_WordMatching):
         return mask
 
 
-class RankBM25(_WordMatching):
+class RankBM25(_BM25Base):
     """BM25 on rank-bm25: a few readable lines of plain Python, for reading, teaching and checking.
 
     Okapi gives a word that is in most passages a negative weight; rank-bm25 replaces it by a small positive one.

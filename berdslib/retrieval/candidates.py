@@ -1,4 +1,4 @@
-"""What a diversifier chooses from: lists as padded arrays, their relevance on one scale, their passages' features."""
+"""The input of a diversifier: lists as padded arrays, relevance on one scale, features of the passages."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _scaled(table: np.ndarray, docnos: Sequence[str]) -> np.ndarray:
     length = np.sqrt(np.einsum("ij,ij->i", table, table, dtype=np.float64))
     wrong = ~np.isfinite(length)
     if wrong.any():
-        raise InputError(f"the vector of passage {docnos[int(wrong.argmax())]!r} holds what is not a finite number")
+        raise InputError(f"the vector of passage {docnos[int(wrong.argmax())]!r} has a value that is not finite")
     return (table / np.where(length > 0, length, 1)[:, None]).astype(np.float32)
 
 
@@ -204,7 +204,7 @@ def _looked_up(vectors: Mapping[str, Any], docnos: Sequence[str]) -> np.ndarray:
     rows = [np.asarray(vectors[docno], dtype=np.float32) for docno in docnos]
     odd = next((docno for docno, row in zip(docnos, rows, strict=True) if row.shape != rows[0].shape), None)
     if odd is not None:
-        raise InputError(f"the vector of passage {odd!r} has another shape than that of {docnos[0]!r}")
+        raise InputError(f"the vector of passage {odd!r} has a different shape from that of {docnos[0]!r}")
     return np.stack(rows)
 
 

@@ -70,7 +70,7 @@ class Dense:
                     field="index",
                 )
             if folder is not None or executor is not None:
-                raise InputError("the index holds vectors already, so there is nothing to encode", field="index")
+                raise InputError("the index already contains vectors, so there is nothing to encode", field="index")
             return
         if isinstance(passages, Corpus) or folder is not None or executor is not None:
             vectors = encode_corpus(passages, encoder, folder, executor=executor, text_of=text_of)

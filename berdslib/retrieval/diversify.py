@@ -1,4 +1,4 @@
-"""Diversifiers: a run reordered so that each passage brings something that those above it do not.
+"""Diversifiers: reorder a run so that each passage adds something new to those above it.
 
 All share one dial, ``relevance_weight``: 1 is pure relevance and leaves the order as it is, 0 is pure diversity. They
 work on all questions at once, in padded arrays question x candidate: each step picks one passage for every question.
@@ -51,7 +51,7 @@ def diversify(
             which standardises them itself (and at 0.99 is still far from the order that 1 keeps).
         vectors: for documents: docno -> vector, or a function from docnos to (n, d) vectors; compared by cosine.
         aspects: frame qid, pid, docno, p: the probability that the passage argues *generated* perspective pid.
-            A pair that is not listed has p = 0. The perspectives that the run is scored by have no place here.
+            Pairs not listed have p = 0. Do not pass the perspectives that the run is scored by.
         k: how many passages to keep of each list; 0 for all.
         normalise: a key of ``NORMALISATIONS``.
 
@@ -72,7 +72,7 @@ def diversify(
     ['a', 'b', 'copy of a']
     """
     choose = DIVERSIFIERS[known("diversifier", method, DIVERSIFIERS)].choose
-    _check_dial(relevance_weight, k)
+    _check_weight(relevance_weight, k)
     clean = check_run(run)
     if relevance_weight == 1:  # no method has anything to add, and some would break ties their own way
         choose, features = _as_listed, no_features(clean)
@@ -109,7 +109,7 @@ def mmr_sweep(
     if not weights:
         raise InputError("there are no weights to try", field="relevance_weights")
     for weight in weights:
-        _check_dial(weight, k)
+        _check_weight(weight, k)
     clean = check_run(run)
     found = []
     for questions, block in blocks(clean, normalise, vectors_of(clean, vectors)):
@@ -334,7 +334,7 @@ def _as_listed(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarra
     return np.broadcast_to(np.arange(k), (len(block.relevance), k)), relevance_weight * block.relevance[:, :k]
 
 
-def _check_dial(relevance_weight: float, k: int) -> None:
+def _check_weight(relevance_weight: float, k: int) -> None:
     if not 0 <= relevance_weight <= 1:
         raise InputError(
             f"must be from 0 (diversity) to 1 (relevance), not {relevance_weight}", field="relevance_weight"

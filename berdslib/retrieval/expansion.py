@@ -19,7 +19,7 @@ import pandas as pd
 from berdslib.data.negation import yes_and_no
 from berdslib.data.records import Question, check_questions, ranked_run
 from berdslib.errors import InputError, known
-from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, without_thoughts
+from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, strip_reasoning
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
@@ -131,12 +131,12 @@ def expanded_search(
         lists.setdefault(i, {})[owner] = part["docno"].tolist()
     in_order = [lists[i] for i in sorted(lists)]
     if duplicates == "keep":
-        return _with_spent_turns(in_order, k)
+        return _round_robin_with_repeats(in_order, k)
     run = FUSE[fuse]([ranked_run(one) for one in in_order] or [ranked_run({})])
     return run[run["rank"] <= k].reset_index(drop=True)
 
 
-def _with_spent_turns(lists: Sequence[Mapping[str, Sequence[str]]], k: int) -> pd.DataFrame:
+def _round_robin_with_repeats(lists: Sequence[Mapping[str, Sequence[str]]], k: int) -> pd.DataFrame:
     """Take turns without looking at what is listed, k times, and then list each passage once (divergences.md B13)."""
     fused = {}
     for qid in dict.fromkeys(qid for one in lists for qid in one):
@@ -159,9 +159,9 @@ def _check_options(
     known("treatment of duplicates", duplicates, DUPLICATES)
     known("fusion", fuse, FUSE)
     if duplicates == "keep" and fuse != "round robin":
-        raise InputError("only round robin can keep duplicates: reciprocal rank fusion adds them up", field="fuse")
+        raise InputError("only round robin can keep duplicates; reciprocal rank fusion adds them up", field="fuse")
     if number < 0:
-        raise InputError(f"{number} is no number of expansions; 0 = all", field="number")
+        raise InputError(f"{number} is not a number of expansions; 0 = all", field="number")
     if depth < 1:
         raise InputError(f"depth must be at least 1, not {depth}", field="depth")
 
@@ -170,7 +170,7 @@ def _check_covered(questions: Sequence[Question], expansions: Expansions) -> Non
     without = [q.qid for q in questions if not expansions.get(q.qid)]
     if len(without) == len(questions):
         there = ", ".join(map(repr, list(expansions)[:3])) or "no question at all"
-        raise InputError(f"no question has expansions: {without[0]!r} is asked, and there are some for {there}")
+        raise InputError(f"no question has expansions: ids are like {without[0]!r}, but expansions exist for {there}")
     if without:
         logger.warning(
             "%d of %d questions have no expansions and are searched as they are: %s",
@@ -328,7 +328,7 @@ def hyde_expansions(
 
 
 def _passage(answer: str) -> list[tuple[str, str]]:
-    text = " ".join(without_thoughts(answer).split())
+    text = " ".join(strip_reasoning(answer).split())
     if not text:
         raise InputError("it is empty")
     return [("hypothetical passage", text)]

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from berdslib.errors import InputError, MissingDataError, known
-from berdslib.files import whole
+from berdslib.files import atomic_path
 
 Hits = list[tuple[np.ndarray, np.ndarray]]  # for each query: numbers of vectors, and their scores
 
@@ -124,7 +124,7 @@ class NumpyIndex:
         """Write the vectors as .npy, complete or not at all."""
         if self._vectors is None:
             raise InputError("the index is empty")
-        with whole(path) as unfinished, open(unfinished, "wb") as file:
+        with atomic_path(path) as unfinished, open(unfinished, "wb") as file:
             np.save(file, self._vectors)
 
     @classmethod
@@ -237,7 +237,7 @@ class FaissIndex:
         if self._index is None:
             raise InputError("the index is empty")
         self._set_effort()
-        with whole(path) as unfinished:
+        with atomic_path(path) as unfinished:
             faiss.write_index(self._index, str(unfinished))
 
     @classmethod
@@ -307,7 +307,7 @@ class MilvusIndex:
         """
         _check_vectors(vectors, self._dim or None)
         if self._n and self._uri:
-            raise InputError("all vectors of a collection on a server are added at once; they may be memory-mapped")
+            raise InputError("a collection on a server needs all vectors at once; they may be memory-mapped")
         held = 0 if self._n else self._make_collection(vectors)
         size = max(1, 2**22 // (4 * self._dim))
         # A collection with fewer is what an interrupted call left, or one that is filled right now: to send a vector
@@ -367,7 +367,7 @@ class MilvusIndex:
             raise InputError("the index is empty")
         self._client.flush(self.collection)
         about = {"uri": self._uri, "collection": self.collection, "vectors": self._n, "dimension": self._dim}
-        with whole(path, holding="milvus.json") as unfinished:
+        with atomic_path(path, marker="milvus.json") as unfinished:
             unfinished.mkdir()
             if self._folder is not None:
                 shutil.copytree(Path(self._folder.name) / "vectors.db", unfinished / "vectors.db")
@@ -500,7 +500,7 @@ def make_index(name: str, tie_order: TieOrder | None = None, effort: int | None 
         MissingDataError: Milvus was asked for and is not installed, or does not answer.
     """
     if effort is not None and not name.startswith("faiss-"):
-        raise InputError(f"index {name!r} knows no effort; those of faiss that are approximate do", field="effort")
+        raise InputError(f"index {name!r} has no effort setting; only approximate faiss indexes do", field="effort")
     if name.startswith("milvus:") and len(name) > len("milvus:"):
         return MilvusIndex(tie_order, uri=name.removeprefix("milvus:"))
     options = {} if effort is None else {"effort": effort}
@@ -546,15 +546,15 @@ def _candidates(scores: np.ndarray, error: float, k: int, best: np.ndarray) -> n
         best: exact scores of the best so far, best first, at most k.
     """
     # Of a later block hardly any score is as good as the k-th best so far.
-    new = np.arange(len(scores)) if len(best) < k else np.flatnonzero(scores >= _below(best[-1] - error))
+    new = np.arange(len(scores)) if len(best) < k else np.flatnonzero(scores >= _next_smaller(best[-1] - error))
     if len(new) > k:
         among = scores[new]
         kth_best = float(np.partition(among, len(new) - k)[len(new) - k])
-        new = new[among >= _below(kth_best - 2 * error)]
+        new = new[among >= _next_smaller(kth_best - 2 * error)]
     return new
 
 
-def _below(number: float) -> np.float32:
+def _next_smaller(number: float) -> np.float32:
     return np.nextafter(np.float32(number), np.float32(-np.inf))
 
 

@@ -1,4 +1,4 @@
-"""Perspective-aware projection (PAP) and its rivals: scores from the vectors of query, root, perspective and passages.
+"""Perspective-aware projection (PAP) and alternatives: scores from query, root, perspective and passage vectors.
 
 Every method of Zhao et al. (2024), Tables 4 and 8, compares a vector made of query, root and perspective with the
 passage, or with the passage as the perspective changes it. All have one form that takes two matrix products (see
@@ -347,7 +347,7 @@ class Projected:
         """
         check_search(questions, k)
         if self.depth and k > self.depth:
-            raise InputError(f"{self.depth} candidates are scored, so k cannot be {k}; ask for a larger depth")
+            raise InputError(f"{self.depth} candidates are scored, so k cannot be {k}; use a larger depth")
         asked = [q for q in questions if q.text.strip()]
         if missing := [q.qid for q in asked if q.qid not in self._perspectives]:
             raise InputError(f"question {missing[0]!r} has no root and perspective", field="perspectives")
@@ -376,7 +376,7 @@ class Projected:
 
 def _check_strength(method: str, strength: float) -> None:
     if strength != 1 and method not in (*PROJECTIONS, *OFFICIAL):
-        raise InputError(f"{method!r} projects nothing, so it has no strength; known: {', '.join(PROJECTIONS)}")
+        raise InputError(f"{method!r} does not project, so it has no strength; known: {', '.join(PROJECTIONS)}")
     if not np.isfinite(strength):
         raise InputError("the strength of a projection must be a finite number", field="strength")
 
@@ -406,7 +406,7 @@ def _length(vectors: np.ndarray) -> np.ndarray:
     return np.linalg.norm(vectors, axis=1)
 
 
-def _unless_rounding(lengths: np.ndarray, query: np.ndarray) -> np.ndarray:
+def _zero_if_rounding(lengths: np.ndarray, query: np.ndarray) -> np.ndarray:
     """Return the lengths of what is left of queries, 0 for what is only rounding: a query along its perspective."""
     return np.where(lengths > _TINY * _length(query), lengths, 0.0)
 

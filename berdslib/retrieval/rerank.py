@@ -1,4 +1,4 @@
-"""Retrieval in two steps: a fast retriever finds candidates, a model that reads question and passage together sorts."""
+"""Two-stage retrieval: a fast retriever finds candidates; a model that reads question and passage together re-ranks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Scorer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
 
 
 class CrossEncoderRetriever:
-    """Sorts another retriever's candidates by a score of question and passage read together; equal ones by docno.
+    """Re-ranks another retriever's candidates by a joint score of question and passage; ties broken by docno.
 
     Args:
         first: finds the candidates.
@@ -106,7 +106,7 @@ class PairScorer:
     ) -> None:
         outputs = model.config.num_labels
         if outputs not in (1, 2):
-            raise InputError(f"a scorer has one output, or two of which the second is 'relevant'; this has {outputs}")
+            raise InputError(f"a scorer needs one output, or two with the second for 'relevant'; this has {outputs}")
         self.model, self.tokenizer, self.query_prefix = model.eval(), tokenizer, query_prefix
         self.max_length, self.batch_size = max_length, batch_size
 
@@ -134,7 +134,7 @@ class PairScorer:
         questions = [self.query_prefix + question for question, _ in pairs]
         room = self.max_length - self.tokenizer.num_special_tokens_to_add(pair=True)
         for ids in self._ids(list(dict.fromkeys(questions))):
-            _need_room(ids, room)
+            _check_fits(ids, room)
         # What looks like a special token in a text is text.
         both = self.tokenizer(
             questions,
@@ -171,14 +171,14 @@ class EncT5Scorer(PairScorer):
         questions = self._ids([self.query_prefix + question for question, _ in pairs])
         inputs = []
         for question, passage in zip(questions, self._ids([p for _, p in pairs]), strict=True):
-            _need_room(question, room)
+            _check_fits(question, room)
             inputs.append({"input_ids": [start, *question, end, *passage[: room - len(question)], end]})
         return inputs
 
 
-def _need_room(question: Sequence[int], room: int) -> None:
+def _check_fits(question: Sequence[int], room: int) -> None:
     if len(question) >= room:
-        raise InputError(f"a question of {len(question)} tokens leaves no room for a passage: both may have {room}")
+        raise InputError(f"a question of {len(question)} tokens leaves no room for a passage; the limit is {room}")
 
 
 def load_scorer(checkpoint: str, **options: Any) -> PairScorer:

@@ -72,7 +72,7 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
     make = _maker(name, **options)
     if isinstance(passages, OwnCorpora) and not name.startswith(_LUCENE):
         if not isinstance(options.get("index", ""), str) or options.get("folder"):
-            raise InputError("where each question has a corpus of its own, none can have an index or a folder given")
+            raise InputError("questions with their own corpora cannot share an index or a folder")
         return InOwnCorpora(name, make, passages)
     return make(passages)
 
@@ -105,8 +105,8 @@ def _keywords(of: Callable[..., Retriever]) -> set[str]:
     return {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def sorts_candidates(name: str) -> bool:
-    """Say whether a retriever takes ``depth``: how many candidates of another one it sorts."""
+def is_reranker(name: str) -> bool:
+    """Return whether a retriever takes ``depth``: how many candidates of another one it re-ranks."""
     return _CROSS in name or name == "tart-full"
 
 

@@ -21,7 +21,7 @@ STRENGTHS = (-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
 Key = TypeVar("Key")
 
 
-def half_of_roots(roots: Sequence[str], seed: int = 0) -> np.ndarray:
+def dev_mask(roots: Sequence[str], seed: int = 0) -> np.ndarray:
     """Return a mask (n,) of the queries to choose on: those of half of the roots, drawn at random.
 
     Args:
@@ -75,7 +75,7 @@ def choose_strength(
 ) -> float:
     """Return the strength to project with on a task, chosen on labelled development roots of that task.
 
-    Score it on other roots: :func:`half_of_roots` draws the ones to choose on. The answer is 0, no projection, unless
+    Score it on other roots: :func:`dev_mask` draws the ones to choose on. The answer is 0, no projection, unless
     another strength is better by a standard error; so a task with few roots mostly stays as it is.
 
     Args:

@@ -176,7 +176,7 @@ def system_parts(text: str) -> tuple[str, list[tuple[str, str]]]:
     for i, (kind, _) in enumerate(parts):
         before = [k for k, _ in parts[:i] if k == _EXPAND or DIVERSIFIERS[k].needs == "aspects"]
         if kind == _EXPAND and before:
-            raise InputError(f"{text!r}: expand has to stand before {before[0]}, and once only")
+            raise InputError(f"{text!r}: expand must come before {before[0]}, and once only")
     return base, parts
 
 

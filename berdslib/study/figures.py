@@ -90,7 +90,7 @@ def rank_table(question: Question, runs: Mapping[str, pd.DataFrame], verdicts: p
 def perspectives_by_rank(
     question: Question, table: pd.DataFrame, k: int, labels: Mapping[str, str] | None = None
 ) -> Figure:
-    """Draw which perspective a reader meets at which place of each system's list.
+    """Draw which perspective each system shows at each rank.
 
     One panel a system, one row a perspective, one tile a place in the list: coloured where that passage argues the
     perspective, pale where it does not; the number of a place whose passage argues nothing is pale too. Beside each
@@ -204,7 +204,7 @@ def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = No
 
     Args:
         needed: one column a system, one row a question: passages needed, NaN where k do not suffice; see
-            :func:`berdslib.evaluation.coverage.size_needed`.
+            :func:`berdslib.evaluation.coverage.documents_needed`.
         k: the longest list.
         union: share of questions that all lists together cover, drawn as a line.
     """
@@ -247,13 +247,13 @@ def weight_sweep(table: pd.DataFrame, baseline: Mapping[str, float]) -> Figure:
 
 
 def trade_off(table: pd.DataFrame, gain: str, cost: str, baseline: str, family: Mapping[str, str]) -> Figure:
-    """Draw what systems win against what they lose, one mark a system, and the frontier that nothing beats.
+    """Plot each system's gain against its cost, with the Pareto frontier.
 
     Args:
-        table: of :func:`berdslib.study.tuning.trade_offs`.
+        table: of :func:`berdslib.study.tuning.gains_and_losses`.
         gain: the measure on the vertical axis.
         cost: the measure on the horizontal axis.
-        baseline: the system that gets a name beside it.
+        baseline: the system that is labelled in the plot.
         family: system → its method, which has one colour and shape.
     """
     import matplotlib.pyplot as plt
@@ -295,7 +295,7 @@ def similarity_by_side(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def asked_and_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
+def group_confusion(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw which groups fill the lists when another is asked for, one panel a system; PIR figure 6.
 
     Args:
@@ -321,7 +321,7 @@ def asked_and_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
 
 
 def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw how often judges are right when they say how sure they are, and below it how many pairs that rests on.
+    """Draw calibration curves of judges, with the number of pairs per bin below.
 
     On the diagonal a judge means what it says; below it, it is too generous with yes.
 

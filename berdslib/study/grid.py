@@ -105,7 +105,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
-                    raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands here twice", problem_mark=key.start_mark)
+                    raise yaml.MarkedYAMLError(problem=f"{key.value!r} occurs twice here", problem_mark=key.start_mark)
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -146,7 +146,7 @@ def read_grid(path: Path) -> Grid:
     varied = {}
     for name, values in lists.items():
         if name in fixed:
-            raise InputError("stands in `fixed` as well; name it once", path=path, field=f"grid.{name}")
+            raise InputError("is also in `fixed`; list it only once", path=path, field=f"grid.{name}")
         varied[name] = [check("grid", {name: value})[name] for value in values]
     chosen = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values()) if varied]
     entries = [] if document.get("runs") is None else _list(path, "runs", document["runs"])
@@ -190,7 +190,7 @@ def _load_yaml(path: Path) -> dict[Any, Any]:
 def _check_values(notebook: Path, given: dict[str, Any]) -> dict[str, Any]:
     values = check_parameters(notebook, given)
     if "output_dir" in values:
-        raise InputError("every run has a folder of its own; leave this out", field="output_dir")
+        raise InputError("every run has its own folder; do not set this", field="output_dir")
     for name, value in values.items():
         try:
             json.dumps(value, allow_nan=False)  # what run.json and the folder's name are made of
@@ -384,7 +384,7 @@ def _outcomes(
             error = CancelledError("the scheduler gave it up") if future.cancelled() else future.exception()
             if isinstance(error, BrokenExecutor):
                 raise BerdsError(
-                    "a worker process was killed (out of memory?). What is finished is kept; call again to go on"
+                    "a worker process was killed (out of memory?). Finished runs are kept; call again to go on"
                 ) from None
             yield run, error
             if error is not None and stop_on_error:

@@ -1,4 +1,4 @@
-"""Systems by name, for the shell: every chain gets the expansions, vectors and opinions that its parts ask for."""
+"""Systems by name, for the shell: every chain gets the expansions, vectors and verdicts that its parts need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.expansion import Expansions, template_expansions
-from berdslib.retrieval.retrievers import make_retriever, sorts_candidates
+from berdslib.retrieval.retrievers import is_reranker, make_retriever
 from berdslib.retrieval.systems import make_system, passage_vectors, system_parts
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def known_expansions(
         try:
             recorded |= load_expansions(name, split) if name in WITH_EXPANSIONS else {}
         except MissingDataError as error:
-            logger.warning("%s goes by perspectives made by rule: %s", name, error)
+            logger.warning("%s uses perspectives made by rule: %s", name, error)
     found: dict[str, Expansions] = {RULE: template_expansions(questions)}
     return {RECORDED: recorded, **found} if recorded else found
 
@@ -84,7 +84,7 @@ def named_systems(
     judge = make_judge(opinion) if "aspects" in kinds else None
     either = {**expansions.get(RULE, {}), **expansions.get(RECORDED, {})}
     bases = {
-        base: make_retriever(base, passages, **({"depth": depth} if sorts_candidates(base) else {}))
+        base: make_retriever(base, passages, **({"depth": depth} if is_reranker(base) else {}))
         for base, _ in taken_apart.values()
     }
     systems = {}
@@ -103,6 +103,6 @@ def named_systems(
     return systems
 
 
-def goes_by_opinion(name: str) -> bool:
-    """Say whether a judge's opinion decides the order in which a chain lists passages."""
+def uses_judge(name: str) -> bool:
+    """Return whether a judge's verdicts influence the order of a chain's list."""
     return any(DIVERSIFIERS[kind].needs == "aspects" for kind, _ in system_parts(name)[1] if kind in DIVERSIFIERS)

@@ -288,7 +288,7 @@ def _output_folder(source: Path, values: Mapping[str, Any], folder: Path) -> dic
 def run_folder(source: Path, values: Mapping[str, Any]) -> Path:
     """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook's cells, parameters and package version.
 
-    Outputs are no part of the hash: executing the committed notebook anew makes no other notebook of it.
+    Outputs are not part of the hash: re-executing the committed notebook does not change it.
 
     Args:
         source: the notebook.

@@ -1,4 +1,4 @@
-"""The numbers that the BeRDS and PIR papers print, and an honest comparison of ours with them.
+"""The numbers printed in the BeRDS and PIR papers, and a comparison with ours.
 
 The numbers lie in data/published, one a row; its README.md says where they come from and which are suspicious.
 """
@@ -93,7 +93,7 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
 def check(
     label: str, ours: float, published: float, tolerance: float, *, comparable: bool = True, why: str = ""
 ) -> Comparison:
-    """Put one of our numbers beside a published one; a miss is reported, neither raised nor hidden.
+    """Compare one of our numbers with a published one; a mismatch is reported, neither raised nor hidden.
 
     Args:
         label: what is compared.
@@ -110,7 +110,7 @@ def check(
     MISS  Table 3 · Wikipedia · BM25 · MRecall@5: ours 12.1, published 10.8 (+1.3; tolerance ±0.5)
     """
     if not tolerance >= 0:
-        raise InputError(f"{tolerance} is no tolerance; a number from 0 is expected", field="tolerance")
+        raise InputError(f"{tolerance} is not a tolerance; it must be at least 0", field="tolerance")
     if not comparable and not why.strip():
         raise InputError(f"{label}: say why the numbers are not comparable", field="why")
     difference = round(float(ours) - float(published), 9)  # 0.5 shall be 0.5, not 0.5000000000000004

@@ -95,7 +95,7 @@ def answer_questions(
         raise InputError(f"the accepted answers to {alone[0]!r} must be a list of texts, not one text", field="golds")
     prompt = load_prompt("question_answering", wording, needs=("k", "q"))
     shown = _shown(queries, run, passages, depth)
-    asked = [_messages(prompt, k=_block(found), q=_harmless(q.text)) for q, found in zip(queries, shown, strict=True)]
+    asked = [_messages(prompt, k=_block(found), q=_sanitize(q.text)) for q, found in zip(queries, shown, strict=True)]
     answers = _complete(chat, asked, workers)
     rows = [
         (q.qid, _docnos(found), answer, float(exact_match(answer, golds[q.qid])))
@@ -162,7 +162,7 @@ def write_essays(
     names = ["Support" if stance > 0 else "Oppose" for stance in stances]
     shown = _shown(queries, run, passages, depth)
     asked = [
-        _messages(prompt, k=_block(f), q=_harmless(q.root), s=s) for q, f, s in zip(queries, shown, names, strict=True)
+        _messages(prompt, k=_block(f), q=_sanitize(q.root), s=s) for q, f, s in zip(queries, shown, names, strict=True)
     ]
     essays = _complete(chat, asked, workers)
     return pd.DataFrame(
@@ -295,7 +295,7 @@ def _weighted_r(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray
 
 
 class Extractive:
-    """Stands in for a language model where there is none: copies from the passages, understands nothing.
+    """Replaces a language model where none is available: copies from the passages without understanding them.
 
     An answer is the first new name or number in the sentence that shares most words with the question. An essay is made
     of the passages' first sentences, then their second ones, and so on, up to 100 words. It does not read the stance,
@@ -317,11 +317,11 @@ class Extractive:
             return Reply(_copied_essay(texts))
         question = re.search(r"\nQuestion: (.*)\nAnswer:\s*$", rest, flags=re.S)
         if question is None:
-            raise InputError("the extractive answerer reads our wordings only")
+            raise InputError("the extractive answerer only works with our own prompts")
         return Reply(_copied_answer(question[1], texts))
 
 
-def open_chat(name: str, recordings: Path | None = None, *, max_tokens: int = 200) -> ChatModel:
+def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int = 200) -> ChatModel:
     """Return who answers, by name.
 
     Args:
@@ -375,17 +375,17 @@ def _shown(
     listed = best.groupby("qid", sort=False)["docno"].agg(list).to_dict()
     unknown = [d for q in queries for d in listed.get(q.qid, ()) if d not in passages]
     if unknown:
-        raise InputError(f"the run lists passage {unknown[0]!r}, which the corpus does not hold")
+        raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
     return [[passages[d] for d in listed.get(q.qid, ())] for q in queries]
 
 
 def _block(shown: Sequence[Passage]) -> str:
     """Return passages between tags that nothing in them can close."""
     texts = (f"{_TITLE}{p.title}\n{p.text}" if p.title else p.text for p in shown)
-    return "\n".join(f"{_TAGS[0]}\n{_harmless(text)}\n{_TAGS[1]}" for text in texts)
+    return "\n".join(f"{_TAGS[0]}\n{_sanitize(text)}\n{_TAGS[1]}" for text in texts)
 
 
-def _harmless(text: str) -> str:
+def _sanitize(text: str) -> str:
     """Return a text from elsewhere, a question too, in which nothing passes for the tag around passages."""
     return defuse_tag(text, "passage")
 

@@ -16,8 +16,8 @@ PAPER_WEIGHTS = (0.5, 0.75, 0.9, 0.95, 0.99)
 FINE_WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.99)
 
 
-def for_choosing(questions: Sequence[Question], seed: int = 0) -> tuple[list[Question], list[Question]]:
-    """Split questions in two: those to choose settings by, and those that are scored once.
+def dev_test_split(questions: Sequence[Question], seed: int = 0) -> tuple[list[Question], list[Question]]:
+    """Split questions in two: one half to choose settings on, the other to score once.
 
     Where there are questions marked "dev" and "test", the test questions are those that are scored; a source that has
     no such marks, or one kind only, is drawn in half.
@@ -34,7 +34,7 @@ def for_choosing(questions: Sequence[Question], seed: int = 0) -> tuple[list[Que
     for source in dict.fromkeys(q.source for q in questions):
         mine = [q for q in questions if q.source == source]
         if len(mine) < 2:
-            raise InputError(f"source {source!r} has one question, and that cannot be halved")
+            raise InputError(f"source {source!r} has only one question, which cannot be split")
         if {"dev", "test"} <= {q.split for q in mine}:
             chosen |= {q.qid for q in mine if q.split != "test"}
         else:
@@ -42,7 +42,7 @@ def for_choosing(questions: Sequence[Question], seed: int = 0) -> tuple[list[Que
     return [q for q in questions if q.qid in chosen], [q for q in questions if q.qid not in chosen]
 
 
-def trade_offs(
+def gains_and_losses(
     scores: Mapping[str, pd.DataFrame],
     questions: Sequence[Question],
     baseline: str,
@@ -50,7 +50,7 @@ def trade_offs(
     gain: str = "MRecall@5",
     cost: str = "Precision@5",
 ) -> pd.DataFrame:
-    """Set what each system wins against what it loses; macro means.
+    """Return each system's gain and loss; macro means.
 
     Args:
         scores: system → frame (qid x measure) of an Experiment.
@@ -87,7 +87,7 @@ def _check_order(scores: Mapping[str, pd.DataFrame], questions: Sequence[Questio
     qids = [q.qid for q in questions]
     for name, frame in scores.items():
         if list(frame.index) != qids:
-            raise InputError(f"the scores of {name!r} are of other questions, or in another order")
+            raise InputError(f"the scores of {name!r} are for other questions, or in another order")
 
 
 def _beaten(one: tuple[float, float], others: Iterable[Sequence[float]]) -> bool:
@@ -99,7 +99,7 @@ def choose(table: pd.DataFrame, most_loss: float = 0.01) -> str:
     """Return the system with the largest gain among those that lose no more; the smaller loss, then the first, wins.
 
     Args:
-        table: of :func:`trade_offs`, on development questions.
+        table: of :func:`gains_and_losses`, on development questions.
         most_loss: share of the baseline's cost measure that may be lost.
 
     Raises:
@@ -107,12 +107,12 @@ def choose(table: pd.DataFrame, most_loss: float = 0.01) -> str:
     """
     allowed = table[table["loss"] <= most_loss + 1e-12]
     if allowed.empty:
-        raise InputError(f"no system loses {most_loss:.1%} or less; the least is {table['loss'].min():.1%}")
+        raise InputError(f"no system loses at most {most_loss:.1%}; the smallest loss is {table['loss'].min():.1%}")
     best = allowed.sort_values(["gain", "loss"], ascending=[False, True], kind="stable").iloc[0]
     return str(best["system"])
 
 
-def way_to_oracle(
+def gain_recovered(
     scores: Mapping[str, pd.DataFrame],
     questions: Sequence[Question],
     baseline: str,
@@ -122,7 +122,7 @@ def way_to_oracle(
     measure: str = "MRecall@5",
     seed: int = 0,
 ) -> dict[str, float]:
-    """Return how much of the way from the baseline to the best possible list a system goes.
+    """Return the share of the gain from the baseline to the oracle that a system recovers.
 
     Args:
         scores: system → frame (qid x measure), the oracle's among them.

@@ -122,7 +122,7 @@ def test_repeats_are_dropped_as_asked(documents, tmp_path):
 
 def test_what_cannot_be_written_is_said_in_one_line(documents, tmp_path):
     (tmp_path / "mine").mkdir()
-    assert "is no corpus; it is not replaced" in said("write", documents, tmp_path / "mine")
+    assert "is not a corpus; it is not replaced" in said("write", documents, tmp_path / "mine")
     assert "unknown data set 'sampel'. Did you mean 'sample'?" in said("write", "sampel", tmp_path / "x")
     with documents.open("a") as file:
         file.write('{"_id": "a", "text": "again"}\n')

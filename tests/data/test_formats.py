@@ -690,10 +690,10 @@ def test_verdicts_from_jsonl_with_what_is_there(tmp_path):
         ({"qid": None}, r"v\.jsonl:1 \[qid\]: missing"),
         ({"docno": " "}, r"v\.jsonl:1 \[docno\]: is blank"),
         ({"docno": {"a": 1}}, r"v\.jsonl:1 \[docno\]: text was expected, not dict"),
-        ({"p_yes": 1.5}, r"v\.jsonl:1 \[p_yes\]: 1\.5 is no verdict"),
-        ({"p_yes": None}, r"v\.jsonl:1 \[p_yes\]: None is no verdict"),
-        ({"p_yes": float("nan")}, r"v\.jsonl:1 \[p_yes\]: nan is no verdict"),
-        ({"supports": "perhaps"}, r"v\.jsonl:1 \[supports\]: 'perhaps' is no verdict"),
+        ({"p_yes": 1.5}, r"v\.jsonl:1 \[p_yes\]: 1\.5 is not a verdict"),
+        ({"p_yes": None}, r"v\.jsonl:1 \[p_yes\]: None is not a verdict"),
+        ({"p_yes": float("nan")}, r"v\.jsonl:1 \[p_yes\]: nan is not a verdict"),
+        ({"supports": "perhaps"}, r"v\.jsonl:1 \[supports\]: 'perhaps' is not a verdict"),
     ],
 )
 def test_a_verdict_that_cannot_be_used(tmp_path, row, words):
@@ -805,7 +805,7 @@ def test_predictions_that_do_not_fit_are_refused_with_file_line_and_field(tmp_pa
         (official("text"), r":1 \[ctxs\]: a list of documents"),
         (official({"title": "T"}), r":1 \[text\]: missing"),
         (official({"id": "d", "text": "t"}, {"id": "d", "text": "t"}), r":1 \[ctxs\]: a document is listed twice"),
-        (official({"id": "d", "text": "t"}, {"id": "d", "text": "u"}), ":1: 'd' stands for two different documents"),
+        (official({"id": "d", "text": "t"}, {"id": "d", "text": "u"}), ":1: 'd' is used for two different documents"),
     ],
 )
 def test_an_official_file_that_cannot_be_read(tmp_path, row, words):

@@ -12,6 +12,7 @@ from berdslib.evaluation.agreement import agreement_report
 from berdslib.evaluation.calibration import (
     agreement_by,
     bin_edges,
+    bin_index,
     brier_score,
     calibration_error,
     calibration_table,
@@ -19,7 +20,6 @@ from berdslib.evaluation.calibration import (
     length_bucket,
     negation_report,
     opposed_pairs,
-    which_bin,
 )
 from berdslib.study.figures import PALETTE, calibration_curve_figure
 
@@ -80,7 +80,7 @@ def test_brier_score_is_that_of_sklearn():
 
 def test_new_probabilities_outside_the_edges_go_to_the_outer_bins():
     edges = bin_edges(np.array([0.2, 0.4, 0.6, 0.8]), 2)
-    assert which_bin(np.array([0.0, 0.2, 0.5, 0.51, 1.0]), edges).tolist() == [0, 0, 0, 1, 1]
+    assert bin_index(np.array([0.0, 0.2, 0.5, 0.51, 1.0]), edges).tolist() == [0, 0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(

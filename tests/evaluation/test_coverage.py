@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
-from berdslib.evaluation.coverage import size_needed, size_table, union_table
+from berdslib.evaluation.coverage import documents_needed, size_table, union_table
 from berdslib.evaluation.measures import MRecall, evaluate
 
 QUESTIONS = [
@@ -33,10 +33,10 @@ OTHER = ranked_run({"q2": ["z"], "q3": ["z"]})
 
 
 def test_size_needed_is_the_rank_of_the_last_perspective_to_show_up():
-    assert size_needed(RUN, VERDICTS, QUESTIONS).to_dict() == pytest.approx(
+    assert documents_needed(RUN, VERDICTS, QUESTIONS).to_dict() == pytest.approx(
         {"q1": 3, "q2": np.nan, "q3": 2}, nan_ok=True
     )
-    assert size_needed(RUN, VERDICTS, QUESTIONS, k=2).isna().tolist() == [True, True, False]
+    assert documents_needed(RUN, VERDICTS, QUESTIONS, k=2).isna().tolist() == [True, True, False]
 
 
 def test_the_table_has_the_mean_size_of_covered_questions_and_the_share_of_all():
@@ -76,7 +76,7 @@ def test_no_runs_is_an_error(call):
 
 def test_k_below_one_is_an_error():
     with pytest.raises(InputError, match="at least 1"):
-        size_needed(RUN, VERDICTS, QUESTIONS, k=0)
+        documents_needed(RUN, VERDICTS, QUESTIONS, k=0)
 
 
 @given(
@@ -88,7 +88,7 @@ def test_within_k_agrees_with_mrecall_and_the_sizes_with_a_plain_loop(lists, yes
     run = ranked_run({f"q{i}": [f"d{d}" for d in order] for i, order in enumerate(lists)})
     rows = [(f"q{q}", p, f"d{d}", 1.0, True) for q, p, d in sorted(yes) if q < len(lists)]
     verdicts = make_verdicts(rows, "any")
-    sizes = size_needed(run, verdicts, questions)
+    sizes = documents_needed(run, verdicts, questions)
     for i, order in enumerate(lists):
         shown: set[int] = set()
         plain = np.nan
@@ -118,4 +118,4 @@ def test_tables_take_verdicts_in_every_accepted_form(verdicts):
 
 def test_k_is_a_whole_number():
     with pytest.raises(InputError, match=r"\[k\]: k must be a whole number"):
-        size_needed(RUN, VERDICTS, QUESTIONS, 2.5)
+        documents_needed(RUN, VERDICTS, QUESTIONS, 2.5)

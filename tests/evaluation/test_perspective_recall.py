@@ -14,8 +14,8 @@ from berdslib.evaluation.perspective_recall import (
     mean_p_recall,
     p_recall,
     query_scores,
+    root_run_per_query,
     root_versus_full,
-    spread_root_run,
 )
 from berdslib.retrieval.bm25 import RankBM25
 from berdslib.stats import bootstrap_interval, ratio_interval
@@ -183,12 +183,12 @@ ROOT_RUN = ranked_run({root_id("tea"): ["c", "a"], root_id("coffee"): ["x", "d"]
 
 
 def test_each_query_gets_the_list_of_its_root():
-    spread = spread_root_run(ROOT_RUN, QUERIES)
+    spread = root_run_per_query(ROOT_RUN, QUERIES)
     lists = {qid: part["docno"].tolist() for qid, part in spread.groupby("qid")}
     assert lists == {"1": ["c", "a"], "2": ["c", "a"], "3": ["x", "d"], "4": ["x", "d"], "5": ["x", "y"]}
     assert spread.columns.tolist() == ROOT_RUN.columns.tolist()
     with pytest.raises(InputError, match="search root_queries"):
-        spread_root_run(RUN, QUERIES)
+        root_run_per_query(RUN, QUERIES)
 
 
 def test_root_against_full_by_hand():
@@ -201,7 +201,7 @@ def test_root_against_full_by_hand():
 
 
 def test_the_same_lists_make_no_difference():
-    spread = spread_root_run(ROOT_RUN, QUERIES)
+    spread = root_run_per_query(ROOT_RUN, QUERIES)
     row = root_versus_full(ROOT_RUN, spread, QUERIES, [2], resamples=50).iloc[0]
     assert row[["difference", "low", "high"]].tolist() == [0, 0, 0]
 

@@ -127,7 +127,7 @@ def test_b10_both_spellings_of_labels_and_never_one_class(tmp_path):
     official = [row.split("\t")[3] == "True" for row in rows[1:3]]
     assert official == [False, False]
     (tmp_path / "p.tsv").write_text("\n".join(rows[:2]))
-    with pytest.raises(InputError, match="labels are alike"):
+    with pytest.raises(InputError, match="labels are the same"):
         read_labelled_pairs(tmp_path / "p.tsv")
     (tmp_path / "p.tsv").write_text("\n".join([rows[0], "q\td\tp\tmaybe"]))
     with pytest.raises(InputError, match=r"p.tsv:2 \[label\]: 'maybe'"):

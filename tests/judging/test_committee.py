@@ -9,7 +9,7 @@ from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap, Random
-from berdslib.judging.committee import Committee, centred
+from berdslib.judging.committee import Committee, threshold_at_half
 from berdslib.judging.store import VerdictStore, judge_pairs
 
 
@@ -42,7 +42,7 @@ def test_a_member_with_another_threshold_keeps_its_verdicts():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.01, 0.99))
 def test_centring_keeps_order_bounds_and_answers(values, threshold):
     p = np.sort(np.array(values))
-    moved = centred(p, threshold)
+    moved = threshold_at_half(p, threshold)
     assert (np.diff(moved) >= 0).all() and (moved >= 0).all() and (moved <= 1).all()
     clear = np.abs(p - threshold) > 1e-9
     assert ((moved >= 0.5) == (p >= threshold))[clear].all()

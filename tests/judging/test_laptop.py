@@ -118,7 +118,7 @@ def test_a_document_that_talks_to_the_judge_is_a_text_like_any_other(judge):
     ids = judge.model.tokenizer(attack.text)["input_ids"]
     special = {judge.model.tokenizer.sep_token_id, judge.model.tokenizer.cls_token_id}
     assert any(i in special for i in ids[1:-1])  # undefended, the marks would be read as such
-    harmless = judge.harmless(attack.text)
+    harmless = judge.sanitize(attack.text)
     assert not any(i in special for i in judge.model.tokenizer(harmless)["input_ids"][1:-1])
 
 

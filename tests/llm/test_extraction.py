@@ -13,7 +13,7 @@ from berdslib.llm.chat import Reply
 from berdslib.llm.extraction import Extracted, extract, extract_by, extract_with, qa_f1, read_extraction
 from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Recorded, Recording
-from berdslib.retrieval.strength import half_of_roots
+from berdslib.retrieval.strength import dev_mask
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ F1 = {"perspectrum": 97.5, "ambigqa": 100.0, "allsides": 40.7, "exfever": 82.8}
 @pytest.mark.parametrize("name", F1)
 def test_the_rule_on_the_demo_tasks(real_data, name):
     task = load_pir("pir-demo", name)
-    held_out = ~half_of_roots([q.root for q in task.queries])
+    held_out = ~dev_mask([q.root for q in task.queries])
     f1 = [qa_f1(extract(q.text).perspective, [q.perspective]) for q in task.queries]
     assert 100 * np.mean(np.array(f1)[held_out]) == pytest.approx(F1[name], abs=0.05)
     roots = [qa_f1(extract(q.text).root, [q.root]) for q in task.queries]

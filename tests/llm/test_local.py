@@ -227,7 +227,7 @@ def test_other_names_are_models_at_an_endpoint():
     chat = make_chat("some/model", max_tokens=80, base_url="http://127.0.0.1:1")
     assert isinstance(chat, Endpoint) and chat.id == "some/model@http://127.0.0.1:1(max_tokens=80,logprobs=False)"
     for name in ("", " ", "local:", "recorded:", "local"):
-        with pytest.raises(InputError, match="names no chat model"):
+        with pytest.raises(InputError, match="is not a chat model"):
             make_chat(name)
 
 

@@ -250,7 +250,7 @@ def _killed_while_joining(log, folder):
 def test_folders_that_are_refused(tmp_path, log, folder):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").touch()
-    with pytest.raises(InputError, match="folder of something else"):
+    with pytest.raises(InputError, match="has other content"):
         encode_corpus(PASSAGES, Fake(log), tmp_path / "mine")
     folder.mkdir()
     for text in ("{", "[]", json.dumps({"encoder": "x"})):

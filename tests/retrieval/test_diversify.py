@@ -449,9 +449,9 @@ def test_a_passage_without_a_usable_vector_is_named():
     with pytest.raises(InputError, match=f"no vector for passage '{docno}'"):
         diversify(run, vectors={d: v for d, v in vectors.items() if d != docno})
     for wrong in (np.nan, np.inf):
-        with pytest.raises(InputError, match=f"passage '{docno}' holds what is not a finite number"):
+        with pytest.raises(InputError, match=f"passage '{docno}' has a value that is not finite"):
             diversify(run, vectors=vectors | {docno: [wrong] * 6})
-    with pytest.raises(InputError, match=f"passage '{docno}' has another shape"):
+    with pytest.raises(InputError, match=f"passage '{docno}' has a different shape"):
         diversify(run, vectors=vectors | {docno: [1.0, 2.0]})
     with pytest.raises(InputError, match="need vectors of shape"):
         diversify(run, vectors=lambda docnos: np.ones((len(docnos) - 1, 3)))

@@ -12,7 +12,7 @@ import pytest
 
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, MissingDataError
-from berdslib.files import whole
+from berdslib.files import atomic_path
 from berdslib.retrieval import bm25
 from berdslib.retrieval import index as module
 from berdslib.retrieval.bm25 import BM25, VARIANTS
@@ -231,9 +231,9 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
 def test_a_folder_of_something_else_is_not_replaced(tmp_path):
     (tmp_path / "precious").mkdir()
     for holding in (None, "mark"):
-        with pytest.raises(InputError, match="something else"), whole(tmp_path / "precious", holding):
+        with pytest.raises(InputError, match="has other content"), atomic_path(tmp_path / "precious", holding):
             pass
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="has other content"):
         filled("numpy", clustered(5)).save(tmp_path / "precious")
 
 
@@ -286,7 +286,7 @@ def test_effort_is_given_by_name_and_kept_with_the_index(name, tmp_path):
 
 def test_effort_that_cannot_be_given():
     for name in ("numpy", "faiss", "milvus"):
-        with pytest.raises(InputError, match="knows no effort"):
+        with pytest.raises(InputError, match="has no effort setting"):
             make_index(name, effort=5)
     with pytest.raises(InputError, match="at least 1, not 0"):
         make_index("faiss-ivf", effort=0)
@@ -363,7 +363,7 @@ def test_a_saved_milvus_index_that_lost_vectors_is_refused(tmp_path):
     (tmp_path / "index" / "milvus.json").write_text(json.dumps(about | {"vectors": 60}))
     with pytest.raises(InputError, match=r"saved with 60 vectors, and collection .* holds 50"):
         MilvusIndex.open(tmp_path / "index")
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="has other content"):
         (tmp_path / "other").mkdir()
         filled("milvus", clustered(50)).save(tmp_path / "other")
 
@@ -467,7 +467,7 @@ def test_bm25_that_is_not_whole_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no complete"):
         BM25.load(tmp_path / "nothing")
     os.mkdir(tmp_path / "other")
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="has other content"):
         BM25(zipf_passages(5)).save(tmp_path / "other")
 
 

@@ -105,7 +105,7 @@ def test_expanded_queries_name_the_question_they_were_made_of(questions):
 @pytest.mark.parametrize("option", ["index", "folder"])
 def test_no_index_or_folder_can_be_that_of_all(questions, corpora, tmp_path, option):
     options = {"index": make_index("numpy"), "folder": tmp_path}
-    with pytest.raises(InputError, match="none can have an index or a folder"):
+    with pytest.raises(InputError, match="cannot share an index or a folder"):
         make_retriever("minilm", OwnCorpora(corpora), **{option: options[option]})
     assert not make_retriever("minilm", OwnCorpora(corpora), index="numpy").search(questions, 1).empty
 

@@ -8,7 +8,7 @@ import pytest
 
 from berdslib.errors import InputError
 from berdslib.retrieval.projection import unit_vectors
-from berdslib.retrieval.strength import choose, choose_strength, half_of_roots
+from berdslib.retrieval.strength import choose, choose_strength, dev_mask
 
 
 def regime(perspective_is_content, seed=0, topics=12, sides=8, d=64):
@@ -80,12 +80,12 @@ def test_the_source_reaches_the_projection():
 
 def test_half_of_roots_splits_by_root():
     roots = [f"root {i // 3}" for i in range(33)]
-    mask = half_of_roots(roots)
+    mask = dev_mask(roots)
     chosen = {r for r, m in zip(roots, mask, strict=True) if m}
     assert len(chosen) == 6 and not chosen & {r for r, m in zip(roots, mask, strict=True) if not m}
     shuffled = np.random.default_rng(1).permutation(33)
-    assert (half_of_roots([roots[i] for i in shuffled]) == mask[shuffled]).all()
-    assert (half_of_roots(roots, seed=1) != mask).any()
+    assert (dev_mask([roots[i] for i in shuffled]) == mask[shuffled]).all()
+    assert (dev_mask(roots, seed=1) != mask).any()
 
 
 def test_choose_needs_more_than_luck():

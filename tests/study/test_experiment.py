@@ -198,7 +198,7 @@ def test_errors_say_what_is_missing(systems, questions, passages, gold):
         run(measures=["Precision@5", "MRecall"], verdicts=gold)
     with pytest.raises(InputError, match="unknown measure 'MRecal'"):
         run(measures=["MRecal@5"], verdicts=gold)
-    with pytest.raises(InputError, match="which the corpus does not hold"):
+    with pytest.raises(InputError, match="which is not in the corpus"):
         run(judge=Overlap(), passages=passages[:3])
     with pytest.raises(InputError, match="no questions"):
         experiment(systems, [], [MRecall @ 5], verdicts=gold)

@@ -291,9 +291,9 @@ def test_check_below_and_not_a_number():
 def test_check_wants_a_reason_and_a_tolerance():
     with pytest.raises(InputError, match="say why"):
         check("x", 1, 2, 0.5, comparable=False)
-    with pytest.raises(InputError, match="no tolerance"):
+    with pytest.raises(InputError, match="not a tolerance"):
         check("x", 1, 2, -0.5)
-    with pytest.raises(InputError, match="no tolerance"):
+    with pytest.raises(InputError, match="not a tolerance"):
         check("x", 1, 2, math.nan)
 
 

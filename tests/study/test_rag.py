@@ -22,8 +22,8 @@ from berdslib.study.rag import (
     answer_questions,
     correlation,
     exact_match,
+    make_answerer,
     normalise_answer,
-    open_chat,
     polarity,
     stance_of,
     stance_task,
@@ -143,7 +143,7 @@ def test_questions_and_runs_that_do_not_fit():
         answer_questions(QUERIES, ranked_run({"1": ["zz"]}), CORPUS, Scripted(), GOLDS)
     with pytest.raises(InputError, match="depth must be at least 1"):
         answer_questions(QUERIES, RIGHT, CORPUS, Scripted(), GOLDS, depth=0)
-    with pytest.raises(InputError, match="reads our wordings only"):
+    with pytest.raises(InputError, match="only works with our own prompts"):
         Extractive().complete([{"role": "user", "content": "Knowledge:k; Question:q; Answer:"}])
 
 
@@ -274,16 +274,16 @@ def test_a_failure_in_the_middle_loses_no_answer(tmp_path, monkeypatch):
     failing, healthy = Failing(), Scripted()
     monkeypatch.setattr("berdslib.study.rag.make_chat", lambda name, max_tokens: {"a": failing, "b": healthy}[name])
     with pytest.raises(ConnectionError):
-        write_essays(SIDES, FOR_SIDES, CORPUS, open_chat("a", path), workers=1)
-    essays = write_essays(SIDES, FOR_SIDES, CORPUS, open_chat("b", path), workers=1)
+        write_essays(SIDES, FOR_SIDES, CORPUS, make_answerer("a", path), workers=1)
+    essays = write_essays(SIDES, FOR_SIDES, CORPUS, make_answerer("b", path), workers=1)
     assert (len(failing.asked), len(healthy.asked)) == (3, 1) and len(essays) == 4
     again = write_essays(SIDES, FOR_SIDES, CORPUS, Recorded(path, "scripted"))
     pd.testing.assert_frame_equal(again, essays)
 
 
 def test_many_requests_at_a_time_change_nothing(tmp_path):
-    one = write_essays(SIDES, FOR_SIDES, CORPUS, open_chat("extractive", tmp_path / "a.jsonl"), workers=1)
-    many = write_essays(SIDES, FOR_SIDES, CORPUS, open_chat("extractive"), workers=8)
+    one = write_essays(SIDES, FOR_SIDES, CORPUS, make_answerer("extractive", tmp_path / "a.jsonl"), workers=1)
+    many = write_essays(SIDES, FOR_SIDES, CORPUS, make_answerer("extractive"), workers=8)
     pd.testing.assert_frame_equal(one, many)
 
 

@@ -9,7 +9,7 @@ from berdslib.judging.aspects import judged_aspects
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore
-from berdslib.study.tuning import choose, for_choosing, trade_offs, way_to_oracle
+from berdslib.study.tuning import choose, dev_test_split, gain_recovered, gains_and_losses
 
 QUESTIONS = [Question(f"q{i}", "?", ("x",), source="one" if i < 6 else "two") for i in range(10)]
 
@@ -27,26 +27,26 @@ SCORES = {
 
 
 def test_each_source_is_halved_and_nothing_is_on_both_sides():
-    dev, test = for_choosing(QUESTIONS, seed=1)
+    dev, test = dev_test_split(QUESTIONS, seed=1)
     assert sorted([*dev, *test]) == QUESTIONS and len({q.qid for q in dev} & {q.qid for q in test}) == 0
     assert [sum(q.source == s for q in dev) for s in ("one", "two")] == [3, 2]
-    assert for_choosing(QUESTIONS, seed=1) == (dev, test) != for_choosing(QUESTIONS, seed=2)
+    assert dev_test_split(QUESTIONS, seed=1) == (dev, test) != dev_test_split(QUESTIONS, seed=2)
 
 
 def test_marks_are_kept_where_there_are_both():
     marked = [q._replace(split="dev" if i in (0, 1, 2, 9) else "test") for i, q in enumerate(QUESTIONS)]
-    assert [q.qid for q in for_choosing(marked)[0]] == ["q0", "q1", "q2", "q9"]
+    assert [q.qid for q in dev_test_split(marked)[0]] == ["q0", "q1", "q2", "q9"]
     third = [q._replace(split="train") if q.qid == "q0" else q for q in marked]
-    assert all(q.split == "test" for q in for_choosing(third)[1])  # no test question to choose by
+    assert all(q.split == "test" for q in dev_test_split(third)[1])  # no test question to choose by
 
 
 def test_one_question_cannot_be_halved():
-    with pytest.raises(InputError, match="halved"):
-        for_choosing(QUESTIONS[:1])
+    with pytest.raises(InputError, match="cannot be split"):
+        dev_test_split(QUESTIONS[:1])
 
 
 def test_trade_offs_are_macro_means_against_the_baseline():
-    table = trade_offs(SCORES, QUESTIONS, "default").set_index("system")
+    table = gains_and_losses(SCORES, QUESTIONS, "default").set_index("system")
     assert table.loc["careful", "gain"] == pytest.approx((4 / 6 + 2 / 4) / 2 - 0.5)
     assert table.loc["careful", "loss"] == pytest.approx(1 - (0.8 + 0.79) / 2 / 0.8)
     assert table.loc["bold", "loss"] == pytest.approx(0.5)
@@ -54,7 +54,7 @@ def test_trade_offs_are_macro_means_against_the_baseline():
 
 
 def test_the_choice_is_the_largest_gain_that_the_loss_allows():
-    table = trade_offs(SCORES, QUESTIONS, "default")
+    table = gains_and_losses(SCORES, QUESTIONS, "default")
     assert choose(table) == "careful"  # loses 0.625 %
     assert choose(table, most_loss=0.5) == "bold"
     assert choose(table, most_loss=0) == "default"
@@ -64,25 +64,25 @@ def test_the_choice_is_the_largest_gain_that_the_loss_allows():
 
 def test_an_unknown_measure_is_an_error():
     with pytest.raises(InputError, match="Precision@5"):
-        trade_offs(SCORES, QUESTIONS, "default", cost="Precision@6")
+        gains_and_losses(SCORES, QUESTIONS, "default", cost="Precision@6")
 
 
 def test_scores_of_other_questions_are_refused():
     for call in (
-        lambda q: trade_offs(SCORES, q, "default"),
-        lambda q: way_to_oracle(SCORES, q, "default", "bold", "bold"),
+        lambda q: gains_and_losses(SCORES, q, "default"),
+        lambda q: gain_recovered(SCORES, q, "default", "bold", "bold"),
     ):
         with pytest.raises(InputError, match="another order"):
             call(QUESTIONS[::-1])
     with pytest.raises(InputError, match="default"):
-        way_to_oracle(SCORES, QUESTIONS, "default", "nobody", "bold")
+        gain_recovered(SCORES, QUESTIONS, "default", "nobody", "bold")
 
 
 def test_the_way_to_the_oracle_is_a_share_of_the_difference():
-    way = way_to_oracle(SCORES, QUESTIONS, "default", "careful", "bold")
+    way = gain_recovered(SCORES, QUESTIONS, "default", "careful", "bold")
     assert way["share"] == pytest.approx((7 / 12 - 0.5) / 0.5)
     assert way["gain_low"] <= way["gain"] <= way["gain_high"]
-    assert way_to_oracle(SCORES, QUESTIONS, "default", "bold", "bold")["share"] == 1
+    assert gain_recovered(SCORES, QUESTIONS, "default", "bold", "bold")["share"] == 1
 
 
 # ---------------------------------------------------------------- aspects
@@ -114,5 +114,5 @@ def test_aspects_are_the_judges_opinions_on_generated_perspectives_only(tmp_path
 
 
 def test_recorded_verdicts_are_refused():
-    with pytest.raises(InputError, match="scored by"):
+    with pytest.raises(InputError, match="used for scoring"):
         judged_aspects(EXPANSIONS, PASSAGES, Gold(pd.DataFrame(columns=["qid", "pid", "docno", "p_yes", "supports"])))

@@ -112,7 +112,7 @@ class _Kind(NamedTuple):
 
 
 def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe, folder: Path) -> Trained:
-    """Train a causal judge's model on the answer token alone, on the very prompts that it will judge by.
+    """Train a causal judge's model on the answer token only, with the prompts that it will judge with.
 
     Args:
         judge: the judge before training; its prompt, shots, chat template and length limit are used. Its model is
@@ -129,7 +129,7 @@ def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe,
         from peft import prepare_model_for_kbit_training
 
         if not recipe.rank:
-            raise InputError("4-bit weights cannot be trained themselves; choose a LoRA rank above 0", field="rank")
+            raise InputError("4-bit weights cannot be trained directly; use a LoRA rank above 0", field="rank")
         model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)  # the Trainer sets that
     work = _claim(folder, recipe, examples, judge.id)
     model = _with_lora(model, recipe, "CAUSAL_LM") if recipe.rank else model.float()
@@ -186,7 +186,7 @@ def split_by_question(examples: Sequence[Example], share: float, seed: int = 0) 
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest checkpoint that was written to its end; None if there is none.
+    """Return the newest complete checkpoint; None if there is none.
 
     The Trainer writes trainer_state.json last: a checkpoint without a readable one was cut short by a kill.
     """
@@ -195,7 +195,7 @@ def last_checkpoint(folder: Path) -> Path | None:
         try:
             json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            logger.warning("%s was not written to its end; the one before it is used", checkpoint)
+            logger.warning("%s is incomplete; using the previous one", checkpoint)
             continue
         return checkpoint
     return None
@@ -293,7 +293,7 @@ def _train(
     trainer = _trainer_class(kind)(
         model=model, args=_arguments(recipe, folder), train_dataset=rows, data_collator=kind.collate
     )
-    _quieten(trainer)
+    _use_progress_bar(trainer)
     checkpoint = last_checkpoint(folder)
     if checkpoint:
         logger.info("going on from %s", checkpoint)
@@ -402,7 +402,7 @@ class _ByLength:
         yield from np.concatenate([steps[i] for i in shuffled]).tolist()
 
 
-def _quieten(trainer: Any) -> None:
+def _use_progress_bar(trainer: Any) -> None:
     """Replace the Trainer's printed lines by a bar, shown once the training has taken two seconds."""
     from tqdm.auto import tqdm
     from transformers import TrainerCallback
@@ -432,7 +432,7 @@ def _quieten(trainer: Any) -> None:
 
 
 def _claim(folder: Path, recipe: Recipe, examples: Sequence[Example], model: str) -> Path:
-    """Write down what is trained in a folder, or see that it is the same as before: checkpoints must not mix."""
+    """Record what is trained in a folder, or check that it matches the record: checkpoints must not mix."""
     if len({e.supports for e in examples}) < 2:
         raise InputError("there are no examples of one of the two labels; nothing can be learnt (divergences.md B10)")
     text = json.dumps([(e.document, e.statement, e.supports) for e in examples])
@@ -445,5 +445,5 @@ def _claim(folder: Path, recipe: Recipe, examples: Sequence[Example], model: str
     before = json.loads(path.read_text(encoding="utf-8"))
     differing = [k for k in now if before.get(k) != now[k]]
     if differing:
-        raise InputError(f"holds another training ({', '.join(differing)} differ); choose another folder", path=path)
+        raise InputError(f"holds another run ({', '.join(differing)} differ); choose another folder", path=path)
     return folder

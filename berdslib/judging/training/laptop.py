@@ -44,7 +44,7 @@ def train_laptop(
     one_in: int = 10,
     positive_share: float = PUBLISHED_POSITIVE_SHARE,
 ) -> TrainedLaptop:
-    """Train, calibrate and save a laptop judge; the shipped one is this with nothing changed.
+    """Train, calibrate and save a laptop judge; the defaults are those of the shipped one.
 
     Args:
         folder: where checkpoints and the finished judge go; a run that was killed there goes on.
@@ -112,7 +112,7 @@ def held_out_scores(judge: Laptop, examples: Sequence[Example]) -> dict[str, flo
 
 
 def save_laptop(model: StanceModel, calibration: Calibration, folder: Path, facts: dict[str, Any]) -> Path:
-    """Write what was learnt, in half precision, with its calibration and whatever should be known of it.
+    """Save the learnt weights in half precision, with their calibration and metadata.
 
     Args:
         model: trained.

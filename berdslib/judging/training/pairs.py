@@ -20,7 +20,7 @@ import numpy as np
 
 from berdslib.data.catalogue import dataset
 from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.fetch import first_of, places_of
+from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.negation import negate
 from berdslib.data.tables import read_jsonl, read_table, text_field
 from berdslib.errors import InputError, known
@@ -336,7 +336,7 @@ def _article_id(raw_file: str) -> str:
 
 def _file(name: str, number: int = 0) -> Path:
     one = dataset(name)
-    return first_of(one, places_of(one, one.local[number : number + 1]), "training pairs")
+    return first_existing(one, candidate_paths(one, one.local[number : number + 1]), "training pairs")
 
 
 def _json(path: Path) -> Any:

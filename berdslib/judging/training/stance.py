@@ -54,7 +54,7 @@ def train(
     save_every: int = 100,
     progress: bool = True,
 ) -> list[float]:
-    """Train a model in place; a run that was killed goes on from its last checkpoint.
+    """Train a model in place; an interrupted run resumes from its last checkpoint.
 
     Args:
         model: from :func:`new_model`.
@@ -142,7 +142,7 @@ def _optimiser(model: StanceModel, recipe: StanceRecipe, steps: int) -> tuple[An
 
 
 def _save(path: Path, model: StanceModel, optimiser: Any, schedule: Any, recipe: StanceRecipe, losses: Any) -> None:
-    """Write a checkpoint; the old one stays until the new one is whole."""
+    """Write a checkpoint; the old one is kept until the new one is complete."""
     state = {
         "model": learned(model),
         "optimiser": optimiser.state_dict(),

@@ -131,7 +131,7 @@ def test_what_cannot_be_drawn_or_paired():
         draw_questions([], 1)
     with pytest.raises(InputError, match="run 2 lists nothing for question 'kialo001'"):
         detection_pairs(questions, [runs[0], runs[1][runs[1]["qid"] != "kialo001"]], passages)
-    with pytest.raises(InputError, match="does not hold"):
+    with pytest.raises(InputError, match="not in the corpus"):
         detection_pairs(questions, runs, {})
     with pytest.raises(InputError, match="no perspectives"):
         detection_pairs([Question("q", "Q?")], runs, passages)
@@ -183,7 +183,7 @@ def test_people_fill_in_the_labels(sample, tmp_path):
     questions, runs, passages = sample
     pairs, path = detection_pairs(questions, runs, passages), tmp_path / "people.tsv"
     write_unlabelled(path, pairs, questions)
-    with pytest.raises(InputError, match=r"people.tsv:2 \[label\]: '' is no label"):
+    with pytest.raises(InputError, match=r"people.tsv:2 \[label\]: '' is not a label"):
         read_examples(path)
     # As a spreadsheet would: read the cells, fill in the last column, write them again.
     with open(path, newline="", encoding="utf-8") as file:
