@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import ir_measures
 import numpy as np
 import pandas as pd
-from ir_measures import ERR_IA, P, StRecall, alpha_nDCG, nDCG
+from ir_measures import ERR_IA, Metric, P, StRecall, alpha_nDCG, nDCG
 from ir_measures.measures import Measure, ParamInfo, registry
 from ir_measures.providers import Provider, register
 from ir_measures.providers.base import Any as AnyValue
-from ir_measures.providers.base import Evaluator, Metric
+from ir_measures.providers.base import Evaluator
 
 from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts, make_run, make_verdicts
 from berdslib.errors import InputError, known
@@ -29,6 +29,7 @@ __all__ = [
     "ERR_IA",
     "Coverage",
     "MRecall",
+    "Measure",
     "P",
     "Precision",
     "StRecall",

@@ -237,7 +237,7 @@ def test_expansions_keep_the_ids_that_they_have(tmp_path):
     ("second", "words"),
     [
         (expansion("y", perspectives=["Other."]), r"e\.jsonl:2 \[perspectives\]: differ from"),
-        (expansion("y", question="R?", org_id="1"), r"e\.jsonl:2 \[org_id\]: '1' stands for two"),
+        (expansion("y", question="R?", org_id="1"), r"e\.jsonl:2 \[org_id\]: '1' is used for two"),
         ({"org_q": "Q?", "perspectives": ["Yes.", "No."]}, r"e\.jsonl:2 \[text\]: missing"),
         ({"org_q": "Q?", "text": "y"}, r"e\.jsonl:2 \[perspectives\]: missing"),
     ],

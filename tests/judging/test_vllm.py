@@ -149,7 +149,7 @@ def test_a_list_that_does_not_tell_is_an_error_naming_the_pair(vllm, tokenizer):
     assert judged(yes=0.9, other=0.01) == 1.0
     with pytest.raises(InputError, match=r"neither Yes nor No .*'d7' and 'Cats are kind.'; the likeliest is 'a'"):
         judged(other=0.9)
-    with pytest.raises(InputError, match=r"'d7' and 'Cats are kind.' leave open .*larger top"):
+    with pytest.raises(InputError, match=r"'d7' and 'Cats are kind.' do not decide .*larger top"):
         judged(other=0.5, yes=0.01)
 
 

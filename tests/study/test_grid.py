@@ -112,7 +112,7 @@ def test_another_notebook_or_version_is_another_folder(project, monkeypatch):
         ("notebook: 99_tiny\ngrid: {i: []}", r"\[grid.i\]: a list such as"),
         ("notebook: 99_tiny\ngrid: [1]", r"\[grid\]: a mapping of names to values"),
         ("notebook: 99_tiny\ngrid: {i: [1]}\nfixed: {j: 1}", r"\[fixed\]: unknown parameter"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\nfixed: {i: 1}", r"\[grid.i\]: stands in `fixed` as well"),
+        ("notebook: 99_tiny\ngrid: {i: [1]}\nfixed: {i: 1}", r"\[grid.i\]: is also in `fixed`"),
         ("notebook: 99_tiny\nruns: [{i: 1}, {i: two}]", r"\[runs, entry 2.i\]: must be int"),
         ("notebook: 99_tiny\nruns: [3]", r"\[runs, entry 1\]: a mapping"),
         ("notebook: 99_tiny\nruns: {i: 3}", r"\[runs\]: a list such as"),

@@ -58,7 +58,7 @@ def test_the_choice_is_the_largest_gain_that_the_loss_allows():
     assert choose(table) == "careful"  # loses 0.625 %
     assert choose(table, most_loss=0.5) == "bold"
     assert choose(table, most_loss=0) == "default"
-    with pytest.raises(InputError, match=r"less; the least is 50\.0%"):
+    with pytest.raises(InputError, match=r"the smallest loss is 50\.0%"):
         choose(table[table["system"].isin(["bold", "useless"])])
 
 

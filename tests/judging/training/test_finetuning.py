@@ -455,7 +455,7 @@ def test_a_folder_of_another_training_is_refused(base, tmp_path):
     recipe = Recipe(rank=2, batch_size=8, epochs=1)
     fine_tune_causal(causal(base), toy(3), recipe, tmp_path)
     other = Recipe(rank=2, batch_size=8, epochs=2)
-    with pytest.raises(InputError, match=r"training.json: holds another training \(recipe differ\)"):
+    with pytest.raises(InputError, match=r"training.json: holds another run \(recipe differ\)"):
         fine_tune_causal(causal(base), toy(3), other, tmp_path)
     with pytest.raises(InputError, match=r"\(examples differ\)"):
         fine_tune_causal(causal(base), toy(3)[::-1], recipe, tmp_path)
