@@ -150,8 +150,11 @@ def _plain_row(row: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 def _hub_tables(one: Dataset) -> Mapping[str, Any]:
     """Read a Hugging Face data set: split → table."""
-    import datasets
-
+    try:
+        import datasets
+    except ImportError:
+        problem = f"{one.hf_repo}: reading a data set of Hugging Face needs datasets; pip install 'berdslib[hub]'"
+        raise MissingDataError(problem) from None
     repo = str(one.hf_repo)
     clone = _clone(repo)
     if clone is None:

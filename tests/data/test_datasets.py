@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import socket
+import sys
 
 import numpy as np
 import pandas as pd
@@ -482,6 +483,19 @@ def test_a_hub_that_refuses(monkeypatch):
         load_questions("kialo")
     with pytest.raises(MissingDataError, match=r"could not be fetched to .*pir-story: 403"):
         fetch("pir-story")
+
+
+@pytest.mark.parametrize(("name", "package"), [("kialo", "datasets"), ("wikipedia", "pooch")])
+def test_what_fetching_needs_is_an_extra(monkeypatch, name, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingDataError, match=rf"needs {package}; pip install 'berdslib\[hub\]'"):
+        fetch(name)
+
+
+def test_reading_what_is_not_here_names_the_extra_too(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingDataError, match=r"'kialo', dev split: not on this machine(.|\n)*'berdslib\[hub\]'"):
+        load_questions("kialo")
 
 
 # ---------------------------------------------------------------- Theperspective and passages
