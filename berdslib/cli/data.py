@@ -40,7 +40,8 @@ def data_card(name: str, as_json: bool) -> None:
 
     from berdslib.data.datasets import card, dataset
 
-    click.echo(json.dumps(asdict(dataset(name)), indent=1) if as_json else card(name))
+    one = dataset(name)
+    click.echo(json.dumps(asdict(one) | {"loaders": list(one.loaders)}, indent=1) if as_json else card(name))
 
 
 @data.command("fetch")

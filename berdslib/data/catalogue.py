@@ -1,75 +1,13 @@
-"""The cards of the data sets: what each is, where it comes from, under which licence, where its files may lie."""
+"""The cards of the data sets: what each is, where it comes from, under which licence, how it is read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from berdslib.data import berds, sample, theperspective
+from berdslib.data.cards import Dataset, RemoteFile
+from berdslib.data.fetch import first_passages
 from berdslib.errors import known
 
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """A file on the web.
-
-    Args:
-        url: its http or https address.
-        sha256: its checksum, None where none is on record.
-        bytes: its size, None where none is on record.
-    """
-
-    url: str
-    sha256: str | None = None
-    bytes: int | None = None
-
-    @property
-    def name(self) -> str:
-        """The last part of the address: the name of the file in the cache."""
-        return self.url.rsplit("/", 1)[-1]
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """One data set.
-
-    Args:
-        name: what it is called everywhere.
-        title: what it is, in one line.
-        paper: "berds", "pir" or "perspectivearg"; "support" if it stands beside them.
-        kind: "questions", "passages", "both" or "pairs" (of texts, with labels).
-        source: web page or repository of its makers.
-        licence: as its makers state it.
-        size: in words.
-        files: what `fetch` downloads.
-        hf_repo: data set repository on Hugging Face.
-        splits: those it has; () = it is not split.
-        local: paths of its files, relative to BERDS_DATA; the first that is there is taken.
-        passages: those among `local` that hold passages.
-        loaders: names of the functions in berdslib.data.datasets that read it.
-        how: how to get it where no command can.
-        note: what a user should know before using it.
-    """
-
-    name: str
-    title: str
-    paper: str
-    kind: str
-    source: str
-    licence: str
-    size: str
-    files: tuple[RemoteFile, ...] = ()
-    hf_repo: str | None = None
-    splits: tuple[str, ...] = ()
-    local: tuple[str, ...] = ()
-    passages: tuple[str, ...] = ()
-    loaders: tuple[str, ...] = ()
-    how: str = ""
-    note: str = ""
-
-    @property
-    def fetchable(self) -> bool:
-        """Whether `fetch` has something to download."""
-        return bool(self.files or self.hf_repo)
-
+_PASSAGES = {"load_passages": first_passages, "passage_file": first_passages}
 
 # ---------------------------------------------------------------- BeRDS
 
@@ -77,27 +15,29 @@ class Dataset:
 _BERDS = "https://raw.githubusercontent.com/timchen0618/berds/f396446b96d5378557a224be6419d61138e732d8/"
 _PIR_DEMO = "https://raw.githubusercontent.com/colinzhaoust/pir/cad87350f445eb535712efbd1373fd3f72152ec1/"
 
-# Questions are numbered through, the test split first: the recorded dev rows say so (BeRDS Table 1 has the sizes).
-DEV_STARTS_AT = {"arguana": 750, "kialo": 774, "opinionqa": 882}
-
-_EXPANSION_FILES = {
-    "arguana": (2_004_575, "b07ab94dc56d9602fb100e91c25e6eb73b3bbff7a46eb35518cf913edf413431"),
-    "kialo": (2_049_053, "ea86c20023739cd9b99af2b0d8f46045661ad215d1e6aca083bc3a90df1ae58e"),
-    "opinionqa": (2_468_350, "c82dfda7ebe3d79fb773f74043c111256c0283c565d3946e6919e595504ebd73"),
-}
+_EXPANDED = f"{_BERDS}query_exp/data/"
 EXPANSIONS = {
-    "arguana": "arguana_generated_query_exp.dev.jsonl",
-    "kialo": "kialo_query_exp.dev.jsonl",
-    "opinionqa": "opinionqa_query_exp.dev.jsonl",
+    "arguana": RemoteFile(
+        _EXPANDED + "arguana_generated_query_exp.dev.jsonl",
+        "b07ab94dc56d9602fb100e91c25e6eb73b3bbff7a46eb35518cf913edf413431",
+        2_004_575,
+    ),
+    "kialo": RemoteFile(
+        _EXPANDED + "kialo_query_exp.dev.jsonl",
+        "ea86c20023739cd9b99af2b0d8f46045661ad215d1e6aca083bc3a90df1ae58e",
+        2_049_053,
+    ),
+    "opinionqa": RemoteFile(
+        _EXPANDED + "opinionqa_query_exp.dev.jsonl",
+        "c82dfda7ebe3d79fb773f74043c111256c0283c565d3946e6919e595504ebd73",
+        2_468_350,
+    ),
 }
 
 
-def _expansion_file(name: str) -> RemoteFile:
-    size, sha256 = _EXPANSION_FILES[name]
-    return RemoteFile(f"{_BERDS}query_exp/data/{EXPANSIONS[name]}", sha256, size)
-
-
-def _berds(name: str, repo: str, title: str, size: str) -> Dataset:
+def _berds(name: str, repo: str, title: str, size: str, dev_starts_at: int) -> Dataset:
+    """`dev_starts_at`: the test split is numbered first, as the recorded dev rows say (BeRDS Table 1 has the sizes)."""
+    expansions = EXPANSIONS[name]
     return Dataset(
         name=name,
         title=title,
@@ -106,11 +46,13 @@ def _berds(name: str, repo: str, title: str, size: str) -> Dataset:
         source="https://timchen0618.github.io/berds/ and github timchen0618/berds",
         licence="none stated; research use",
         size=size,
-        files=(_expansion_file(name),),
+        files=(expansions,),
         hf_repo=f"timchen0618/{repo}",
         splits=("dev", "test"),
-        local=(f"berds/{name}.dev.jsonl", f"berds/{name}.test.jsonl", f"berds/{EXPANSIONS[name]}"),
-        loaders=("load_questions", "load_expansions"),
+        local=(f"berds/{name}.dev.jsonl", f"berds/{name}.test.jsonl", f"berds/{expansions.name}"),
+        cached=("dev.jsonl", "test.jsonl", expansions.name),
+        loaders={"load_questions": berds.questions, "load_expansions": berds.expansions},
+        dev_starts_at=dev_starts_at,
         note=(
             "The file of recorded query expansions (GPT-4, dev split only) repeats the dev questions and stands in for "
             "them where the official file is absent; it may hold fewer of them than the paper counts. Which "
@@ -129,7 +71,13 @@ _BERDS_SETS = (
         licence="Apache-2.0",
         size="24 questions, 373 passages, 907 verdicts (data/README.md)",
         splits=("dev", "test"),
-        loaders=("load_questions", "load_passages", "load_gold", "load_expansions"),
+        shipped="sample",
+        loaders={
+            "load_questions": sample.questions,
+            "load_passages": sample.passages,
+            "load_gold": sample.gold,
+            "load_expansions": sample.expansions,
+        },
         note="For learning and testing. Not a benchmark: no number measured on it says anything about a published one.",
     ),
     _berds(
@@ -137,18 +85,21 @@ _BERDS_SETS = (
         "Arguana",
         "BeRDS questions made from pairs of counter-arguments (ArguAna), two perspectives each",
         "1,000 questions (250 dev, 750 test), 2.0 perspectives of 12.71 words (BeRDS Table 1)",
+        750,
     ),
     _berds(
         "kialo",
         "Kialo",
         "BeRDS questions from the debate platform kialo.com, 9% of them with more than two perspectives",
         "1,032 questions (258 dev, 774 test), 2.9 perspectives of 12.49 words (BeRDS Table 1)",
+        774,
     ),
     _berds(
         "opinionqa",
         "OpinionQA",
         "BeRDS questions made from survey questions of the Pew American Trends Panel, two perspectives each",
         "1,176 questions (294 dev, 882 test), 2.0 perspectives of 16.51 words (BeRDS Table 1)",
+        882,
     ),
     Dataset(
         name="wikipedia",
@@ -161,7 +112,7 @@ _BERDS_SETS = (
         files=(RemoteFile("https://dl.fbaipublicfiles.com/dpr/wikipedia_split/psgs_w100.tsv.gz", bytes=4_694_541_059),),
         local=("wikipedia/psgs_w100.tsv.gz", "wikipedia/psgs_w100.tsv"),
         passages=("wikipedia/psgs_w100.tsv.gz", "wikipedia/psgs_w100.tsv"),
-        loaders=("load_passages", "passage_file"),
+        loaders=_PASSAGES,
         note=(
             "Too large for a list in memory: give a limit, or stream it with iter_passages(passage_file(name)). "
             "Its passages do not name their article but by the title: berds corpus stats wikipedia --documents title."
@@ -177,7 +128,7 @@ _BERDS_SETS = (
         size="906 M passages of 134 M documents (BeRDS Table 2)",
         local=("sphere/sphere.jsonl.gz", "sphere/sphere.jsonl"),
         passages=("sphere/sphere.jsonl.gz", "sphere/sphere.jsonl"),
-        loaders=("load_passages", "passage_file"),
+        loaders=_PASSAGES,
         how="Follow its source page (hundreds of gigabytes); put its passages at one of the paths looked for.",
         note="Columns id, text (or raw), title. Too large for a list in memory: give a limit, or stream it.",
     ),
@@ -225,6 +176,7 @@ def _pir(task: str, title: str, size: str, note: str = "") -> Dataset:
         size=size,
         hf_repo=f"trumancai/perspective-information-retrieval-{task}",
         local=(f"pir/{task}",),
+        cached=(".",),
         note=f"Read by berdslib.data.pir.load_pir. {note}".strip(),
     )
 
@@ -301,7 +253,11 @@ _OTHERS = (
         size="134 questions, 4,107 passages of about 117 words",
         local=("theperspective/queries.jsonl", "theperspective/corpus.jsonl"),
         passages=("theperspective/corpus.jsonl",),
-        loaders=("load_questions", "load_passages", "load_gold"),
+        loaders={
+            "load_questions": theperspective.questions,
+            "load_passages": first_passages,
+            "load_gold": theperspective.gold,
+        },
         how="Take queries.jsonl and corpus.jsonl from its repository.",
         note="Gold verdicts list supporting passages only: a pair that is not listed was not judged by anyone.",
     ),
@@ -315,7 +271,7 @@ _OTHERS = (
         size="8,561 arguments on 688 theses, median 148 words",
         local=("arguana/corpus.jsonl",),
         passages=("arguana/corpus.jsonl",),
-        loaders=("load_passages", "passage_file"),
+        loaders=_PASSAGES,
         how="Convert the ArguAna counterargs corpus to BEIR's corpus.jsonl; BEIR's own copy differs in its ids.",
     ),
     Dataset(
@@ -328,7 +284,7 @@ _OTHERS = (
         size="1,019 articles, 20 MB; 32,828 passages of 100 words",
         local=("wikipedia/articles.jsonl",),
         passages=("wikipedia/articles.jsonl",),
-        loaders=("load_passages", "passage_file"),
+        loaders=_PASSAGES,
         how="Take the claim stance data set from its source page; its articles belong in one JSONL (_id, title, text).",
         note="A small stand-in for the Wikipedia dump. Each row is an article; wikipedia-articles:words cuts them.",
     ),
@@ -364,7 +320,7 @@ _OTHERS = (
         size="3,939 arguments of about 115 words",
         local=("perspectrum/debates.jsonl",),
         passages=("perspectrum/debates.jsonl",),
-        loaders=("load_passages", "passage_file"),
+        loaders=_PASSAGES,
         how="Build it from the debates in its repository: one JSONL row an argument (_id, title, text).",
     ),
     Dataset(

@@ -7,9 +7,7 @@ is substituted for another.
 from __future__ import annotations
 
 import hashlib
-import logging
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +15,17 @@ import pandas as pd
 
 from berdslib import paths
 from berdslib.data import formats
-from berdslib.data.catalogue import DATASETS, DEV_STARTS_AT, EXPANSIONS, Dataset, RemoteFile, dataset
+from berdslib.data.cards import Dataset, RemoteFile
+from berdslib.data.catalogue import DATASETS, dataset
 from berdslib.data.corpus import Corpus, is_corpus, open_corpus
 from berdslib.data.download import download
-from berdslib.data.fetch import (
-    cache_of,
-    candidate_paths,
-    data_paths,
-    fetch,
-    fetch_hint,
-    fetch_splits,
-    first_existing,
-    marked,
-    missing,
-)
+from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
 from berdslib.data.passages import CUTS
 from berdslib.data.question_corpora import OwnCorpora
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, check_verdicts, make_verdicts
-from berdslib.data.tables import read_jsonl, text_field
+from berdslib.data.records import Passage, Question, check_questions, check_verdicts
 from berdslib.data.trec import read_verdicts
 from berdslib.data.web import is_web_corpora, open_web_corpora
-from berdslib.errors import InputError, MissingDataError, known
+from berdslib.errors import InputError, known
 from berdslib.llm.prompting import import_prompt
 
 __all__ = [
@@ -55,8 +43,6 @@ __all__ = [
     "passage_file",
     "statistics",
 ]
-
-logger = logging.getLogger(__name__)
 
 # A guess, written without access to the authors' repository and never reached; so there is no checksum on record.
 PROMPTS = {
@@ -105,15 +91,8 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
     if _is_path(name):
         questions = _of_split(formats.read_questions(name), split or "all", str(name))
         return questions[: limit or None]
-    one = _with_loader(str(name), "load_questions")
-    wanted = _splits(one, split)
-    if one.name == "sample":
-        questions = formats.read_questions(paths.shipped("sample") / "questions.jsonl")
-        questions = [q for q in questions if q.split in wanted]
-    elif one.name == "theperspective":
-        questions = _theperspective_questions()
-    else:
-        questions = [q for part in wanted for q in _berds_questions(one, part)]
+    one, load = _loader(str(name), "load_questions")
+    questions = load(one, _splits(one, split))
     return list(check_questions(questions, need_perspectives=True))[: limit or None]
 
 
@@ -156,10 +135,8 @@ def passage_file(name_or_path: str | Path) -> Path:
     """
     if _is_path(name_or_path):
         return Path(name_or_path)
-    one = _with_loader(str(name_or_path), "load_passages")
-    if one.name == "sample":
-        return paths.shipped("sample") / "passages.jsonl"
-    return first_existing(one, candidate_paths(one, one.passages), "passages")
+    one, where = _loader(str(name_or_path), "load_passages")
+    return where(one)
 
 
 def load_gold(name: str | Path) -> pd.DataFrame:
@@ -177,18 +154,8 @@ def load_gold(name: str | Path) -> pd.DataFrame:
         return check_verdicts(pd.concat([formats.beir_gold(name, part) for part in formats.beir_splits(name)]))
     if _is_path(name):
         return read_verdicts(name)
-    one = _with_loader(str(name), "load_gold")
-    if one.name == "sample":
-        return read_verdicts(paths.shipped("sample") / "verdicts.tsv")
-    path = _theperspective_file()
-    rows = []
-    for line, row in read_jsonl(path):
-        for pid, field in enumerate(("favor_ids", "against_ids")):
-            ids = row.get(field)
-            if not isinstance(ids, list) or not all(isinstance(i, int | str) for i in ids):
-                raise InputError("a list of passage ids was expected", path=path, line=line, field=field)
-            rows += [(_theperspective_qid(row, path, line), pid, str(i), 1.0, True) for i in ids]
-    return make_verdicts(rows, "gold")
+    one, load = _loader(str(name), "load_gold")
+    return load(one)
 
 
 def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple[str, str]]]:
@@ -205,28 +172,21 @@ def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple
         MissingDataError: no expansions of that split, on this machine or reachable.
         InputError: an unknown name or split, or a file that cannot be read.
     """
-    one = _with_loader(name, "load_expansions")
-    wanted = _splits(one, split)
-    found: dict[str, list[tuple[str, str]]] = {}
-    if one.name == "sample":
-        asked = {q.qid for q in load_questions("sample", split)}
-        path = paths.shipped("sample") / "expansions.jsonl"
-        for line, row in read_jsonl(path):
-            qid, label, text = (text_field(row, (f,), path, line) for f in ("qid", "name", "text"))
-            if qid in asked:
-                found.setdefault(qid, []).append((label, text))
-        return found
-    if wanted != ("dev",):
-        raise MissingDataError(f"expansions of {name!r} were published for its dev split only; use split = 'dev'")
-    remote = one.files[0]
-    places = candidate_paths(one, (f"berds/{EXPANSIONS[name]}",))
-    path = next((p for p in places if p.is_file()), places[-1])
-    if not path.is_file():
-        try:
-            download(remote.url, path, sha256=remote.sha256, size=remote.bytes)
-        except MissingDataError as error:
-            raise missing(one, "recorded expansions", places, [str(error)]) from None
-    return {q.qid: texts for q, texts in formats.read_expansions(path, source=name, split="dev")}
+    one, load = _loader(name, "load_expansions")
+    return load(one, _splits(one, split))
+
+
+def fetch(name: str) -> list[Path]:
+    """Download a data set into the cache (folder data/NAME), and return the files.
+
+    Files that are there are kept; the splits of a Hugging Face repository are read anew. With BERDS_HF_DIR set, a
+    clone of the repository at BERDS_HF_DIR/OWNER/NAME takes its place.
+
+    Raises:
+        MissingDataError: nothing to download, or not reachable; the message says how to get it.
+        InputError: an unknown name.
+    """
+    return fetch_files(dataset(name))
 
 
 def fetch_prompt(task: str, needs: Sequence[str], url: str | None = None) -> Path:
@@ -277,7 +237,7 @@ def card(name: str) -> str:
         "note": one.note,
     }
     lines = [f"{one.name}: {one.title}", *(f"  {label + ':':<9}{text}" for label, text in facts.items() if text)]
-    places = _all_places(one)
+    places = every_place(one)
     lines += ["  looked for:", *marked(places)] if places else []
     return "\n".join([*lines, f"  get it:  {fetch_hint(one)}"])
 
@@ -325,94 +285,15 @@ def _beir_questions(folder: Path, split: str | None) -> list[Question]:
     return list({q.qid: q for q in reversed(questions)}.values())[::-1]  # one of two splits is that of the first
 
 
-# ---------------------------------------------------------------- BeRDS and Theperspective
-
-
-def _berds_questions(one: Dataset, split: str) -> list[Question]:
-    path = _berds_file(one, split)
-    logger.info("%s, %s split: read from %s", one.name, split, path)
-    questions = formats.read_questions(path, source=one.name)
-    _, first = next(read_jsonl(path))
-    numbered = not first.keys() & {"qid", "id", "_id", "org_q"}
-    start = DEV_STARTS_AT[one.name] if numbered and split == "dev" else 0
-
-    def named(q: Question, i: int) -> Question:
-        label = str(start + i) if numbered else q.qid
-        qid = label if label.startswith(f"{one.name}-") else f"{one.name}-{label}"
-        return q._replace(qid=qid, source=one.name, split=split)
-
-    return [named(q, i) for i, q in enumerate(questions)]
-
-
-def _berds_file(one: Dataset, split: str) -> Path:
-    places = _berds_places(one, split)
-    for path in places:
-        if path.is_file():
-            return path
-    try:
-        fetch_splits(one)
-        reasons = [f"{one.hf_repo} has no {split} split"]
-    except MissingDataError as error:
-        reasons = [str(error)]
-    if places[-1].is_file():
-        return places[-1]
-    for other in one.splits:
-        for path in _berds_places(one, other):
-            if other != split and path.is_file():
-                reasons.append(f"Only the {other} split is here ({path}); it is never used in place of {split}.")
-                break
-    raise missing(one, f"{split} split", places, reasons)
-
-
-def _berds_places(one: Dataset, split: str) -> list[Path]:
-    """The official file, what was recorded with the expansions (dev only), the cache."""
-    local = [f"berds/{one.name}.{split}.jsonl", *([f"berds/{EXPANSIONS[one.name]}"] if split == "dev" else [])]
-    return [*data_paths(local), cache_of(one) / f"{split}.jsonl"]
-
-
-def _theperspective_file() -> Path:
-    one = dataset("theperspective")
-    return first_existing(one, candidate_paths(one, ("theperspective/queries.jsonl",)), "questions")
-
-
-def _theperspective_questions() -> list[Question]:
-    path = _theperspective_file()
-    return [
-        Question(
-            qid=_theperspective_qid(row, path, line),
-            text=text_field(row, ("title",), path, line),
-            perspectives=(text_field(row, ("t1",), path, line), text_field(row, ("t2",), path, line)),
-            stances=(SUPPORT, OPPOSE),
-            source="theperspective",
-        )
-        for line, row in read_jsonl(path)
-    ]
-
-
-def _theperspective_qid(row: Mapping[str, Any], path: Path, line: int) -> str:
-    """Their own id; one of them holds a blank, which TREC files cannot carry."""
-    return "theperspective-" + re.sub(r"\s", "-", text_field(row, ("id",), path, line))
-
-
-def _all_places(one: Dataset) -> list[Path]:
-    if one.name == "sample":
-        return [paths.shipped("sample")]
-    if one.name in DEV_STARTS_AT:
-        return [*(p for s in one.splits for p in _berds_places(one, s)), cache_of(one) / EXPANSIONS[one.name]]
-    if one.hf_repo:
-        return [*data_paths(one.local), cache_of(one)]
-    return candidate_paths(one, one.local)
-
-
 # ---------------------------------------------------------------- arguments
 
 
-def _with_loader(name: str, loader: str) -> Dataset:
+def _loader(name: str, what: str) -> tuple[Dataset, Callable[..., Any]]:
     one = dataset(name)
-    if loader not in one.loaders:
-        able = [n for n, d in DATASETS.items() if loader in d.loaders]
-        raise InputError(f"{loader} does not work with {name!r} (see its card), only with: {', '.join(able)}")
-    return one
+    if what not in one.loaders:
+        able = [n for n, d in DATASETS.items() if what in d.loaders]
+        raise InputError(f"{what} does not work with {name!r} (see its card), only with: {', '.join(able)}")
+    return one, one.loaders[what]
 
 
 def _splits(one: Dataset, split: str | None) -> tuple[str, ...]:

@@ -81,7 +81,11 @@ def _complete(target: Path, size: int | None) -> bool:
 def _retrieve(url: str, target: Path, sha256: str | None, size: int | None, timeout: float, retries: int) -> None:
     """Fetch a file, again after what may pass, and let pooch check it and move it to its place."""
     import httpx
-    import pooch
+
+    try:
+        import pooch
+    except ImportError:
+        raise MissingDataError(f"{url}: a download needs pooch; pip install 'berdslib[hub]'") from None
 
     def fetch(url: str, path: str, _: object) -> None:
         _stream(url, Path(path), size, timeout)

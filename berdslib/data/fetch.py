@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from berdslib import paths
-from berdslib.data.catalogue import DEV_STARTS_AT, Dataset, dataset
+from berdslib.data.cards import Dataset
 from berdslib.data.download import download
 from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, MissingDataError
@@ -38,6 +38,15 @@ def candidate_paths(one: Dataset, local: Sequence[str]) -> list[Path]:
     return [*data_paths(local), *cached]
 
 
+def every_place(one: Dataset) -> list[Path]:
+    """Return all places where files of a data set are looked for."""
+    if one.shipped:
+        return [paths.shipped(one.shipped)]
+    if one.cached:
+        return [*data_paths(one.local), *(cache_of(one) / name for name in one.cached)]
+    return candidate_paths(one, one.local)
+
+
 def marked(places: Iterable[Path]) -> list[str]:
     """Return a line for each path that says whether it exists."""
 
@@ -61,6 +70,15 @@ def first_existing(one: Dataset, places: Sequence[Path], what: str) -> Path:
     raise missing(one, what, places, [])
 
 
+def first_passages(one: Dataset) -> Path:
+    """Return the first file of passages that is there.
+
+    Raises:
+        MissingDataError: none is.
+    """
+    return first_existing(one, candidate_paths(one, one.passages), "passages")
+
+
 def missing(one: Dataset, what: str, places: Iterable[Path], reasons: Iterable[str]) -> MissingDataError:
     """Return an error that says what is missing, where it was looked for, and how to get it."""
     lines = [f"{one.name!r}, {what}: not on this machine. Looked for:", *marked(places), *reasons, fetch_hint(one)]
@@ -69,7 +87,7 @@ def missing(one: Dataset, what: str, places: Iterable[Path], reasons: Iterable[s
 
 def fetch_hint(one: Dataset) -> str:
     """Return a sentence that tells the user how to get a data set."""
-    if one.name == "sample":
+    if one.shipped:
         return "It comes with the package."
     if one.fetchable:
         return f"With a network: berds data fetch {one.name}"
@@ -79,31 +97,26 @@ def fetch_hint(one: Dataset) -> str:
 # ---------------------------------------------------------------- fetching
 
 
-def fetch(name: str) -> list[Path]:
-    """Download a data set into the cache (folder data/NAME), and return the files.
-
-    Files that are there are kept; the splits of a Hugging Face repository are read anew. With BERDS_HF_DIR set, a
-    clone of the repository at BERDS_HF_DIR/OWNER/NAME takes its place.
+def fetch_files(one: Dataset) -> list[Path]:
+    """Download the files of a data set into the cache, see :func:`berdslib.data.datasets.fetch`.
 
     Raises:
         MissingDataError: nothing to download, or not reachable; the message says how to get it.
-        InputError: an unknown name.
     """
-    one = dataset(name)
-    if name == "sample":
-        return sorted(p for p in paths.shipped("sample").iterdir() if p.is_file())
+    if one.shipped:
+        return sorted(p for p in paths.shipped(one.shipped).iterdir() if p.is_file())
     if not one.fetchable:
-        raise MissingDataError(f"{name!r} cannot be fetched by a command. {fetch_hint(one)}")
+        raise MissingDataError(f"{one.name!r} cannot be fetched by a command. {fetch_hint(one)}")
     fetched = []
     if one.hf_repo:
-        fetched += fetch_splits(one) if one.name in DEV_STARTS_AT else _fetch_repository(one)
+        fetched += fetch_splits(one) if one.splits else _fetch_repository(one)
     for remote in one.files:
         fetched.append(download(remote.url, cache_of(one) / remote.name, sha256=remote.sha256, size=remote.bytes))
     return fetched
 
 
 def fetch_splits(one: Dataset) -> list[Path]:
-    """Write each split of a BeRDS repository as JSONL (id, question, perspectives, stances if any) into the cache.
+    """Write each split of a repository as JSONL (id, question, perspectives, stances if any) into the cache.
 
     Raises:
         MissingDataError: the repository is not reachable, or has neither split.
@@ -121,7 +134,7 @@ def fetch_splits(one: Dataset) -> list[Path]:
                 problem = f"the {split} split of {one.hf_repo} has no such field; it has: {', '.join(columns)}"
                 raise InputError(problem, field=field)
         path = cache_of(one) / f"{split}.jsonl"
-        start = DEV_STARTS_AT[one.name] if split == "dev" else 0
+        start = one.dev_starts_at if split == "dev" else 0
         write_jsonl(path, (_plain_row(row, number) for number, row in enumerate(rows, start=start)))
         written.append(path)
     if not written:
@@ -137,8 +150,11 @@ def _plain_row(row: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 def _hub_tables(one: Dataset) -> Mapping[str, Any]:
     """Read a Hugging Face data set: split → table."""
-    import datasets
-
+    try:
+        import datasets
+    except ImportError:
+        problem = f"{one.hf_repo}: reading a data set of Hugging Face needs datasets; pip install 'berdslib[hub]'"
+        raise MissingDataError(problem) from None
     repo = str(one.hf_repo)
     clone = _clone(repo)
     if clone is None:

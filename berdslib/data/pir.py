@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from berdslib.data.catalogue import DATASETS, Dataset, dataset
-from berdslib.data.fetch import cache_of, candidate_paths, data_paths, fetch, first_existing
+from berdslib.data.fetch import cache_of, candidate_paths, data_paths, fetch_files, first_existing
 from berdslib.data.records import Passage, Question
 from berdslib.data.tables import number, read_table, text_field
 from berdslib.errors import InputError, errors_in, known
@@ -137,7 +137,7 @@ def _folder(one: Dataset) -> Path:
     for place in (*data_paths(one.local), cache_of(one)):
         if place.is_dir():
             return place
-    files = fetch(one.name)
+    files = fetch_files(one)
     return Path(os.path.commonpath([file.parent for file in files]))
 
 

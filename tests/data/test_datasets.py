@@ -4,14 +4,20 @@ import gzip
 import hashlib
 import json
 import socket
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from berdslib import paths
+from berdslib.cli import main
+from berdslib.data import berds
 from berdslib.data import datasets as registry
 from berdslib.data import fetch as fetching
+from berdslib.data.cards import Dataset
+from berdslib.data.catalogue import DATASETS
 from berdslib.data.corpus import write_corpus
 from berdslib.data.datasets import (
     card,
@@ -166,8 +172,29 @@ def test_a_card_says_what_is_there(data, monkeypatch):
     assert "berds/kialo.dev.jsonl: BERDS_DATA is not set" in card("kialo")
 
 
+def test_the_card_as_json_names_its_loaders():
+    shown = json.loads(CliRunner().invoke(main, ["data", "card", "kialo", "--json"]).stdout)
+    assert shown["loaders"] == ["load_questions", "load_expansions"]
+
+
 def test_the_card_of_the_human_labels_says_that_they_are_for_measuring():
     assert "FOR MEASURING ONLY" in card("pers-det")
+
+
+def test_a_card_with_loaders_is_all_that_a_data_set_needs(monkeypatch):
+    question = Question("m1", "Is it?", ("Yes.",), (None,), "mine", "dev")
+    loaders = {
+        "load_questions": lambda one, splits: [question] if "dev" in splits else [],
+        "load_expansions": lambda one, splits: {"m1": [(one.name, " ".join(splits))]},
+    }
+    facts = dict.fromkeys(("title", "paper", "source", "licence", "size"), "mine")
+    mine = Dataset("mine", kind="questions", splits=("dev", "test"), loaders=loaders, **facts)
+    monkeypatch.setitem(DATASETS, "mine", mine)
+    assert load_questions("mine") == [question]
+    assert load_expansions("mine", "all") == {"m1": [("mine", "dev test")]}
+    assert "loader:  load_questions, load_expansions" in card("mine")
+    with pytest.raises(InputError, match="load_gold does not work with 'mine'"):
+        load_gold("mine")
 
 
 # ---------------------------------------------------------------- the sample
@@ -231,7 +258,7 @@ def test_questions_and_passages_of_a_file(tmp_path):
 
 @pytest.mark.parametrize("load", [load_questions, load_passages])
 def test_a_negative_limit(load):
-    with pytest.raises(InputError, match="-1 is no number of rows"):
+    with pytest.raises(InputError, match="-1 is not a number of rows"):
         load("sample", limit=-1)
 
 
@@ -307,9 +334,9 @@ def test_expansions_are_downloaded_into_the_cache(monkeypatch, tmp_path):
         (tmp_path / "served" / "berds" / "kialo_query_exp.dev.jsonl").rename(target)
         return target
 
-    monkeypatch.setattr(registry, "download", download)
+    monkeypatch.setattr(berds, "download", download)
     assert load_expansions("kialo").keys() == {"kialo-774"}
-    monkeypatch.setattr(registry, "download", None)  # not asked a second time
+    monkeypatch.setattr(berds, "download", None)  # not asked a second time
     assert load_expansions("kialo").keys() == {"kialo-774"}
 
 
@@ -348,7 +375,7 @@ def test_an_unknown_split():
 
 @pytest.mark.parametrize("load", [load_questions, load_passages, load_gold, load_expansions])
 def test_entries_without_a_loader_say_so(load):
-    with pytest.raises(InputError, match=r"does not read 'pir-demo' \(see its card\); it reads: sample, "):
+    with pytest.raises(InputError, match=r"does not work with 'pir-demo' \(see its card\), only with: sample, "):
         load("pir-demo")
 
 
@@ -456,6 +483,19 @@ def test_a_hub_that_refuses(monkeypatch):
         load_questions("kialo")
     with pytest.raises(MissingDataError, match=r"could not be fetched to .*pir-story: 403"):
         fetch("pir-story")
+
+
+@pytest.mark.parametrize(("name", "package"), [("kialo", "datasets"), ("wikipedia", "pooch")])
+def test_what_fetching_needs_is_an_extra(monkeypatch, name, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingDataError, match=rf"needs {package}; pip install 'berdslib\[hub\]'"):
+        fetch(name)
+
+
+def test_reading_what_is_not_here_names_the_extra_too(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingDataError, match=r"'kialo', dev split: not on this machine(.|\n)*'berdslib\[hub\]'"):
+        load_questions("kialo")
 
 
 # ---------------------------------------------------------------- Theperspective and passages

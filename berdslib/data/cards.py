@@ -1,0 +1,79 @@
+"""What a card says: the record of a data set and of a file on the web."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file on the web.
+
+    Args:
+        url: its http or https address.
+        sha256: its checksum, None where none is on record.
+        bytes: its size, None where none is on record.
+    """
+
+    url: str
+    sha256: str | None = None
+    bytes: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of the address: the name of the file in the cache."""
+        return self.url.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One data set.
+
+    Args:
+        name: what it is called everywhere.
+        title: what it is, in one line.
+        paper: "berds", "pir" or "perspectivearg"; "support" if it stands beside them.
+        kind: "questions", "passages", "both" or "pairs" (of texts, with labels).
+        source: web page or repository of its makers.
+        licence: as its makers state it.
+        size: in words.
+        files: what `fetch` downloads.
+        hf_repo: data set repository on Hugging Face.
+        splits: those it has; () = it is not split.
+        local: paths of its files, relative to BERDS_DATA; the first that is there is taken.
+        passages: those among `local` that hold passages.
+        cached: names of its files and folders in the cache; () = those of `local`.
+        shipped: folder that comes with the package and holds it.
+        loaders: function of berdslib.data.datasets → the function that does its work for this data set. It is handed
+            the card, and where there are splits to choose from, those that are asked for. What loads passages returns
+            where they lie.
+        dev_starts_at: number of the first dev question, where the questions of both splits are numbered through.
+        how: how to get it where no command can.
+        note: what a user should know before using it.
+    """
+
+    name: str
+    title: str
+    paper: str
+    kind: str
+    source: str
+    licence: str
+    size: str
+    files: tuple[RemoteFile, ...] = ()
+    hf_repo: str | None = None
+    splits: tuple[str, ...] = ()
+    local: tuple[str, ...] = ()
+    passages: tuple[str, ...] = ()
+    cached: tuple[str, ...] = ()
+    shipped: str = ""
+    loaders: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    dev_starts_at: int = 0
+    how: str = ""
+    note: str = ""
+
+    @property
+    def fetchable(self) -> bool:
+        """Whether `fetch` has something to download."""
+        return bool(self.files or self.hf_repo)
