@@ -44,7 +44,7 @@ def read_systems(
     questions: str,
     split: str | None,
     asked: Sequence[Any],
-    opinion: str,
+    aspect_judge: str,
     depth: int,
     store: Any = None,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
@@ -55,7 +55,7 @@ def read_systems(
     expands = any(parts for _, parts in map(system_parts, names))
     passages = read_corpus(corpus, questions)
     expansions = known_expansions(split_names(questions), split, asked) if expands else {}
-    return passages, named_systems(names, passages, expansions, opinion=opinion, store=store, depth=depth)
+    return passages, named_systems(names, passages, expansions, aspect_judge=aspect_judge, store=store, depth=depth)
 
 
 def read_gold(questions: str, otherwise: str) -> Any:

@@ -44,8 +44,8 @@ JUDGE = together(
         help="Where the judge reads a passage's title. [the judge's own default]",
     ),
 )
-OPINION = click.option(
-    "--opinion",
+ASPECT_JUDGE = click.option(
+    "--aspect-judge",
     default="laptop",
     show_default=True,
     help="Judge that xquad, pm2 and coverage use for generated perspectives: those from the chain's expansion, else "

@@ -9,13 +9,13 @@ import click
 
 from berdslib.cli.inputs import gold_for, read_corpus, read_gold, read_measures, read_questions, read_run, read_systems
 from berdslib.cli.options import (
+    ASPECT_JUDGE,
     CORPUS,
     DEPTH,
     FOLDER,
     JSON,
     JUDGE,
     MEASURES,
-    OPINION,
     POSITIVE,
     QUESTIONS,
     SPLIT,
@@ -37,7 +37,7 @@ from berdslib.errors import InputError, errors_in
     show_default=True,
     help="Retriever or chain: bm25, hf:org/model, minilm+mmr:0.9, minilm+expand:recorded+coverage:0.5.",
 )
-@OPINION
+@ASPECT_JUDGE
 @DEPTH
 @click.option("-k", default=100, show_default=True, type=POSITIVE, help="Passages per question.")
 @click.option(
@@ -50,7 +50,7 @@ def retrieve(
     limit: int,
     corpus: str | None,
     retriever: str,
-    opinion: str,
+    aspect_judge: str,
     depth: int,
     k: int,
     output: str,
@@ -61,7 +61,7 @@ def retrieve(
 
     asked = read_questions(questions, split, limit)
     retriever = retriever.strip()
-    passages, systems = read_systems([retriever], corpus, questions, split, asked, opinion, depth)
+    passages, systems = read_systems([retriever], corpus, questions, split, asked, aspect_judge, depth)
     run = systems[retriever].search(asked, k)
     write_trec_run(output, run, tag=retriever)
     summary = {
@@ -219,7 +219,7 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
     show_default=True,
     help="Comma-separated; chains such as minilm+mmr:0.9, bm25+expand:rule or minilm+expand:recorded+coverage:0.5 too.",
 )
-@OPINION
+@ASPECT_JUDGE
 @DEPTH
 @JUDGE
 @MEASURES
@@ -233,7 +233,7 @@ def experiment(
     limit: int,
     corpus: str | None,
     retrievers: str,
-    opinion: str,
+    aspect_judge: str,
     depth: int,
     judge: str,
     title_position: str | None,
@@ -254,8 +254,8 @@ def experiment(
     wanted = read_measures(measures)
     asked = read_questions(questions, split, limit, need_perspectives=True)
     chosen = make_judge(judge, gold_for(judge, questions), title_position)
-    passages, systems = read_systems(names, corpus, questions, split, asked, opinion, depth, VerdictStore(store))
-    if judge == opinion and any(map(uses_judge, names)):
+    passages, systems = read_systems(names, corpus, questions, split, asked, aspect_judge, depth, VerdictStore(store))
+    if judge == aspect_judge and any(map(uses_judge, names)):
         click.echo("the same judge re-ranks and scores, so any gain is circular", err=True)
     result = run_experiment(
         systems,

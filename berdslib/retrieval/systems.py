@@ -2,9 +2,9 @@
 
 ``make_system("minilm+expand:gpt-4+mmr:0.75", …)`` reads from left to right: search with minilm, do so under every
 perspective that GPT-4 thought of, then reorder the fused list by MMR. The other way round,
-``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is reordered before they are fused. One order is not to
-be had: what goes by generated perspectives, and a second expansion, cannot stand before an expansion, whose queries are
-not the questions that these perspectives belong to.
+``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is reordered before they are fused. One order is
+refused: a diversifier that needs generated perspectives, or another expansion, cannot stand before an expansion, because
+the expanded queries are not the questions that these perspectives belong to.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Diversified:
         method: a key of :data:`berdslib.retrieval.diversify.DIVERSIFIERS`.
         relevance_weight: from 0 to 1; 1 keeps the order.
         vectors: for documents, where the method compares by vectors; see :func:`passage_vectors`.
-        aspects: makes the table of generated perspectives, where the method goes by aspects.
+        aspects: makes the table of generated perspectives, where the method needs it.
         depth: how many candidates to choose from; the paper takes 100.
         normalise: see :func:`berdslib.retrieval.diversify.diversify`. "max_per_dataset" divides by the largest score
             of the questions that are searched together.
@@ -68,7 +68,7 @@ class Diversified:
         if depth < 1:
             raise InputError(f"depth must be at least 1, not {depth}", field="depth")
         self.name = name or f"{retriever.name}+{method}:{relevance_weight:g}"
-        # Asking for opinions is dear, and most methods do not use them; neither does any at weight 1.
+        # Having a judge read every candidate is slow; most methods do not need it, and none does at weight 1.
         uses_aspects = DIVERSIFIERS[method].needs == "aspects" and relevance_weight < 1
         self._retriever, self._aspects, self._depth = retriever, aspects if uses_aspects else None, depth
         self._options: dict[str, Any] = {
@@ -129,13 +129,13 @@ def make_system(
         passages: the corpus.
         expansions: name → expansions.
         vectors: for diversifiers that compare by vectors.
-        aspects: for those that go by generated perspectives.
+        aspects: for those that need generated perspectives.
         depth: how many candidates a diversifier chooses from.
         retriever: used in place of the one that RETRIEVER names, where that has been built already.
 
     Raises:
         InputError: an unknown retriever, expansion or diversifier, a weight that is not from 0 to 1, or an order that
-            is not to be had.
+            is refused.
 
     >>> system_parts("minilm+expand:gpt-4+mmr:0.75")
     ('minilm', [('expand', 'gpt-4'), ('mmr', '0.75')])

@@ -52,7 +52,7 @@ def named_systems(
     expansions: dict[str, Expansions],
     *,
     encoder: str = "minilm",
-    opinion: str = "laptop",
+    aspect_judge: str = "laptop",
     store: VerdictStore | None = None,
     depth: int = 100,
 ) -> dict[str, Retriever]:
@@ -61,10 +61,10 @@ def named_systems(
     Args:
         names: as :func:`berdslib.retrieval.systems.make_system` reads them.
         passages: the corpus.
-        expansions: of :func:`known_expansions`. Diversifiers that go by generated perspectives take those that the
+        expansions: of :func:`known_expansions`. Diversifiers that need generated perspectives take those that the
             chain expands by; without, the recorded ones, and those by rule where a question has none.
         encoder: says how alike two passages are.
-        opinion: the judge that such diversifiers ask.
+        aspect_judge: the judge that says, for such diversifiers, how likely a passage argues a generated perspective.
         store: where its verdicts are kept.
         depth: how many candidates a cross-encoder or a diversifier chooses from.
 
@@ -81,7 +81,7 @@ def named_systems(
     for _, parts in taken_apart.values():
         for value in (value for kind, value in parts if kind == "expand"):
             known("set of expansions", value, expansions)
-    judge = make_judge(opinion) if "aspects" in kinds else None
+    judge = make_judge(aspect_judge) if "aspects" in kinds else None
     either = {**expansions.get(RULE, {}), **expansions.get(RECORDED, {})}
     bases = {
         base: make_retriever(base, passages, **({"depth": depth} if is_reranker(base) else {}))

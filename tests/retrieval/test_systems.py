@@ -117,7 +117,7 @@ def test_a_retriever_that_is_there_is_used():
     assert system("bm25+mmr:1", retriever=Fixed()).search(QUESTIONS, 2)["docno"].tolist() == ["d", "c"]
 
 
-def test_opinions_are_asked_for_only_where_they_are_used():
+def test_aspects_are_asked_for_only_where_they_are_used():
     def aspects(run, questions):
         raise AssertionError("asked")
 

@@ -86,7 +86,7 @@ def test_pir_in_the_shell_is_score_methods(tmp_path):
 
 def test_the_judge_that_scores_and_re_ranks_is_told_off():
     said = berds("experiment", "-q", "sample", "--split", "dev", "-r", "bm25,bm25+coverage:0.5", "-j", "overlap",
-                 "--opinion", "overlap", "--limit", "2").stderr  # fmt: skip
+                 "--aspect-judge", "overlap", "--limit", "2").stderr  # fmt: skip
     assert "any gain is circular" in said
 
 
