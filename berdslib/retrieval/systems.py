@@ -3,8 +3,8 @@
 ``make_system("minilm+expand:gpt-4+mmr:0.75", …)`` reads from left to right: search with minilm, do so under every
 perspective that GPT-4 thought of, then reorder the fused list by MMR. The other way round,
 ``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is reordered before they are fused. One order is
-refused: a diversifier that needs generated perspectives, or another expansion, cannot stand before an expansion, because
-the expanded queries are not the questions that these perspectives belong to.
+refused: a diversifier that needs generated perspectives, or another expansion, cannot stand before an expansion,
+because the expanded queries are not the questions that these perspectives belong to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
 from berdslib.models.base import Encoder
 from berdslib.models.corpus_vectors import full_text
-from berdslib.retrieval.base import Retriever, check_search
+from berdslib.retrieval.base import Retriever, check_search, checked_search
 from berdslib.retrieval.candidates import Vectors
 from berdslib.retrieval.diversify import DIVERSIFIERS, diversify
 from berdslib.retrieval.expansion import Expanded, Expansions
@@ -81,7 +81,7 @@ class Diversified:
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question, chosen among `depth` (or k, if that is more)."""
         check_search(questions, k)
-        run = self._retriever.search(questions, max(k, self._depth))
+        run = checked_search(self._retriever, questions, max(k, self._depth))
         if run.empty:
             return run
         aspects = self._aspects(run, questions) if self._aspects is not None else None
