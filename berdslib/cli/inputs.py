@@ -10,8 +10,8 @@ from berdslib.errors import InputError, errors_in
 
 
 def split_names(text: str) -> list[str]:
-    """Split at commas, unless the text is the path of a file."""
-    return [text] if Path(text).is_file() else [name.strip() for name in text.split(",") if name.strip()]
+    """Split at commas, unless the text is the path of a file or folder."""
+    return [text] if Path(text).exists() else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def read_questions(names: str, split: str | None, limit: int, *, need_perspectives: bool = False) -> list[Any]:
@@ -29,11 +29,12 @@ def read_questions(names: str, split: str | None, limit: int, *, need_perspectiv
 
 
 def read_corpus(corpus: str | None, questions: str) -> Sequence[Any]:
-    """Return the passages of the named corpus, or of the data set that the questions are from."""
+    """Return the passages of the named corpus, or of the data set or BEIR folder that the questions are from."""
     from berdslib.data.datasets import load_passages
+    from berdslib.data.formats import is_beir
 
     asked = split_names(questions)
-    if corpus is None and (len(asked) != 1 or Path(asked[0]).exists()):
+    if corpus is None and (len(asked) != 1 or (Path(asked[0]).exists() and not is_beir(asked[0]))):
         raise InputError("--corpus is required, because the questions come from a file or from several data sets")
     return load_passages(corpus or asked[0])
 
@@ -59,16 +60,33 @@ def read_systems(
 
 
 def read_gold(questions: str, otherwise: str) -> Any:
-    """Return the gold verdicts of all named sets; `otherwise` says what to do where one has none."""
+    """Return the gold verdicts of all named sets, BEIR folders or files of verdicts.
+
+    Args:
+        questions: their names or paths.
+        otherwise: what to do where one has none.
+    """
     import pandas as pd
 
-    from berdslib.data.datasets import dataset, load_gold, names
+    from berdslib.data.datasets import dataset, names
 
     able = [name for name in names() if "load_gold" in dataset(name).loaders]
     for name in split_names(questions):
-        if name not in able:
+        if name in names() and name not in able:
             raise InputError(f"{name!r} has no gold verdicts (available for: {', '.join(able)}); {otherwise}")
-    return pd.concat([load_gold(name) for name in split_names(questions)], ignore_index=True)
+    return pd.concat([_gold_of(name, otherwise) for name in split_names(questions)], ignore_index=True)
+
+
+def _gold_of(name: str, otherwise: str) -> Any:
+    from berdslib.data.datasets import load_gold
+
+    try:
+        return load_gold(name)
+    except InputError as error:
+        if not Path(name).is_file():
+            raise
+        problem = f"no gold verdicts can be read from it ({error.problem}); {otherwise}"
+        raise InputError(problem, path=name, line=error.line, field=error.field) from None
 
 
 def gold_for(judge: str, questions: str) -> Any:
