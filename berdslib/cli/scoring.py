@@ -57,13 +57,15 @@ def retrieve(
     as_json: bool,
 ) -> None:
     """Rank passages for questions and write a TREC run."""
-    from berdslib.data.trec import write_trec_run
+    from berdslib.data.trec import check_trec_ids, write_trec_run
+    from berdslib.study.experiment import file_stems
 
     asked = read_questions(questions, split, limit)
     retriever = retriever.strip()
     passages, systems = read_systems([retriever], corpus, questions, split, asked, aspect_judge, depth)
+    check_trec_ids(asked, passages)
     run = systems[retriever].search(asked, k)
-    write_trec_run(output, run, tag=retriever)
+    write_trec_run(output, run, tag=file_stems([retriever])[retriever])
     summary = {
         "output": output,
         "retriever": retriever,
@@ -244,10 +246,11 @@ def experiment(
     as_json: bool,
 ) -> None:
     """Retrieve, judge and score: systems x measures, with intervals and paired tests."""
-    from berdslib.data.trec import write_trec_run, write_verdicts
+    from berdslib.data.trec import check_trec_ids
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.study.experiment import experiment as run_experiment
+    from berdslib.study.experiment import write_experiment
     from berdslib.study.named_systems import uses_judge
 
     names = list(dict.fromkeys(name.strip() for name in retrievers.split(",")))
@@ -255,6 +258,8 @@ def experiment(
     asked = read_questions(questions, split, limit, need_perspectives=True)
     chosen = make_judge(judge, gold_for(judge, questions), title_position)
     passages, systems = read_systems(names, corpus, questions, split, asked, aspect_judge, depth, VerdictStore(store))
+    if output:
+        check_trec_ids(asked, passages)
     if judge == aspect_judge and any(map(uses_judge, names)):
         click.echo("the same judge re-ranks and scores, so any gain is circular", err=True)
     result = run_experiment(
@@ -266,11 +271,7 @@ def experiment(
         store=VerdictStore(store),
         baseline=baseline or names[0],
     )
-    if output:
-        for name in names:
-            stem = name.replace(":", "-").replace("/", "-")
-            write_trec_run(output / f"{stem}.trec", result.runs[name], tag=stem)
-        write_verdicts(output / "verdicts.tsv", result.verdicts)
-        result.table.to_csv(output / "scores.csv", index=False)
     click.echo(f"{len(asked)} questions, {len(passages)} passages, judge {chosen.id}", err=True)
-    print_frame(result.table, as_json)
+    print_frame(result.table, as_json)  # first: a disk that is full costs the files, and not the result
+    if output:
+        write_experiment(output, result)
