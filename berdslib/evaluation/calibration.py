@@ -260,7 +260,7 @@ def judge_agreement_table(
     Args:
         verdicts: verdict frame of the judge.
         reference: verdict frame of the judge it is compared with.
-        runs: name → run (qid, docno and score or rank), all over the corpus that was judged; for several corpora join the tables.
+        runs: name → run, all over the corpus that was judged; for several corpora join the tables.
         k: how deep to look.
         questions: adds rows for each of their data sets (`source`); the paper has none.
 

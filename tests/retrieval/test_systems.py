@@ -149,5 +149,5 @@ class Twice:
     ],
 )
 def test_an_ill_formed_retriever_is_named_wherever_it_is_used(around):
-    with pytest.raises(InputError, match="^twice: passage 'a' is listed twice"):
+    with pytest.raises(InputError, match=r"^twice: passage 'a' is listed twice"):
         around(Twice()).search(QUESTIONS, 2)
