@@ -47,6 +47,7 @@ def read_systems(
     asked: Sequence[Any],
     aspect_judge: str,
     depth: int,
+    recordings: Path | None,
     store: Any = None,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Return the corpus and the systems over it; system names are checked before the corpus is read."""
@@ -54,8 +55,8 @@ def read_systems(
     from berdslib.study.named_systems import known_expansions, named_systems
 
     expands = any(parts for _, parts in map(system_parts, names))
-    passages = read_corpus(corpus, questions)
-    expansions = known_expansions(split_names(questions), split, asked) if expands else {}
+    passages, sets = read_corpus(corpus, questions), split_names(questions)
+    expansions = known_expansions(sets, split, asked, names, recordings=recordings) if expands else {}
     return passages, named_systems(names, passages, expansions, aspect_judge=aspect_judge, store=store, depth=depth)
 
 

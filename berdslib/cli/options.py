@@ -53,6 +53,11 @@ ASPECT_JUDGE = click.option(
     help="Judge that xquad, pm2 and coverage use for generated perspectives: those from the chain's expansion, else "
     "recorded ones, else perspectives made by rule.",
 )
+RECORDINGS = click.option(
+    "--recordings",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that keeps what a chat model answers: what is in it is not asked again.",
+)
 DEPTH = click.option(
     "--depth",
     default=100,

@@ -18,6 +18,7 @@ from berdslib.cli.options import (
     MEASURES,
     POSITIVE,
     QUESTIONS,
+    RECORDINGS,
     SPLIT,
     STORE,
     print_frame,
@@ -35,9 +36,11 @@ from berdslib.errors import InputError, errors_in
     "--retriever",
     default="bm25",
     show_default=True,
-    help="Retriever or chain: bm25, hf:org/model, minilm+mmr:0.9, minilm+expand:recorded+coverage:0.5.",
+    help="Retriever or chain: bm25, hf:org/model, minilm+mmr:0.9, minilm+expand:recorded+coverage:0.5, "
+    "minilm+expand:chat:MODEL (or hyde:MODEL).",
 )
 @ASPECT_JUDGE
+@RECORDINGS
 @DEPTH
 @click.option("-k", default=100, show_default=True, type=POSITIVE, help="Passages per question.")
 @click.option(
@@ -51,6 +54,7 @@ def retrieve(
     corpus: str | None,
     retriever: str,
     aspect_judge: str,
+    recordings: Path | None,
     depth: int,
     k: int,
     output: str,
@@ -62,7 +66,7 @@ def retrieve(
 
     asked = read_questions(questions, split, limit)
     retriever = retriever.strip()
-    passages, systems = read_systems([retriever], corpus, questions, split, asked, aspect_judge, depth)
+    passages, systems = read_systems([retriever], corpus, questions, split, asked, aspect_judge, depth, recordings)
     check_trec_ids(asked, passages)
     run = systems[retriever].search(asked, k)
     write_trec_run(output, run, tag=file_stems([retriever])[retriever])
@@ -219,9 +223,11 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
     "--retrievers",
     default="bm25,minilm",
     show_default=True,
-    help="Comma-separated; chains such as minilm+mmr:0.9, bm25+expand:rule or minilm+expand:recorded+coverage:0.5 too.",
+    help="Comma-separated; chains such as minilm+mmr:0.9, bm25+expand:rule, minilm+expand:recorded+coverage:0.5 "
+    "or minilm+expand:chat:MODEL (or hyde:MODEL) too.",
 )
 @ASPECT_JUDGE
+@RECORDINGS
 @DEPTH
 @JUDGE
 @MEASURES
@@ -236,6 +242,7 @@ def experiment(
     corpus: str | None,
     retrievers: str,
     aspect_judge: str,
+    recordings: Path | None,
     depth: int,
     judge: str,
     title_position: str | None,
@@ -257,7 +264,9 @@ def experiment(
     wanted = read_measures(measures)
     asked = read_questions(questions, split, limit, need_perspectives=True)
     chosen = make_judge(judge, gold_for(judge, questions), title_position)
-    passages, systems = read_systems(names, corpus, questions, split, asked, aspect_judge, depth, VerdictStore(store))
+    passages, systems = read_systems(
+        names, corpus, questions, split, asked, aspect_judge, depth, recordings, VerdictStore(store)
+    )
     if output:
         check_trec_ids(asked, passages)
     if judge == aspect_judge and any(map(uses_judge, names)):

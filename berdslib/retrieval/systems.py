@@ -23,7 +23,7 @@ from berdslib.models.corpus_vectors import full_text
 from berdslib.retrieval.base import Retriever, check_search, checked_search
 from berdslib.retrieval.candidates import Vectors
 from berdslib.retrieval.diversify import DIVERSIFIERS, diversify
-from berdslib.retrieval.expansion import Expanded, Expansions
+from berdslib.retrieval.expansion import SEARCHED, Expanded, Expansions
 from berdslib.retrieval.retrievers import check_retriever, make_retriever
 
 # From a run and the questions to a table qid, pid, docno, p over *generated* perspectives.
@@ -125,9 +125,11 @@ def make_system(
 
     Args:
         text: "RETRIEVER", then any number of parts, each of which takes what stands before it: "+expand:NAME" (the
-            expansions of that name, round robin), "+METHOD:WEIGHT" (a diversifier and its relevance weight).
+            expansions of that name, round robin; "chat:MODEL" and "hyde:MODEL" are names too, see
+            :func:`berdslib.retrieval.expansion.expansions_by`), "+METHOD:WEIGHT" (a diversifier and its relevance
+            weight). A MODEL that is a file must not hold a "+" in its name.
         passages: the corpus.
-        expansions: name → expansions.
+        expansions: name → expansions; :func:`made_by_chat` says which ones a chat model has to make first.
         vectors: for diversifiers that compare by vectors.
         aspects: for those that need generated perspectives.
         depth: how many candidates a diversifier chooses from.
@@ -146,7 +148,8 @@ def make_system(
         name = "+".join([base, *(f"{k}:{v}" for k, v in parts[:i])])
         if kind == _EXPAND:
             choices = expansions or {}
-            system = Expanded(system, choices[known("set of expansions", value, choices)], name=name)
+            found, options = choices[known("set of expansions", value, choices)], SEARCHED.get(_maker(value), {})
+            system = Expanded(system, found, name=name, **options)
         else:
             system = Diversified(
                 system, kind, relevance_weight=_weight(kind, value), vectors=vectors, aspects=aspects, depth=depth,
@@ -178,6 +181,21 @@ def system_parts(text: str) -> tuple[str, list[tuple[str, str]]]:
         if kind == _EXPAND and before:
             raise InputError(f"{text!r}: expand must come before {before[0]}, and once only")
     return base, parts
+
+
+def made_by_chat(text: str) -> list[str]:
+    """Return the expansions in a system's name that a chat model makes, as ``expansions_by`` takes them.
+
+    >>> made_by_chat("bm25+expand:chat:recorded:answers.jsonl+mmr:0.9"), made_by_chat("bm25+expand:rule")
+    (['chat:recorded:answers.jsonl'], [])
+    """
+    return [value for kind, value in system_parts(text)[1] if kind == _EXPAND and _maker(value) in SEARCHED]
+
+
+def _maker(value: str) -> str:
+    """Return what makes expansions by a chat model, a key of SEARCHED; "" for expansions that are there already."""
+    kind, colon, _ = value.partition(":")
+    return kind if colon else ""
 
 
 def _weight(kind: str, value: str) -> float:
