@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
-from berdslib.cli.inputs import split_names
-from berdslib.cli.options import JSON, QUESTIONS, print_frame
+from berdslib.cli.inputs import read_corpus, read_gold, read_questions, read_run, split_names
+from berdslib.cli.options import CORPUS, JSON, QUESTIONS, print_frame, say
 from berdslib.cli.root import main
 
 
@@ -66,3 +67,46 @@ def data_stats(questions: str, split: str | None, limit: int, as_json: bool) -> 
 
     rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in split_names(questions)]
     print_frame(pd.DataFrame(rows), as_json)
+
+
+@data.command("export")
+@click.argument("path", type=click.Path(path_type=Path))
+@QUESTIONS
+@CORPUS
+@click.option("--gold", help="File of verdicts. [the gold verdicts of the questions]")
+@click.option(
+    "--layout",
+    type=click.Choice(["beir", "berds"]),
+    help="A BEIR folder, or the official BeRDS JSONL. [berds where PATH ends in .jsonl or .jsonl.gz, else beir]",
+)
+@click.option("--run", "run_path", type=click.Path(), help="TREC run that a BeRDS JSONL lists. [what has a verdict]")
+@JSON
+def data_export(
+    path: Path,
+    questions: str,
+    split: str | None,
+    limit: int,
+    corpus: str | None,
+    gold: str | None,
+    layout: str | None,
+    run_path: str | None,
+    as_json: bool,
+) -> None:
+    """Write questions, passages and gold verdicts to PATH for other tools.
+
+    BEIR knows no perspectives: a passage's score there is the number of perspectives that it supports. Its qrels are
+    named after the split of the questions, or "test" where they have none or several.
+    """
+    from berdslib.data.formats import export_collection
+
+    if run_path and not (layout == "berds" or str(path).removesuffix(".gz").endswith(".jsonl")):
+        raise click.UsageError("a BEIR folder holds no run; --run is for a BeRDS JSONL")
+    asked = read_questions(questions, split, limit, need_perspectives=True)
+    verdicts = read_gold(gold or questions, "give a file of verdicts with --gold")
+    run = read_run(run_path, asked) if run_path else None
+    passages = read_corpus(corpus, questions)
+    splits = {q.split for q in asked}
+    part = splits.pop() if len(splits) == 1 else ""
+    export_collection(path, asked, passages, verdicts, layout=layout, split=part or "test", run=run)
+    summary = {"output": path, "questions": len(asked), "corpus_size": len(passages), "gold": len(verdicts)}
+    say(summary, f"{len(asked)} questions, {len(passages)} passages, {len(verdicts)} verdicts → {path}", as_json)

@@ -10,6 +10,7 @@ import click
 
 from berdslib.cli.options import JSON, POSITIVE, print_frame, say
 from berdslib.cli.root import main
+from berdslib.errors import printable
 
 GRID_FILE = click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 
@@ -37,7 +38,7 @@ def grid_run(path: Path, workers: int | None, scheduler: str | None, stop_on_err
     asked = read_grid(path)
     failures = run_grid(asked, workers=workers or 1, scheduler=scheduler, stop_on_error=stop_on_error)
     for run, problem in failures.items():
-        click.echo(f"berds: {run}: {problem}", err=True)
+        click.echo(printable(f"berds: {run}: {problem}"), err=True)
     best = best_run(asked, summarise(asked))
     finished = sum(row["state"] == "finished" for row in status(asked))
     summary = {

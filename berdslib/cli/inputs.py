@@ -10,8 +10,8 @@ from berdslib.errors import InputError, errors_in
 
 
 def split_names(text: str) -> list[str]:
-    """Split at commas, unless the text is the path of a file."""
-    return [text] if Path(text).is_file() else [name.strip() for name in text.split(",") if name.strip()]
+    """Split at commas, unless the text is the path of a file or folder."""
+    return [text] if Path(text).exists() else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def read_questions(names: str, split: str | None, limit: int, *, need_perspectives: bool = False) -> list[Any]:
@@ -29,11 +29,12 @@ def read_questions(names: str, split: str | None, limit: int, *, need_perspectiv
 
 
 def read_corpus(corpus: str | None, questions: str) -> Sequence[Any]:
-    """Return the passages of the named corpus, or of the data set that the questions are from."""
+    """Return the passages of the named corpus, or of the data set or BEIR folder that the questions are from."""
     from berdslib.data.datasets import load_passages
+    from berdslib.data.formats import is_beir
 
     asked = split_names(questions)
-    if corpus is None and (len(asked) != 1 or Path(asked[0]).exists()):
+    if corpus is None and (len(asked) != 1 or (Path(asked[0]).exists() and not is_beir(asked[0]))):
         raise InputError("--corpus is required, because the questions come from a file or from several data sets")
     return load_passages(corpus or asked[0])
 
@@ -44,8 +45,9 @@ def read_systems(
     questions: str,
     split: str | None,
     asked: Sequence[Any],
-    opinion: str,
+    aspect_judge: str,
     depth: int,
+    recordings: Path | None,
     store: Any = None,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Return the corpus and the systems over it; system names are checked before the corpus is read."""
@@ -53,22 +55,39 @@ def read_systems(
     from berdslib.study.named_systems import known_expansions, named_systems
 
     expands = any(parts for _, parts in map(system_parts, names))
-    passages = read_corpus(corpus, questions)
-    expansions = known_expansions(split_names(questions), split, asked) if expands else {}
-    return passages, named_systems(names, passages, expansions, opinion=opinion, store=store, depth=depth)
+    passages, sets = read_corpus(corpus, questions), split_names(questions)
+    expansions = known_expansions(sets, split, asked, names, recordings=recordings) if expands else {}
+    return passages, named_systems(names, passages, expansions, aspect_judge=aspect_judge, store=store, depth=depth)
 
 
 def read_gold(questions: str, otherwise: str) -> Any:
-    """Return the gold verdicts of all named sets; `otherwise` says what to do where one has none."""
+    """Return the gold verdicts of all named sets, BEIR folders or files of verdicts.
+
+    Args:
+        questions: their names or paths.
+        otherwise: what to do where one has none.
+    """
     import pandas as pd
 
-    from berdslib.data.datasets import dataset, load_gold, names
+    from berdslib.data.datasets import dataset, names
 
     able = [name for name in names() if "load_gold" in dataset(name).loaders]
     for name in split_names(questions):
-        if name not in able:
+        if name in names() and name not in able:
             raise InputError(f"{name!r} has no gold verdicts (available for: {', '.join(able)}); {otherwise}")
-    return pd.concat([load_gold(name) for name in split_names(questions)], ignore_index=True)
+    return pd.concat([_gold_of(name, otherwise) for name in split_names(questions)], ignore_index=True)
+
+
+def _gold_of(name: str, otherwise: str) -> Any:
+    from berdslib.data.datasets import load_gold
+
+    try:
+        return load_gold(name)
+    except InputError as error:
+        if not Path(name).is_file():
+            raise
+        problem = f"no gold verdicts can be read from it ({error.problem}); {otherwise}"
+        raise InputError(problem, path=name, line=error.line, field=error.field) from None
 
 
 def gold_for(judge: str, questions: str) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from berdslib.errors import printable
+
 
 def together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Make one decorator of several options."""
@@ -25,11 +27,11 @@ SPLIT = click.option(
     "--split", type=click.Choice(["dev", "test", "all"]), help="[dev where a data set has splits, else all]"
 )
 QUESTIONS = together(
-    click.option("-q", "--questions", required=True, help="Data set names, comma-separated, or a file."),
+    click.option("-q", "--questions", required=True, help="Data set names, comma-separated, a file or a BEIR folder."),
     SPLIT,
     click.option("--limit", default=0, help="Only the first N questions of each set; 0 for all.", show_default=True),
 )
-CORPUS = click.option("-c", "--corpus", help="Data set name or file. [the corpus of the questions]")
+CORPUS = click.option("-c", "--corpus", help="Data set name, file or folder. [the corpus of the questions]")
 JUDGE = together(
     click.option(
         "-j",
@@ -44,12 +46,17 @@ JUDGE = together(
         help="Where the judge reads a passage's title. [the judge's own default]",
     ),
 )
-OPINION = click.option(
-    "--opinion",
+ASPECT_JUDGE = click.option(
+    "--aspect-judge",
     default="laptop",
     show_default=True,
     help="Judge that xquad, pm2 and coverage use for generated perspectives: those from the chain's expansion, else "
     "recorded ones, else perspectives made by rule.",
+)
+RECORDINGS = click.option(
+    "--recordings",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that keeps what a chat model answers: what is in it is not asked again.",
 )
 DEPTH = click.option(
     "--depth",
@@ -72,7 +79,7 @@ def say(summary: dict[str, Any], sentence: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(summary, indent=1, default=str))
     else:
-        click.echo(sentence, err=True)
+        click.echo(printable(sentence), err=True)
 
 
 def print_frame(frame: Any, as_json: bool) -> None:
@@ -80,4 +87,4 @@ def print_frame(frame: Any, as_json: bool) -> None:
     if as_json:
         click.echo(frame.to_json(orient="records", indent=1))
     else:
-        click.echo(frame.to_string(index=False, float_format=lambda x: f"{x:.4f}"))
+        click.echo(printable(frame.to_string(index=False, float_format=lambda x: f"{x:.4f}")))

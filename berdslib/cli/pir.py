@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from berdslib.cli.inputs import split_names
-from berdslib.cli.options import JSON, POSITIVE, print_frame
+from berdslib.cli.options import JSON, POSITIVE, RECORDINGS, print_frame
 from berdslib.cli.root import main
 
 
@@ -28,9 +30,33 @@ from berdslib.cli.root import main
     show_default=True,
     help="Tasks whose perspective text is the query itself; they use query - root instead.",
 )
+@click.option(
+    "--extract",
+    default="",
+    metavar="rule|chat:MODEL",
+    help="Cut root and perspective out of the raw query, by a rule or a chat model. [those of the data set]",
+)
+@RECORDINGS
+@click.option(
+    "--gold",
+    default="own",
+    show_default=True,
+    type=click.Choice(["own", "official"]),
+    help="Gold texts of a root's first query; official matches the published code, which adds those of the others.",
+)
 @JSON
 def pir(
-    source: str, tasks: str, methods: str, encoder: str, k: int, single_root: str, difference: str, as_json: bool
+    source: str,
+    tasks: str,
+    methods: str,
+    encoder: str,
+    k: int,
+    single_root: str,
+    difference: str,
+    extract: str,
+    recordings: Path | None,
+    gold: str,
+    as_json: bool,
 ) -> None:
     """Score projections on perspective-aware retrieval: p-Recall@k, methods x tasks. PIR Tables 4 and 8."""
     from berdslib.study.pir import score_methods
@@ -43,5 +69,8 @@ def pir(
         k=k,
         single_root=single_root,
         difference=split_names(difference) if difference else [],
+        extract=extract,
+        recordings=recordings,
+        gold=gold,
     )
     print_frame(table, as_json)

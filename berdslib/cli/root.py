@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from berdslib import __version__
-from berdslib.errors import BerdsError
+from berdslib.errors import BerdsError, printable
 
 
 class _Group(click.Group):
@@ -18,13 +18,13 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except BerdsError as error:
-            click.echo(f"berds: {error}", err=True)
+            click.echo(printable(f"berds: {error}"), err=True)
             ctx.exit(1)
         except BrokenPipeError:
             raise  # `berds … | head`: click ends it quietly
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
-            click.echo(f"berds: {where}{error.strerror or error}", err=True)
+            click.echo(printable(f"berds: {where}{error.strerror or error}"), err=True)
             ctx.exit(1)
 
 

@@ -9,15 +9,16 @@ import click
 
 from berdslib.cli.inputs import gold_for, read_corpus, read_gold, read_measures, read_questions, read_run, read_systems
 from berdslib.cli.options import (
+    ASPECT_JUDGE,
     CORPUS,
     DEPTH,
     FOLDER,
     JSON,
     JUDGE,
     MEASURES,
-    OPINION,
     POSITIVE,
     QUESTIONS,
+    RECORDINGS,
     SPLIT,
     STORE,
     print_frame,
@@ -35,9 +36,11 @@ from berdslib.errors import InputError, errors_in
     "--retriever",
     default="bm25",
     show_default=True,
-    help="Retriever or chain: bm25, hf:org/model, minilm+mmr:0.9, minilm+expand:recorded+coverage:0.5.",
+    help="Retriever or chain: bm25, hf:org/model, minilm+mmr:0.9, minilm+expand:recorded+coverage:0.5, "
+    "minilm+expand:chat:MODEL (or hyde:MODEL).",
 )
-@OPINION
+@ASPECT_JUDGE
+@RECORDINGS
 @DEPTH
 @click.option("-k", default=100, show_default=True, type=POSITIVE, help="Passages per question.")
 @click.option(
@@ -50,20 +53,23 @@ def retrieve(
     limit: int,
     corpus: str | None,
     retriever: str,
-    opinion: str,
+    aspect_judge: str,
+    recordings: Path | None,
     depth: int,
     k: int,
     output: str,
     as_json: bool,
 ) -> None:
     """Rank passages for questions and write a TREC run."""
-    from berdslib.data.trec import write_trec_run
+    from berdslib.data.trec import check_trec_ids, write_trec_run
+    from berdslib.study.experiment import file_stems
 
     asked = read_questions(questions, split, limit)
     retriever = retriever.strip()
-    passages, systems = read_systems([retriever], corpus, questions, split, asked, opinion, depth)
+    passages, systems = read_systems([retriever], corpus, questions, split, asked, aspect_judge, depth, recordings)
+    check_trec_ids(asked, passages)
     run = systems[retriever].search(asked, k)
-    write_trec_run(output, run, tag=retriever)
+    write_trec_run(output, run, tag=file_stems([retriever])[retriever])
     summary = {
         "output": output,
         "retriever": retriever,
@@ -217,9 +223,11 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
     "--retrievers",
     default="bm25,minilm",
     show_default=True,
-    help="Comma-separated; chains such as minilm+mmr:0.9, bm25+expand:rule or minilm+expand:recorded+coverage:0.5 too.",
+    help="Comma-separated; chains such as minilm+mmr:0.9, bm25+expand:rule, minilm+expand:recorded+coverage:0.5 "
+    "or minilm+expand:chat:MODEL (or hyde:MODEL) too.",
 )
-@OPINION
+@ASPECT_JUDGE
+@RECORDINGS
 @DEPTH
 @JUDGE
 @MEASURES
@@ -233,7 +241,8 @@ def experiment(
     limit: int,
     corpus: str | None,
     retrievers: str,
-    opinion: str,
+    aspect_judge: str,
+    recordings: Path | None,
     depth: int,
     judge: str,
     title_position: str | None,
@@ -244,18 +253,23 @@ def experiment(
     as_json: bool,
 ) -> None:
     """Retrieve, judge and score: systems x measures, with intervals and paired tests."""
-    from berdslib.data.trec import write_trec_run, write_verdicts
+    from berdslib.data.trec import check_trec_ids
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.study.experiment import experiment as run_experiment
+    from berdslib.study.experiment import write_experiment
     from berdslib.study.named_systems import uses_judge
 
     names = list(dict.fromkeys(name.strip() for name in retrievers.split(",")))
     wanted = read_measures(measures)
     asked = read_questions(questions, split, limit, need_perspectives=True)
     chosen = make_judge(judge, gold_for(judge, questions), title_position)
-    passages, systems = read_systems(names, corpus, questions, split, asked, opinion, depth, VerdictStore(store))
-    if judge == opinion and any(map(uses_judge, names)):
+    passages, systems = read_systems(
+        names, corpus, questions, split, asked, aspect_judge, depth, recordings, VerdictStore(store)
+    )
+    if output:
+        check_trec_ids(asked, passages)
+    if judge == aspect_judge and any(map(uses_judge, names)):
         click.echo("the same judge re-ranks and scores, so any gain is circular", err=True)
     result = run_experiment(
         systems,
@@ -266,11 +280,7 @@ def experiment(
         store=VerdictStore(store),
         baseline=baseline or names[0],
     )
-    if output:
-        for name in names:
-            stem = name.replace(":", "-").replace("/", "-")
-            write_trec_run(output / f"{stem}.trec", result.runs[name], tag=stem)
-        write_verdicts(output / "verdicts.tsv", result.verdicts)
-        result.table.to_csv(output / "scores.csv", index=False)
     click.echo(f"{len(asked)} questions, {len(passages)} passages, judge {chosen.id}", err=True)
-    print_frame(result.table, as_json)
+    print_frame(result.table, as_json)  # first: a disk that is full costs the files, and not the result
+    if output:
+        write_experiment(output, result)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question
+from berdslib.data.records import Question, check_run
 from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement, agreement_report
 
@@ -268,12 +268,13 @@ def judge_agreement_table(
         Frame with columns run, dataset ("all" first), n, accuracy, f1, positive_share (of the reference); from 0 to 1.
 
     Raises:
-        InputError: a run of which both judges have judged nothing.
+        InputError: a frame that is no run, or one of which both judges have judged nothing.
     """
     sources = {q.qid: q.source for q in questions}
     pairs = verdicts.merge(reference, on=PAIR_KEY, suffixes=("", "_reference"))
     rows = []
-    for name, run in runs.items():
+    for name, listed in runs.items():
+        run = check_run(listed)
         mine = pairs.merge(run.loc[run["rank"] <= k, ["qid", "docno"]], on=["qid", "docno"])
         if mine.empty:
             raise InputError(f"no pair in the top {k} of the run {name!r} was judged by both judges")

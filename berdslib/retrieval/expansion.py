@@ -25,7 +25,7 @@ from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
-from berdslib.retrieval.base import Retriever, check_search
+from berdslib.retrieval.base import Retriever, check_search, checked_search
 from berdslib.retrieval.fusion import reciprocal_rank_fusion, round_robin
 
 logger = logging.getLogger(__name__)
@@ -124,9 +124,9 @@ def expanded_search(
             qid = f"{len(queries)}:{question.qid}"
             queries.append(question._replace(qid=qid, text=text, owner=question.owner or question.qid))
             owners[qid] = question.qid, i
-    found = retriever.search(queries, max(k, depth) if fuse == "rrf" else k)
+    found = checked_search(retriever, queries, max(k, depth) if fuse == "rrf" else k)
     lists: dict[int, dict[str, list[str]]] = {}
-    for query, part in found.sort_values(["qid", "rank"]).groupby("qid", sort=False):
+    for query, part in found.groupby("qid", sort=False):
         owner, i = owners[str(query)]
         lists.setdefault(i, {})[owner] = part["docno"].tolist()
     in_order = [lists[i] for i in sorted(lists)]

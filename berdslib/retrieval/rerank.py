@@ -18,7 +18,7 @@ from berdslib.models.loading import (
     load_weights,
     read_tokenizer,
 )
-from berdslib.retrieval.base import Retriever, check_corpus, check_search
+from berdslib.retrieval.base import Retriever, check_corpus, check_search, checked_search
 
 # Asai et al. (2023); BeRDS lets it sort the first hundred of Contriever (section 6).
 TART_FULL = "facebook/tart-full-flan-t5-xl"
@@ -64,14 +64,15 @@ class CrossEncoderRetriever:
         """Return a run of at most k passages a question.
 
         Raises:
-            InputError: k < 1 or above depth, no questions, a repeated qid, or a candidate that is not in the corpus.
+            InputError: k < 1 or above depth, no questions, a repeated qid, a candidate that is not in the corpus, or
+                what the first retriever returns is no run.
         """
         check_search(questions, k)
         if k > self.depth:
             raise InputError(
                 f"k = {k} is more than the {self.depth} candidates that are scored; raise depth", field="k"
             )
-        candidates = self._first.search(questions, self.depth)
+        candidates = checked_search(self._first, questions, self.depth)
         asked, pairs = {q.qid: q.text for q in questions}, []
         for qid, docno in zip(candidates["qid"], candidates["docno"], strict=True):
             passage = self._passages.get(docno)

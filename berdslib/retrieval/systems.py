@@ -2,9 +2,9 @@
 
 ``make_system("minilm+expand:gpt-4+mmr:0.75", …)`` reads from left to right: search with minilm, do so under every
 perspective that GPT-4 thought of, then reorder the fused list by MMR. The other way round,
-``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is reordered before they are fused. One order is not to
-be had: what goes by generated perspectives, and a second expansion, cannot stand before an expansion, whose queries are
-not the questions that these perspectives belong to.
+``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is reordered before they are fused. One order is
+refused: a diversifier that needs generated perspectives, or another expansion, cannot stand before an expansion,
+because the expanded queries are not the questions that these perspectives belong to.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
 from berdslib.models.base import Encoder
 from berdslib.models.corpus_vectors import full_text
-from berdslib.retrieval.base import Retriever, check_search
+from berdslib.retrieval.base import Retriever, check_search, checked_search
 from berdslib.retrieval.candidates import Vectors
 from berdslib.retrieval.diversify import DIVERSIFIERS, diversify
-from berdslib.retrieval.expansion import Expanded, Expansions
+from berdslib.retrieval.expansion import SEARCHED, Expanded, Expansions
 from berdslib.retrieval.retrievers import check_retriever, make_retriever
 
 # From a run and the questions to a table qid, pid, docno, p over *generated* perspectives.
@@ -40,7 +40,7 @@ class Diversified:
         method: a key of :data:`berdslib.retrieval.diversify.DIVERSIFIERS`.
         relevance_weight: from 0 to 1; 1 keeps the order.
         vectors: for documents, where the method compares by vectors; see :func:`passage_vectors`.
-        aspects: makes the table of generated perspectives, where the method goes by aspects.
+        aspects: makes the table of generated perspectives, where the method needs it.
         depth: how many candidates to choose from; the paper takes 100.
         normalise: see :func:`berdslib.retrieval.diversify.diversify`. "max_per_dataset" divides by the largest score
             of the questions that are searched together.
@@ -68,7 +68,7 @@ class Diversified:
         if depth < 1:
             raise InputError(f"depth must be at least 1, not {depth}", field="depth")
         self.name = name or f"{retriever.name}+{method}:{relevance_weight:g}"
-        # Asking for opinions is dear, and most methods do not use them; neither does any at weight 1.
+        # Having a judge read every candidate is slow; most methods do not need it, and none does at weight 1.
         uses_aspects = DIVERSIFIERS[method].needs == "aspects" and relevance_weight < 1
         self._retriever, self._aspects, self._depth = retriever, aspects if uses_aspects else None, depth
         self._options: dict[str, Any] = {
@@ -81,7 +81,7 @@ class Diversified:
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question, chosen among `depth` (or k, if that is more)."""
         check_search(questions, k)
-        run = self._retriever.search(questions, max(k, self._depth))
+        run = checked_search(self._retriever, questions, max(k, self._depth))
         if run.empty:
             return run
         aspects = self._aspects(run, questions) if self._aspects is not None else None
@@ -125,17 +125,19 @@ def make_system(
 
     Args:
         text: "RETRIEVER", then any number of parts, each of which takes what stands before it: "+expand:NAME" (the
-            expansions of that name, round robin), "+METHOD:WEIGHT" (a diversifier and its relevance weight).
+            expansions of that name, round robin; "chat:MODEL" and "hyde:MODEL" are names too, see
+            :func:`berdslib.retrieval.expansion.expansions_by`), "+METHOD:WEIGHT" (a diversifier and its relevance
+            weight). A MODEL that is a file must not hold a "+" in its name.
         passages: the corpus.
-        expansions: name → expansions.
+        expansions: name → expansions; :func:`made_by_chat` says which ones a chat model has to make first.
         vectors: for diversifiers that compare by vectors.
-        aspects: for those that go by generated perspectives.
+        aspects: for those that need generated perspectives.
         depth: how many candidates a diversifier chooses from.
         retriever: used in place of the one that RETRIEVER names, where that has been built already.
 
     Raises:
         InputError: an unknown retriever, expansion or diversifier, a weight that is not from 0 to 1, or an order that
-            is not to be had.
+            is refused.
 
     >>> system_parts("minilm+expand:gpt-4+mmr:0.75")
     ('minilm', [('expand', 'gpt-4'), ('mmr', '0.75')])
@@ -146,7 +148,8 @@ def make_system(
         name = "+".join([base, *(f"{k}:{v}" for k, v in parts[:i])])
         if kind == _EXPAND:
             choices = expansions or {}
-            system = Expanded(system, choices[known("set of expansions", value, choices)], name=name)
+            found, options = choices[known("set of expansions", value, choices)], SEARCHED.get(_maker(value), {})
+            system = Expanded(system, found, name=name, **options)
         else:
             system = Diversified(
                 system, kind, relevance_weight=_weight(kind, value), vectors=vectors, aspects=aspects, depth=depth,
@@ -178,6 +181,21 @@ def system_parts(text: str) -> tuple[str, list[tuple[str, str]]]:
         if kind == _EXPAND and before:
             raise InputError(f"{text!r}: expand must come before {before[0]}, and once only")
     return base, parts
+
+
+def made_by_chat(text: str) -> list[str]:
+    """Return the expansions in a system's name that a chat model makes, as ``expansions_by`` takes them.
+
+    >>> made_by_chat("bm25+expand:chat:recorded:answers.jsonl+mmr:0.9"), made_by_chat("bm25+expand:rule")
+    (['chat:recorded:answers.jsonl'], [])
+    """
+    return [value for kind, value in system_parts(text)[1] if kind == _EXPAND and _maker(value) in SEARCHED]
+
+
+def _maker(value: str) -> str:
+    """Return what makes expansions by a chat model, a key of SEARCHED; "" for expansions that are there already."""
+    kind, colon, _ = value.partition(":")
+    return kind if colon else ""
 
 
 def _weight(kind: str, value: str) -> float:

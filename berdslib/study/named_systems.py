@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 
 from berdslib.data.catalogue import EXPANSIONS
 from berdslib.data.datasets import load_expansions
@@ -16,9 +17,9 @@ from berdslib.models.cards import model_card
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.expansion import Expansions, template_expansions
+from berdslib.retrieval.expansion import SEARCHED, Expansions, expansions_by, template_expansions
 from berdslib.retrieval.retrievers import is_reranker, make_retriever
-from berdslib.retrieval.systems import make_system, passage_vectors, system_parts
+from berdslib.retrieval.systems import made_by_chat, make_system, passage_vectors, system_parts
 
 logger = logging.getLogger(__name__)
 
@@ -27,15 +28,28 @@ WITH_EXPANSIONS = ("sample", *EXPANSIONS)
 
 
 def known_expansions(
-    datasets: Sequence[str], split: str | None, questions: Sequence[Question]
+    datasets: Sequence[str],
+    split: str | None,
+    questions: Sequence[Question],
+    systems: Sequence[str] = (),
+    *,
+    recordings: Path | None = None,
 ) -> dict[str, Expansions]:
-    """Return what "+expand:NAME" may name: "rule" always, "recorded" where a data set has some.
+    """Return what "+expand:NAME" may name: "rule" always, "recorded" where a data set has some, and what a model makes.
 
     Args:
         datasets: names of question sets; those that are files have no recorded expansions.
         split: as in :func:`berdslib.data.datasets.load_questions`.
         questions: the asked questions.
+        systems: names of systems; the expansions in them that a chat model makes are asked for here, each once.
+        recordings: a file of the model's answers: what is in it is not asked again, and what is new is added at once.
+
+    Raises:
+        InputError: an unknown part in a system's name, or what ``expansions_by`` refuses.
+        MissingDataError: a model or a recorded answer that is not there.
+        ChatError: the endpoint fails for good.
     """
+    by_chat = dict.fromkeys(value for system in systems for value in made_by_chat(system))
     recorded: dict[str, list[tuple[str, str]]] = {}
     for name in datasets:
         try:
@@ -43,6 +57,7 @@ def known_expansions(
         except MissingDataError as error:
             logger.warning("%s uses perspectives made by rule: %s", name, error)
     found: dict[str, Expansions] = {RULE: template_expansions(questions)}
+    found |= {name: expansions_by(name, questions, recordings=recordings) for name in by_chat}
     return {RECORDED: recorded, **found} if recorded else found
 
 
@@ -52,7 +67,7 @@ def named_systems(
     expansions: dict[str, Expansions],
     *,
     encoder: str = "minilm",
-    opinion: str = "laptop",
+    aspect_judge: str = "laptop",
     store: VerdictStore | None = None,
     depth: int = 100,
 ) -> dict[str, Retriever]:
@@ -61,10 +76,11 @@ def named_systems(
     Args:
         names: as :func:`berdslib.retrieval.systems.make_system` reads them.
         passages: the corpus.
-        expansions: of :func:`known_expansions`. Diversifiers that go by generated perspectives take those that the
-            chain expands by; without, the recorded ones, and those by rule where a question has none.
+        expansions: of :func:`known_expansions`. Diversifiers that need generated perspectives take those that the
+            chain expands by; without, or with "hyde:MODEL", the recorded ones, and those by rule where a question has
+            none.
         encoder: says how alike two passages are.
-        opinion: the judge that such diversifiers ask.
+        aspect_judge: the judge that says, for such diversifiers, how likely a passage argues a generated perspective.
         store: where its verdicts are kept.
         depth: how many candidates a cross-encoder or a diversifier chooses from.
 
@@ -80,8 +96,8 @@ def named_systems(
     )
     for _, parts in taken_apart.values():
         for value in (value for kind, value in parts if kind == "expand"):
-            known("set of expansions", value, expansions)
-    judge = make_judge(opinion) if "aspects" in kinds else None
+            known("set of expansions", value, {*expansions, *(f"{kind}:MODEL" for kind in SEARCHED)})
+    judge = make_judge(aspect_judge) if "aspects" in kinds else None
     either = {**expansions.get(RULE, {}), **expansions.get(RECORDED, {})}
     bases = {
         base: make_retriever(base, passages, **({"depth": depth} if is_reranker(base) else {}))
@@ -89,7 +105,9 @@ def named_systems(
     }
     systems = {}
     for name, (base, parts) in taken_apart.items():
-        generated = next((expansions[value] for kind, value in parts if kind == "expand"), either)
+        # A hypothetical passage is one answer, and no list of perspectives.
+        listed = [value for kind, value in parts if kind == "expand" and not value.startswith("hyde:")]
+        generated = expansions[listed[0]] if listed else either
         aspects = judged_aspects(generated, passages, judge, store) if judge is not None else None
         systems[name] = make_system(
             name,

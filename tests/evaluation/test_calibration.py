@@ -277,6 +277,16 @@ def test_judge_agreement_table_by_hand():
         judge_agreement_table(judge, reference[reference["docno"] != "d3"], runs, 5)
 
 
+def test_judge_agreement_cuts_by_a_rank_of_its_own():
+    """Runs of PyTerrier count from 0, and a run may have scores and no ranks."""
+    verdicts = make_verdicts([("q", 0, d, 1.0, True) for d in ("a", "b")], "one")
+    scored = pd.DataFrame({"qid": "q", "docno": ["b", "a"], "score": [1.0, 2.0]})
+    for run in (scored, scored.assign(rank=[1, 0])):
+        assert judge_agreement_table(verdicts, verdicts, {"r": run}, 1)["n"].tolist() == [1]
+    with pytest.raises(InputError, match="listed twice"):
+        judge_agreement_table(verdicts, verdicts, {"r": pd.concat([scored, scored])}, 1)
+
+
 def test_which_judge_is_the_reference_changes_the_share_but_not_the_agreement():
     rng = np.random.default_rng(8)
     keys = [(f"q{i % 20}", 0, f"d{i // 20}") for i in range(300)]

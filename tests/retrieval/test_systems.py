@@ -8,7 +8,8 @@ from berdslib.data.records import Passage, Question, make_run
 from berdslib.errors import InputError
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import diversify
-from berdslib.retrieval.expansion import expanded_search
+from berdslib.retrieval.expansion import Expanded, expanded_search
+from berdslib.retrieval.rerank import CrossEncoderRetriever
 from berdslib.retrieval.systems import Diversified, make_system, passage_vectors, system_parts
 from berdslib.study.experiment import experiment
 
@@ -117,7 +118,7 @@ def test_a_retriever_that_is_there_is_used():
     assert system("bm25+mmr:1", retriever=Fixed()).search(QUESTIONS, 2)["docno"].tolist() == ["d", "c"]
 
 
-def test_opinions_are_asked_for_only_where_they_are_used():
+def test_aspects_are_asked_for_only_where_they_are_used():
     def aspects(run, questions):
         raise AssertionError("asked")
 
@@ -128,3 +129,25 @@ def test_opinions_are_asked_for_only_where_they_are_used():
 def test_vectors_of_a_run_of_another_corpus_are_refused():
     with pytest.raises(InputError, match="'zzz' is not in the corpus"):
         VECTORS(["a", "zzz"])
+
+
+class Twice:
+    """Somebody's own retriever, which lists a passage twice."""
+
+    name = "twice"
+
+    def search(self, questions, k):
+        return pd.DataFrame({"qid": "q", "docno": ["a", "a"], "rank": [1, 2], "score": [2.0, 1.0]})
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda own: Expanded(own, EXPANSIONS["mine"]),
+        lambda own: CrossEncoderRetriever(own, PASSAGES, lambda pairs: np.zeros(len(pairs))),
+        lambda own: Diversified(own, vectors=VECTORS),
+    ],
+)
+def test_an_ill_formed_retriever_is_named_wherever_it_is_used(around):
+    with pytest.raises(InputError, match=r"^twice: passage 'a' is listed twice"):
+        around(Twice()).search(QUESTIONS, 2)

@@ -1,0 +1,57 @@
+"""What the options name: a BEIR folder stands for questions, corpus and gold verdicts; a file of verdicts for gold."""
+
+import json
+
+import pytest
+from shell import berds, tried
+
+from berdslib.cli.inputs import read_gold
+from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.formats import write_beir
+from berdslib.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(user_cache):
+    pass
+
+
+@pytest.fixture
+def beir(tmp_path):
+    folder = tmp_path / "beir"
+    write_beir(folder, load_questions("sample", "dev"), load_passages("sample"), load_gold("sample"), "test")
+    return folder
+
+
+def test_a_beir_folder_is_questions_corpus_and_gold(beir, tmp_path):
+    run = tmp_path / "run.trec"
+    done = json.loads(berds("retrieve", "-q", beir, "-k", "5", "-o", run, "--json").stdout)
+    assert (done["questions"], done["corpus_size"]) == (8, len(load_passages("sample")))
+    assert "pairs by gold(" in berds("judge", "-q", beir, "--run", run, "-o", tmp_path / "v.tsv").stderr
+    scored = json.loads(berds("evaluate", "-q", beir, "--run", run, "-m", "Precision@5", "--json").stdout)
+    whole = json.loads(berds("experiment", "-q", beir, "-r", "bm25", "-m", "Precision@5", "--json").stdout)
+    assert scored[0]["mean"] == whole[0]["mean"] > 0
+
+
+def test_gold_may_be_a_file_of_verdicts(tmp_path):
+    path = tmp_path / "v.tsv"
+    path.write_text("qid\tpid\tdocno\tp_yes\nq\t0\td\t1\n")
+    assert read_gold(str(path), "nothing").loc[0, "docno"] == "d"
+
+
+def test_a_set_of_questions_without_gold_says_what_has_some(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"_id": "q", "question": "Why?", "perspectives": ["So."]}\n')
+    with pytest.raises(
+        InputError, match=r"q\.jsonl:1 \[qid\]: no gold verdicts can be read from it \(missing\); give another"
+    ):
+        read_gold(str(path), "give another")
+    with pytest.raises(InputError, match=r"'arguana' has no gold verdicts \(available for: .*sample.*\); give another"):
+        read_gold("arguana", "give another")
+
+
+def test_a_file_of_questions_still_has_no_corpus(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"_id": "1", "text": "Are cats kind?"}\n')
+    result = tried("retrieve", "-q", path, "-o", tmp_path / "r.trec")
+    assert result.exit_code == 1 and "--corpus is required" in result.stderr

@@ -1,0 +1,65 @@
+"""`berds retrieve` and `experiment`: what cannot be written is said early, and a table is never lost."""
+
+import json
+
+import pytest
+from shell import berds, tried
+
+from berdslib.retrieval.bm25 import BM25
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(user_cache):
+    pass
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A question and a corpus in which one docno holds a blank."""
+    questions, corpus = tmp_path / "q.jsonl", tmp_path / "corpus.jsonl"
+    questions.write_text(
+        '{"_id": "q", "question": "Are cats kind?", "perspectives": ["Cats are kind.", "They are not."]}\n'
+    )
+    corpus.write_text('{"_id": "a b", "text": "Cats are kind."}\n{"_id": "c", "text": "Cats are not kind."}\n')
+    return questions, corpus
+
+
+@pytest.mark.parametrize("command", ["retrieve", "experiment"])
+def test_an_id_that_no_run_file_can_carry_is_said_before_the_search(files, tmp_path, monkeypatch, command):
+    def search(self, questions, k):
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(BM25, "search", search)
+    questions, corpus = files
+    judge = ("-j", "overlap") if command == "experiment" else ()
+    result = tried(command, "-q", questions, "-c", corpus, "-r", "bm25", *judge, "-o", tmp_path / "out")
+    assert (result.exit_code, result.stderr) == (
+        1, "berds: [docno]: 'a b' is empty or holds a blank, which TREC files cannot carry\n"
+    )  # fmt: skip
+
+
+def test_without_an_output_any_docno_will_do(files):
+    questions, corpus = files
+    table = json.loads(
+        berds("experiment", "-q", questions, "-c", corpus, "-r", "bm25", "-j", "overlap", "--json").stdout
+    )
+    assert {row["system"] for row in table} == {"bm25"}
+
+
+def test_names_that_would_share_a_file_get_their_own(tmp_path):
+    out = tmp_path / "out"
+    berds("experiment", "-q", "sample", "--limit", "2", "-r", "bm25+cover:1e-1,bm25+cover:1E-1", "-o", out)
+    assert len({p.name.casefold() for p in out.glob("*.trec")}) == 2
+
+
+def test_a_table_that_cannot_be_written_has_been_printed(tmp_path):
+    (tmp_path / "out" / "bm25.trec").mkdir(parents=True)
+    result = tried("experiment", "-q", "sample", "--limit", "2", "-r", "bm25", "-o", tmp_path / "out")
+    assert result.exit_code == 1 and "bm25.trec: cannot be written" in result.stderr
+    assert "MRecall@5" in result.stdout
+
+
+def test_the_tag_of_a_run_is_one_word(tmp_path):
+    out = tmp_path / "run.trec"
+    berds("retrieve", "-q", "sample", "--limit", "1", "-r", "bm25+cover: 0.5", "-k", "2", "-o", out)
+    assert {line.split()[5] for line in out.read_text().splitlines()} == {"bm25+cover--0.5"}
