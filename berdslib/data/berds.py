@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from berdslib.data import formats
-from berdslib.data.cards import Dataset
+from berdslib.data.dataset import Dataset
 from berdslib.data.download import download
 from berdslib.data.fetch import cache_of, candidate_paths, data_paths, fetch_splits, missing
 from berdslib.data.records import Question

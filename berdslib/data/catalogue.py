@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from berdslib.data import berds, sample, theperspective
-from berdslib.data.cards import Dataset, RemoteFile
+from berdslib.data.dataset import Dataset, RemoteFile
 from berdslib.data.fetch import first_passages
 from berdslib.errors import known
 

@@ -15,9 +15,9 @@ import pandas as pd
 
 from berdslib import paths
 from berdslib.data import formats
-from berdslib.data.cards import Dataset, RemoteFile
 from berdslib.data.catalogue import DATASETS, dataset
 from berdslib.data.corpus import Corpus, is_corpus, open_corpus
+from berdslib.data.dataset import Dataset, RemoteFile
 from berdslib.data.download import download
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
 from berdslib.data.passages import CUTS

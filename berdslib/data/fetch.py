@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from berdslib import paths
-from berdslib.data.cards import Dataset
+from berdslib.data.dataset import Dataset
 from berdslib.data.download import download
 from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, MissingDataError

@@ -9,7 +9,7 @@ import pandas as pd
 
 from berdslib import paths
 from berdslib.data import formats
-from berdslib.data.cards import Dataset
+from berdslib.data.dataset import Dataset
 from berdslib.data.records import Question
 from berdslib.data.tables import read_jsonl, text_field
 from berdslib.data.trec import read_verdicts

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from berdslib.data.cards import Dataset
+from berdslib.data.dataset import Dataset
 from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.records import OPPOSE, SUPPORT, Question, make_verdicts
 from berdslib.data.tables import read_jsonl, text_field

@@ -16,9 +16,9 @@ from berdslib.cli import main
 from berdslib.data import berds
 from berdslib.data import datasets as registry
 from berdslib.data import fetch as fetching
-from berdslib.data.cards import Dataset
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.corpus import write_corpus
+from berdslib.data.dataset import Dataset
 from berdslib.data.datasets import (
     card,
     dataset,
