@@ -136,7 +136,8 @@ def passage_file(name_or_path: str | Path) -> Path:
     if _is_path(name_or_path):
         return Path(name_or_path)
     one, where = _loader(str(name_or_path), "load_passages")
-    return where(one)
+    found: Path = where(one)
+    return found
 
 
 def load_gold(name: str | Path) -> pd.DataFrame:
@@ -155,7 +156,8 @@ def load_gold(name: str | Path) -> pd.DataFrame:
     if _is_path(name):
         return read_verdicts(name)
     one, load = _loader(str(name), "load_gold")
-    return load(one)
+    gold: pd.DataFrame = load(one)
+    return gold
 
 
 def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple[str, str]]]:
@@ -173,7 +175,8 @@ def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple
         InputError: an unknown name or split, or a file that cannot be read.
     """
     one, load = _loader(name, "load_expansions")
-    return load(one, _splits(one, split))
+    found: dict[str, list[tuple[str, str]]] = load(one, _splits(one, split))
+    return found
 
 
 def fetch(name: str) -> list[Path]:

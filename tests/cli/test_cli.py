@@ -56,11 +56,7 @@ def test_judging_the_same_run_again_takes_everything_from_the_store(tmp_path):
         str(tmp_path / "v.tsv"),
     )
     first, second = berds(*arguments).stderr, berds(*arguments).stderr
-<<<<<<< HEAD
-    assert " 0 from the store" in first and " 0 new" in second
-=======
     assert ", 0 from the store" in first and ": 0 new, " in second
->>>>>>> v-wire
 
 
 def test_qrels_can_be_written_and_read_back(tmp_path):
