@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from berdslib.data.catalogue import DATASETS, Dataset, dataset
+from berdslib.data.catalogue import DATASETS, dataset
+from berdslib.data.dataset import Dataset
 from berdslib.data.fetch import cache_of, candidate_paths, data_paths, fetch_files, first_existing
 from berdslib.data.records import Passage, Question
 from berdslib.data.tables import number, read_table, text_field
