@@ -6,7 +6,6 @@ is substituted for another.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +37,6 @@ from berdslib.data.tables import read_jsonl, text_field
 from berdslib.data.trec import read_verdicts
 from berdslib.data.web import is_web_corpora, open_web_corpora
 from berdslib.errors import InputError, MissingDataError, known
-from berdslib.llm.prompting import import_prompt
 
 __all__ = [
     "Dataset",
@@ -46,7 +44,6 @@ __all__ = [
     "card",
     "dataset",
     "fetch",
-    "fetch_prompt",
     "load_expansions",
     "load_gold",
     "load_passages",
@@ -57,13 +54,6 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-
-# A guess, written without access to the authors' repository and never reached; so there is no checksum on record.
-PROMPTS = {
-    "perspective_detection": RemoteFile(
-        "https://raw.githubusercontent.com/timchen0618/berds/HEAD/instructions/perspective_detection.txt"
-    )
-}
 
 
 def names(kind: str | None = None) -> list[str]:
@@ -227,33 +217,6 @@ def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple
         except MissingDataError as error:
             raise missing(one, "recorded expansions", places, [str(error)]) from None
     return {q.qid: texts for q, texts in formats.read_expansions(path, source=name, split="dev")}
-
-
-def fetch_prompt(task: str, needs: Sequence[str], url: str | None = None) -> Path:
-    """Download a published prompt and keep it in the user cache, where the wording "published" finds it.
-
-    **The default address was never reached**: it is our guess at a file of the authors' repository. Where it is wrong,
-    look there for the right file and give its raw address, or use ``berds prompts import``.
-
-    Args:
-        task: what the prompt is for.
-        needs: placeholders that must occur.
-        url: the file's address; None for the one in PROMPTS.
-
-    Returns:
-        Where the prompt is kept.
-
-    Raises:
-        MissingDataError: not reachable, or no such file there.
-        InputError: an unknown task, not a web address, or a file without the placeholders; it is kept, to be mended
-            and imported.
-    """
-    remote = PROMPTS[known("published prompt", task, PROMPTS)]
-    remote = RemoteFile(url) if url else remote
-    # A file that is there is not fetched again, so one from another address has another name.
-    name = f"{task}-{hashlib.sha256(remote.url.encode()).hexdigest()[:8]}.txt"
-    target = paths.cache_dir() / "prompts" / "fetched" / name
-    return import_prompt(task, download(remote.url, target, sha256=remote.sha256, size=remote.bytes), needs)
 
 
 # ---------------------------------------------------------------- describing
