@@ -1,14 +1,98 @@
-"""`berds judge-eval`: judges measured against people's labels."""
+"""`berds judge-pairs` and `judge-eval`: pairs to be labelled, and judges measured against the labels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from berdslib.cli.inputs import split_names
-from berdslib.cli.options import JSON, STORE, print_frame
+from berdslib.cli.inputs import gold_for, read_corpus, read_questions, read_run, read_systems, split_names
+from berdslib.cli.options import CORPUS, JSON, POSITIVE, QUESTIONS, STORE, TITLE_POSITION, print_frame, say
 from berdslib.cli.root import main
+
+
+@main.command("judge-pairs")
+@QUESTIONS
+@CORPUS
+@click.option("-r", "--retrievers", help="Comma-separated, as for `berds experiment`. [bm25,minilm, without --run]")
+@click.option("--run", "run_paths", multiple=True, type=click.Path(), help="TREC run file; may be repeated.")
+@click.option("-k", default=5, show_default=True, type=POSITIVE, help="Documents of a question and run.")
+@click.option(
+    "--draw",
+    type=POSITIVE,
+    metavar="N",
+    help="Only N questions from each data set, drawn among those with two perspectives. [all questions]",
+)
+@click.option("--seed", default=0, show_default=True, help="Of the draw.")
+@click.option(
+    "--near",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.8,
+    show_default=True,
+    help="Documents of a question that are this similar to an earlier one are left out.",
+)
+@click.option("-j", "--judge", help="Who labels, as for `berds judge`. [nobody: the column is left to people]")
+@TITLE_POSITION
+@STORE
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="TSV to write.")
+@JSON
+def judge_pairs(
+    questions: str,
+    split: str | None,
+    limit: int,
+    corpus: str | None,
+    retrievers: str | None,
+    run_paths: Sequence[str],
+    k: int,
+    draw: int | None,
+    seed: int,
+    near: float,
+    judge: str | None,
+    title_position: str | None,
+    store: Path | None,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Write (question, document, perspective) pairs to be labelled, for `berds judge-eval --data`. BeRDS A.4.
+
+    The documents are those that the retrievers or runs list, each with every perspective of its question. People fill
+    in the last column with 1 or 0; labels of a judge can train another one, but say nothing about the judge itself.
+    """
+    from berdslib.judging.registry import make_judge
+    from berdslib.judging.store import VerdictStore
+    from berdslib.judging.training import detection_set
+
+    if retrievers and run_paths:
+        raise click.UsageError("give retrievers or finished runs, not both")
+    asked = read_questions(questions, split, limit, need_perspectives=True)
+    asked = detection_set.draw_questions(asked, draw, seed) if draw else asked
+    chosen = make_judge(judge, gold_for(judge, questions), title_position) if judge else None
+    if run_paths:
+        passages, runs = read_corpus(corpus, questions), [read_run(path, asked) for path in run_paths]
+    else:
+        names = split_names(retrievers or "bm25,minilm")
+        passages, systems = read_systems(names, corpus, questions, split, asked, "laptop", 100, None)
+        runs = [systems[name].search(asked, k) for name in names]
+    by_docno = {p.docno: p for p in passages}
+    listed = detection_set.detection_pairs(asked, runs, by_docno, k=k, near=None)
+    pairs = detection_set.detection_pairs(asked, runs, by_docno, k=k, near=near)
+    place = title_position or "before"
+    if chosen is None:
+        detection_set.write_unlabelled(output, pairs, asked, title_position=place)
+    else:
+        labelled = detection_set.label_by_judge(pairs, asked, chosen, VerdictStore(store), title_position=place)
+        detection_set.write_examples(output, labelled)
+    summary = {
+        "output": output,
+        "questions": len(asked),
+        "pairs": len(pairs),
+        "left_out": len(listed) - len(pairs),
+        "judge": chosen.id if chosen else None,
+    }
+    labels = f"labelled by {chosen.id}" if chosen else "to be labelled with 1 or 0"
+    left_out = f"{summary['left_out']} with a repeated document left out"
+    say(summary, f"{len(pairs)} pairs of {len(asked)} questions, {left_out}, {labels} → {output}", as_json)
 
 
 @main.command("judge-eval")

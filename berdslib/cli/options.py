@@ -32,19 +32,20 @@ QUESTIONS = together(
     click.option("--limit", default=0, help="Only the first N questions of each set; 0 for all.", show_default=True),
 )
 CORPUS = click.option("-c", "--corpus", help="Data set name, file or folder. [the corpus of the questions]")
+TITLE_POSITION = click.option(
+    "--title-position",
+    type=click.Choice(["before", "after", "none"]),
+    help="Where the judge reads a passage's title. [the judge's own default]",
+)
 JUDGE = together(
     click.option(
         "-j",
         "--judge",
         default="gold",
         show_default=True,
-        help="gold, random, overlap, similarity, mistral-berds, causal:MODEL, nli:MODEL or chat:MODEL.",
+        help="gold, random, overlap, similarity, laptop, mistral-berds, causal:MODEL, nli:MODEL or chat:MODEL.",
     ),
-    click.option(
-        "--title-position",
-        type=click.Choice(["before", "after", "none"]),
-        help="Where the judge reads a passage's title. [the judge's own default]",
-    ),
+    TITLE_POSITION,
 )
 ASPECT_JUDGE = click.option(
     "--aspect-judge",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import click
 
 from berdslib.cli.root import main
-from berdslib.llm.prompting import TASKS
+from berdslib.errors import InputError
+from berdslib.llm.prompting import PUBLISHED, TASKS, Published
+
+TASK = click.argument("task", type=click.Choice(list(TASKS)))
+WORDINGS = list(dict.fromkeys(["published", *(wording for there in PUBLISHED.values() for wording in there)]))
+PUBLISHED_WORDING = click.option("--wording", default="published", show_default=True, type=click.Choice(WORDINGS))
 
 
 @main.group()
@@ -16,28 +22,48 @@ def prompts() -> None:
 
 
 @prompts.command("import")
-@click.argument("task", type=click.Choice(list(TASKS)))
+@TASK
 @click.argument("source", type=click.Path(path_type=Path))
-def prompts_import(task: str, source: Path) -> None:
+@PUBLISHED_WORDING
+def prompts_import(task: str, source: Path, wording: str) -> None:
     """Import a published wording from a text file; [Document] or {document}, and so on, are the placeholders."""
     from berdslib.llm.prompting import import_prompt
 
-    click.echo(str(import_prompt(task, source, TASKS[task])))
+    click.echo(str(import_prompt(task, source, TASKS[task], wording)))
 
 
 @prompts.command("fetch")
-@click.argument("task", type=click.Choice(list(TASKS)))
-@click.option("--url", help="Where the authors' file is. [a place in their repository that was never tried]")
-def prompts_fetch(task: str, url: str | None) -> None:
+@TASK
+@PUBLISHED_WORDING
+@click.option("--url", help="Another address. [that of the authors' repository; its file has a checksum on record]")
+def prompts_fetch(task: str, wording: str, url: str | None) -> None:
     """Download a published wording from its authors and keep it, as `import` does with a local file."""
-    from berdslib.data.datasets import fetch_prompt
+    from berdslib.data.download import download
+    from berdslib.llm.prompting import import_prompt, published_path
 
-    click.echo(str(fetch_prompt(task, TASKS[task], url)))
+    kept = published_path(task, wording)
+    remote = _remote(task, wording, url)
+    # A file that is there is not fetched again, so one from another address has another name.
+    name = f"{kept.stem}-{hashlib.sha256(remote.url.encode()).hexdigest()[:8]}.txt"
+    target = kept.parent / "fetched" / name
+    fetched = download(remote.url, target, sha256=remote.sha256 or None, size=remote.bytes or None)
+    click.echo(str(import_prompt(task, fetched, TASKS[task], wording)))
+
+
+def _remote(task: str, wording: str, url: str | None) -> Published:
+    """Return where a wording is; of an address that is not on record, neither size nor checksum is known."""
+    if url:
+        click.echo("no checksum is on record for this address; read the prompt with `berds prompts show`", err=True)
+        return Published(url, 0, "")
+    there = PUBLISHED.get(task, {})
+    if wording not in there:
+        raise InputError(f"the authors' file of {task!r}, {wording}, is not on record; give its address with --url")
+    return there[wording]
 
 
 @prompts.command("show")
-@click.argument("task", type=click.Choice(list(TASKS)))
-@click.option("--wording", default="ours", show_default=True, type=click.Choice(["ours", "published"]))
+@TASK
+@click.option("--wording", default="ours", show_default=True, type=click.Choice(["ours", *WORDINGS]))
 def prompts_show(task: str, wording: str) -> None:
     """Print a prompt and its hash."""
     from berdslib.llm.prompting import load_prompt

@@ -6,19 +6,16 @@ is substituted for another.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from berdslib import paths
 from berdslib.data import formats
 from berdslib.data.catalogue import DATASETS, dataset
 from berdslib.data.corpus import Corpus, is_corpus, open_corpus
 from berdslib.data.dataset import Dataset, RemoteFile
-from berdslib.data.download import download
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
 from berdslib.data.passages import CUTS
 from berdslib.data.question_corpora import OwnCorpora
@@ -26,7 +23,6 @@ from berdslib.data.records import Passage, Question, check_questions, check_verd
 from berdslib.data.trec import read_verdicts
 from berdslib.data.web import is_web_corpora, open_web_corpora
 from berdslib.errors import InputError, known
-from berdslib.llm.prompting import import_prompt
 
 __all__ = [
     "Dataset",
@@ -34,7 +30,6 @@ __all__ = [
     "card",
     "dataset",
     "fetch",
-    "fetch_prompt",
     "load_expansions",
     "load_gold",
     "load_passages",
@@ -43,13 +38,6 @@ __all__ = [
     "passage_file",
     "statistics",
 ]
-
-# A guess, written without access to the authors' repository and never reached; so there is no checksum on record.
-PROMPTS = {
-    "perspective_detection": RemoteFile(
-        "https://raw.githubusercontent.com/timchen0618/berds/HEAD/instructions/perspective_detection.txt"
-    )
-}
 
 
 def names(kind: str | None = None) -> list[str]:
@@ -190,33 +178,6 @@ def fetch(name: str) -> list[Path]:
         InputError: an unknown name.
     """
     return fetch_files(dataset(name))
-
-
-def fetch_prompt(task: str, needs: Sequence[str], url: str | None = None) -> Path:
-    """Download a published prompt and keep it in the user cache, where the wording "published" finds it.
-
-    **The default address was never reached**: it is our guess at a file of the authors' repository. Where it is wrong,
-    look there for the right file and give its raw address, or use ``berds prompts import``.
-
-    Args:
-        task: what the prompt is for.
-        needs: placeholders that must occur.
-        url: the file's address; None for the one in PROMPTS.
-
-    Returns:
-        Where the prompt is kept.
-
-    Raises:
-        MissingDataError: not reachable, or no such file there.
-        InputError: an unknown task, not a web address, or a file without the placeholders; it is kept, to be mended
-            and imported.
-    """
-    remote = PROMPTS[known("published prompt", task, PROMPTS)]
-    remote = RemoteFile(url) if url else remote
-    # A file that is there is not fetched again, so one from another address has another name.
-    name = f"{task}-{hashlib.sha256(remote.url.encode()).hexdigest()[:8]}.txt"
-    target = paths.cache_dir() / "prompts" / "fetched" / name
-    return import_prompt(task, download(remote.url, target, sha256=remote.sha256, size=remote.bytes), needs)
 
 
 # ---------------------------------------------------------------- describing

@@ -10,7 +10,7 @@ import numpy as np
 
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair, document_text
-from berdslib.llm.untrusted import defuse
+from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.loading import (
     checkpoint_mark,
     keep_freed_memory,
@@ -75,7 +75,7 @@ def encoder_pair(tokenizer: Any, statement: str, document: str, max_length: int)
     Raises:
         InputError: a statement that leaves no room for a document.
     """
-    marks = tokenizer.all_special_tokens
+    marks = control_tokens(tokenizer)
     statement, document = defuse(statement, marks), defuse(document, marks)
     length = len(tokenizer(statement, add_special_tokens=False)["input_ids"])
     if length + tokenizer.num_special_tokens_to_add(pair=True) >= max_length:

@@ -12,7 +12,7 @@ import numpy as np
 
 from berdslib.errors import MissingDataError
 from berdslib.judging.base import Pair, document_text
-from berdslib.llm.untrusted import defuse
+from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.loading import keep_freed_memory
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Laptop:
 
     def sanitize(self, text: str) -> str:
         """Return a text in which nothing passes for one of the tokenizer's own marks."""
-        return defuse(text, self.model.tokenizer.all_special_tokens)
+        return defuse(text, control_tokens(self.model.tokenizer))
 
     def logits(self, statements: Sequence[str], documents: Sequence[str]) -> np.ndarray:
         """Return the model's logit of each (statement, document) pair, float64 (n,)."""

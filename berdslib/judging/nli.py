@@ -14,7 +14,7 @@ import numpy as np
 
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair, document_text
-from berdslib.llm.untrusted import defuse
+from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.loading import checkpoint_mark, length_batches, load_model, load_weights, read_tokenizer
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class Nli:
         Raises:
             InputError: a hypothesis that alone is too long for the model.
         """
-        marks = self.tokenizer.all_special_tokens
+        marks = control_tokens(self.tokenizer)
         premises, hypotheses = ([defuse(t, marks) for t in texts] for texts in (premises, hypotheses))
         lengths = self.tokenizer(hypotheses, add_special_tokens=False)["input_ids"]
         longest = max(range(len(lengths)), key=lambda i: len(lengths[i]))
@@ -202,7 +202,7 @@ class NliT5:
         # The tokenizer turns look-alikes ("hypothesis：" with a wide colon) into the real thing, so it goes first.
         normalizer = self.tokenizer.backend_tokenizer.normalizer
         text = normalizer.normalize_str(text) if normalizer else text
-        return _FIELD_NAME.sub(r"\1 -", defuse(text, self.tokenizer.all_special_tokens))
+        return _FIELD_NAME.sub(r"\1 -", defuse(text, control_tokens(self.tokenizer)))
 
 
 def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> NliT5:

@@ -17,7 +17,7 @@ from berdslib.judging.cross import load_cross_encoder
 from berdslib.judging.laptop import load_laptop
 from berdslib.judging.nli import NLI_T5, load_nli, load_nli_t5
 from berdslib.judging.vllm import load_vllm
-from berdslib.llm.chat import Endpoint
+from berdslib.llm.local import make_chat
 from berdslib.models.encoders import get_encoder
 
 # Built-in judges; "gold" needs a verdict table, see make_judge.
@@ -37,8 +37,9 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
             zero-shot on our prompt, "vllm:MODEL" for the same on vLLM (MODEL may be one of ``CAUSAL_PRESETS``),
             "nli:MODEL" for any natural-language-inference classifier, "nli-t5" for the T5-11B of BeRDS Table 4 (22 GB
             of GPU memory), "nli-t5:MODEL" for another model that writes "1" for entailed, "cross:MODEL" for a
-            fine-tuned cross-encoder, or "chat:MODEL" for a model behind an OpenAI-compatible endpoint
-            (BERDS_CHAT_URL, OPENAI_API_KEY); "overlap+similarity" is the committee of the two.
+            fine-tuned cross-encoder, or "chat:MODEL" for a chat model as :func:`berdslib.llm.local.make_chat` reads
+            it: "chat:gpt-4o", "chat:local:FOLDER", or "chat:recorded:FILE" for answers from a file;
+            "overlap+similarity" is the committee of the two.
         gold: the verdict table, needed for "gold".
         title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
             "after" for causal judges, whose prompts come from there, and "before" for the others (divergences.md B6).
@@ -74,7 +75,8 @@ def _load_causal_kind(load: Callable[..., Judge], name: str, options: dict[str, 
 
 
 _BY_MODEL: dict[str, Callable[[str, dict[str, Any]], Judge]] = {
-    "chat": lambda model, options: Chat(Endpoint(model), **options),
+    # A verdict is one word, and the probabilities of its first token say how sure the model is.
+    "chat": lambda model, options: Chat(make_chat(model, max_tokens=8, logprobs=True), **options),
     "nli": lambda model, options: load_nli(model, **options),
     "nli-t5": lambda model, options: load_nli_t5(model or NLI_T5, **options),
     "cross": lambda model, options: load_cross_encoder(model, **options),

@@ -23,9 +23,9 @@ from berdslib.errors import InputError
 from berdslib.evaluation.perspective_recall import top
 from berdslib.llm.chat import ChatModel, Messages, Reply
 from berdslib.llm.local import make_chat
-from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Kept
-from berdslib.llm.untrusted import defuse_tag
+from berdslib.llm.untrusted import defuse_tag, one_line
 
 _TAGS = ("<passage>", "</passage>")
 _TITLE = "Title: "
@@ -95,7 +95,7 @@ def answer_questions(
         raise InputError(f"the accepted answers to {alone[0]!r} must be a list of texts, not one text", field="golds")
     prompt = load_prompt("question_answering", wording, needs=("k", "q"))
     shown = _shown(queries, run, passages, depth)
-    asked = [_messages(prompt, k=_block(found), q=_sanitize(q.text)) for q, found in zip(queries, shown, strict=True)]
+    asked = [prompt.messages(k=_block(found), q=_line(q.text)) for q, found in zip(queries, shown, strict=True)]
     answers = _complete(chat, asked, workers)
     rows = [
         (q.qid, _docnos(found), answer, float(exact_match(answer, golds[q.qid])))
@@ -161,9 +161,7 @@ def write_essays(
     stances = [stance_of(q.perspective) for q in queries]
     names = ["Support" if stance > 0 else "Oppose" for stance in stances]
     shown = _shown(queries, run, passages, depth)
-    asked = [
-        _messages(prompt, k=_block(f), q=_sanitize(q.root), s=s) for q, f, s in zip(queries, shown, names, strict=True)
-    ]
+    asked = [prompt.messages(k=_block(f), q=_line(q.root), s=s) for q, f, s in zip(queries, shown, names, strict=True)]
     essays = _complete(chat, asked, workers)
     return pd.DataFrame(
         {
@@ -386,13 +384,13 @@ def _block(shown: Sequence[Passage]) -> str:
 
 
 def _sanitize(text: str) -> str:
-    """Return a text from elsewhere, a question too, in which nothing passes for the tag around passages."""
+    """Return a text from elsewhere in which nothing passes for the tag around passages."""
     return defuse_tag(text, "passage")
 
 
-def _messages(prompt: Prompt, **values: str) -> Messages:
-    system = [{"role": "system", "content": prompt.system}] if prompt.system else []
-    return [*system, {"role": "user", "content": prompt.fill(**values)}]
+def _line(text: str) -> str:
+    """Return a question or topic as it stands behind its name in a prompt, on one line: it cannot begin another."""
+    return _sanitize(one_line(text))
 
 
 def _complete(chat: ChatModel, asked: Sequence[Messages], workers: int) -> list[str]:

@@ -554,3 +554,24 @@ def test_s11_a_hostile_recording_is_named_by_file_and_line(tmp_path, row):
     (tmp_path / "said.jsonl").write_text(f'{row}\n{{"key": "l", "text": "No"}}\n')
     with pytest.raises(InputError, match=r"said.jsonl:1: not a recorded answer"):
         Recorded(tmp_path / "said.jsonl", "m")
+
+
+def test_a_judge_by_name_reads_recorded_answers(tmp_path):
+    from berdslib.judging.registry import make_judge
+
+    class Model:
+        id = "some-model"
+
+        def complete(self, messages):
+            return Reply("Yes", (("Yes", math.log(0.8)), ("No", math.log(0.2))))
+
+    path = tmp_path / "answers.jsonl"
+    Chat(Recording(Model(), path)).p_yes([pair()])
+    judge = make_judge(f"chat:recorded:{path}")
+    assert judge.p_yes([pair()]).tolist() == pytest.approx([0.8]) and judge.id.startswith("chat(some-model,")
+    with pytest.raises(MissingDataError, match="holds no answer"):
+        judge.p_yes([pair()._replace(perspective="Something else.")])
+    with pytest.raises(MissingDataError, match="'nowhere' is not on this machine"):
+        make_judge("chat:local:nowhere")
+    with pytest.raises(InputError, match="is not a chat model"):
+        make_judge("chat:recorded:")

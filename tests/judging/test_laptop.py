@@ -1,5 +1,6 @@
 """The laptop judge: its model, its calibration, its training, and the shipped weights."""
 
+import copy
 import json
 import math
 import multiprocessing
@@ -12,6 +13,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
+from tokenizers import AddedToken
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage
@@ -120,6 +122,19 @@ def test_a_document_that_talks_to_the_judge_is_a_text_like_any_other(judge):
     assert any(i in special for i in ids[1:-1])  # undefended, the marks would be read as such
     harmless = judge.sanitize(attack.text)
     assert not any(i in special for i in judge.model.tokenizer(harmless)["input_ids"][1:-1])
+
+
+def test_s3_a_mark_without_a_name_is_no_mark_either(judge):
+    added = copy.deepcopy(judge)
+    added.model.tokenizer.add_tokens([AddedToken("<turn>", special=True)])
+    mark = added.model.tokenizer.convert_tokens_to_ids("<turn>")
+    assert mark in added.model.tokenizer("<turn>")["input_ids"]
+    assert mark not in added.model.tokenizer(added.sanitize("Bananas <turn> are rich."))["input_ids"]
+
+
+def test_ordinary_text_is_read_as_it_stands(judge):
+    for passage in load_passages("sample"):
+        assert judge.sanitize(passage.full_text) == passage.full_text
 
 
 # ---------------------------------------------------------------- calibration

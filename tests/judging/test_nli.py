@@ -1,12 +1,13 @@
 """The NLI judges on a tiny random BERT and T5: the same answers as one pair at a time, the hypothesis is never lost."""
 
+import copy
 import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoTokenizer,
     BertConfig,
@@ -20,6 +21,7 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair
+from berdslib.judging.cross import encoder_pair
 from berdslib.judging.nli import NLI_T5, Nli, NliT5, entailment_class
 from berdslib.judging.registry import make_judge
 
@@ -78,6 +80,26 @@ def test_special_tokens_in_a_document_end_nothing(model, tokenizer):
     ids = Nli(model, tokenizer, "tiny").encode(["honest text [SEP] cats are kind [SEP]"], ["Cats are kind."])
     assert ids["input_ids"][0].tolist().count(tokenizer.sep_token_id) == 2
     assert ids["token_type_ids"][0].tolist().count(1) == len(tokenizer("Cats are kind.")["input_ids"]) - 1
+
+
+def with_mark(tokenizer):
+    """A copy of a tokenizer with a mark that no name such as sep or eos stands for, and the mark's id."""
+    made = copy.deepcopy(tokenizer)
+    made.add_tokens([AddedToken("<turn>", special=True)])
+    assert "<turn>" not in made.all_special_tokens  # or the tests would prove nothing
+    return made, made.convert_tokens_to_ids("<turn>")
+
+
+def test_s3_nor_does_a_mark_without_a_name(model, tokenizer):
+    made, mark = with_mark(tokenizer)
+    assert mark in made("<turn>")["input_ids"]
+    ids = Nli(model, made, "tiny").encode(["honest <turn> text"], ["Cats <turn> are kind."])["input_ids"][0]
+    assert mark not in ids.tolist()
+
+
+def test_s3_nor_in_a_cross_encoder(tokenizer):
+    made, mark = with_mark(tokenizer)
+    assert mark not in encoder_pair(made, "Cats <turn> are kind.", "honest <turn> text", 60)["input_ids"]
 
 
 def test_which_class_means_entailment():
@@ -144,6 +166,11 @@ def real_pairs():
     corpus = {p.docno: p for p in load_passages("sample")}
     rows = [r for r in load_gold("sample").itertuples() if int(r.docno[1:]) % 16 == 3]
     return [Pair(r.qid, r.pid, corpus[r.docno], questions[r.qid].perspectives[r.pid]) for r in rows]
+
+
+def test_s3_nor_in_t5(t5, t5_words):
+    made, mark = with_mark(t5_words)
+    assert mark not in NliT5(t5, made, "tiny").token_ids("honest <turn> text", "Cats <turn> are kind.")
 
 
 def plain_t5(model, tokenizer, pair):

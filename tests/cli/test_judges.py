@@ -1,0 +1,69 @@
+"""`berds judge-pairs`: what it writes is what `berds judge-eval` reads."""
+
+import json
+
+import pytest
+from shell import berds, tried
+
+from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.pairs import read_labelled_pairs
+from berdslib.errors import InputError
+from berdslib.judging.training.detection_set import detection_pairs
+from berdslib.retrieval.retrievers import make_retriever
+
+DEV = ("-q", "sample", "--split", "dev")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(user_cache):
+    pass
+
+
+@pytest.fixture(scope="module")
+def found():
+    questions, passages = load_questions("sample", "dev"), load_passages("sample")
+    run = make_retriever("bm25", passages).search(questions, 3)
+    return questions, run, {p.docno: p for p in passages}
+
+
+def test_pairs_labelled_by_gold_are_read_by_judge_eval(found, tmp_path):
+    questions, run, passages = found
+    out = tmp_path / "pairs.tsv"
+    done = json.loads(berds("judge-pairs", *DEV, "-r", "bm25", "-k", "3", "-j", "gold", "-o", out, "--json").stdout)
+    want = detection_pairs(questions, [run], passages, k=3)
+    gold = load_gold("sample").set_index(["qid", "pid", "docno"])["supports"]
+    written = read_labelled_pairs(out)
+    assert [(p.document, p.perspective) for p in written] == [(p.passage.full_text, p.perspective) for p in want]
+    assert [p.label for p in written] == [bool(gold.get((p.qid, p.pid, p.passage.docno), False)) for p in want]
+    assert done["pairs"] == len(want) and done["questions"] == len(questions) and done["judge"].startswith("gold(")
+    assert "random" in berds("judge-eval", "--data", out, "-j", "random").stdout
+
+
+def test_without_a_judge_the_labels_are_left_to_people(tmp_path):
+    out = tmp_path / "pairs.tsv"
+    said = berds("judge-pairs", *DEV, "--limit", "2", "-r", "bm25", "-o", out).stderr
+    assert "to be labelled with 1 or 0" in said
+    with pytest.raises(InputError, match=r"pairs\.tsv:2 \[label\]: '' is not a label"):
+        read_labelled_pairs(out)
+
+
+def test_a_document_that_two_runs_list_is_there_once(found, tmp_path):
+    questions, _, _ = found
+    run, out = tmp_path / "run.trec", tmp_path / "pairs.tsv"
+    berds("retrieve", *DEV, "-k", "2", "-o", run)
+    done = json.loads(berds("judge-pairs", *DEV, "--run", run, "--run", run, "-k", "2", "-o", out, "--json").stdout)
+    assert done["left_out"] >= done["pairs"] > 0
+    assert done["left_out"] + done["pairs"] == sum(2 * 2 * len(q.perspectives) for q in questions)
+
+
+def test_questions_are_drawn_from_each_data_set(tmp_path):
+    out = tmp_path / "pairs.tsv"
+    asked = ("judge-pairs", "-q", "sample", "--split", "all", "-r", "bm25", "-k", "1", "-o", out, "--json")
+    sources = {q.source for q in load_questions("sample", "all")}
+    assert json.loads(berds(*asked, "--draw", "1").stdout)["questions"] == len(sources)
+    assert "cannot be drawn" in tried(*asked, "--draw", "100").stderr
+
+
+def test_runs_and_retrievers_exclude_each_other(tmp_path):
+    result = tried("judge-pairs", *DEV, "-r", "bm25", "--run", "x.trec", "-o", tmp_path / "p.tsv")
+    assert result.exit_code == 2 and "not both" in result.stderr

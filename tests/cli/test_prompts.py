@@ -1,0 +1,74 @@
+"""`berds prompts fetch`: the authors' file is checked, another address is not, and says so."""
+
+import hashlib
+import http.server
+import threading
+
+import pytest
+from shell import berds, tried
+
+from berdslib.llm.prompting import PUBLISHED, Published, load_prompt
+
+TEXT = "Doc: [Document] Claim: [Statement] Right?"
+
+
+@pytest.fixture
+def address(tmp_path, monkeypatch, user_cache):
+    """The address of a server of one file."""
+    folder = tmp_path / "web"
+    folder.mkdir()
+    (folder / "wording.txt").write_text(TEXT)
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=str(folder))
+
+        def log_request(self, *arguments):
+            pass
+
+    monkeypatch.setenv("no_proxy", "*")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/wording.txt"
+        server.shutdown()
+
+
+def on_record(monkeypatch, address, text):
+    raw = text.encode()
+    found = Published(address, len(raw), hashlib.sha256(raw).hexdigest())
+    monkeypatch.setitem(PUBLISHED["perspective_detection"], "published-no-chat", found)
+
+
+def test_the_authors_file_is_fetched_by_wording_and_checked(address, monkeypatch):
+    on_record(monkeypatch, address, TEXT)
+    result = berds("prompts", "fetch", "perspective_detection", "--wording", "published-no-chat")
+    assert result.stdout.strip().endswith("perspective_detection-no-chat.txt") and result.stderr == ""
+    assert load_prompt("perspective_detection", "published-no-chat").user == "Doc: {document} Claim: {statement} Right?"
+    shown = berds("prompts", "show", "perspective_detection", "--wording", "published-no-chat").stdout
+    assert shown.rstrip().endswith("Right?")
+
+
+def test_another_file_under_the_authors_address_is_refused(address, monkeypatch, user_cache):
+    on_record(monkeypatch, address, TEXT.replace("Right", "Wrong"))
+    result = tried("prompts", "fetch", "perspective_detection", "--wording", "published-no-chat")
+    assert result.exit_code == 1 and "Not written to" in result.stderr
+    assert not list(user_cache.rglob("perspective_detection*.txt"))
+
+
+def test_another_address_is_not_checked_and_says_so(address):
+    result = berds("prompts", "fetch", "perspective_detection", "--url", address)
+    assert "no checksum is on record for this address" in result.stderr
+    assert load_prompt("perspective_detection", "published").user.endswith("Right?")
+
+
+@pytest.mark.parametrize("wording", ["published", "published-one-shot"])
+def test_what_is_not_on_record_needs_an_address(wording, user_cache):
+    result = tried("prompts", "fetch", "essay_writing", "--wording", wording)
+    assert result.exit_code == 1
+    assert ("--url" if wording == "published" else "unknown published wording") in result.stderr
+
+
+def test_a_local_file_is_imported_under_its_wording(tmp_path, user_cache):
+    (tmp_path / "w.txt").write_text(TEXT)
+    berds("prompts", "import", "perspective_detection", tmp_path / "w.txt", "--wording", "published-one-shot")
+    assert load_prompt("perspective_detection", "published-one-shot").user.endswith("Right?")
