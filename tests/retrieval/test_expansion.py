@@ -169,7 +169,7 @@ def test_questions_without_expansions_are_searched_as_they_are_and_counted(caplo
         run = expanded_search(fake, [Q1, Q2], {"q1": TWO["q1"], "q2": []}, 3, merge="statement only")
     assert lists_of(run) == {"q1": ["a", "x", "b"], "q2": ["m", "n"]}
     assert "1 of 2 questions have no expansions" in caplog.text and "q2" in caplog.text
-    with pytest.raises(InputError, match=r"no question has expansions: 'q1' is asked.*'arguana-1'"):
+    with pytest.raises(InputError, match=r"no question has expansions: ids are like 'q1'.*'arguana-1'"):
         expanded_search(fake, [Q1, Q2], {"arguana-1": statements("A")}, 3)
 
 
@@ -642,7 +642,7 @@ def test_unreadable_answers_may_be_left_out(tmp_path, caplog):
     ("name", "options", "words"),
     [
         ("gpt-4o", {}, "unknown way to ask for expansions 'gpt-4o'"),
-        ("chat:", {}, "names no chat model"),
+        ("chat:", {}, "'' is not a chat model"),
         ("hyde:recorded:none.jsonl", {}, "cannot be read"),
         ("hyde:m", {"wording": "published"}, "one wording, ours"),
     ],
