@@ -9,6 +9,7 @@ from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import Endpoint
 from berdslib.llm.local import LocalChat, load_local_chat, make_chat
+from berdslib.llm.recorded import Kept
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system role') }}"
@@ -159,3 +160,26 @@ def test_other_names_are_models_at_an_endpoint():
     for name in ("", " ", "local:", "recorded:", "local"):
         with pytest.raises(InputError, match="is not a chat model"):
             make_chat(name)
+
+
+def test_other_weights_in_the_same_folder_answer_anew(model, tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path / "m")
+    ids = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        MistralForCausalLM(model.config).save_pretrained(tmp_path / "m")
+        chat = load_local_chat(str(tmp_path / "m"), max_tokens=4)
+        Kept(chat, tmp_path / "kept.jsonl").complete(ASK)
+        ids.append(chat.id)
+    assert ids[0] != ids[1] and len((tmp_path / "kept.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_checkpoint_without_its_output_or_cut_short_is_refused(model, tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    model.save_pretrained(tmp_path, state_dict={k: v for k, v in model.state_dict().items() if "lm_head" not in k})
+    with pytest.raises(InputError, match=r"lacks weights .*lm_head"):
+        load_local_chat(str(tmp_path))
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(InputError, match="damaged or cut short"):
+        load_local_chat(str(tmp_path))
