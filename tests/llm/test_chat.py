@@ -167,7 +167,17 @@ def test_the_missing_client_is_named_with_the_command(monkeypatch):
         Endpoint("m").complete(ASK)
 
 
-@pytest.mark.parametrize("bad", [{"max_retries": -1}, {"timeout": 0}, {"deadline": float("nan")}, {"max_tokens": 0}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"max_retries": -1},
+        {"timeout": 0},
+        {"deadline": float("nan")},
+        {"max_tokens": 0},
+        {"per_minute": -5},
+        {"per_minute": float("nan")},
+    ],
+)
 def test_unusable_settings_are_refused(bad):
     with pytest.raises(InputError, match=next(iter(bad))):
         Endpoint("m", **bad)

@@ -3,6 +3,8 @@
 import json
 import resource
 import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from chat_server import Saying, chat_server, endpoint_at
@@ -175,3 +177,16 @@ def test_what_was_kept_in_this_session_is_not_asked_again(tmp_path):
     kept, messages = Kept(model, tmp_path / "kept.jsonl"), [{"role": "user", "content": "hello"}]
     assert kept.complete(messages) == kept.complete(messages) and model.asked == 1
     assert len((tmp_path / "kept.jsonl").read_text().splitlines()) == 1
+
+
+def test_threads_that_ask_the_same_ask_once(tmp_path):
+    class Slow(Parrot):
+        def complete(self, messages):
+            time.sleep(0.1)
+            return super().complete(messages)
+
+    model = Slow()
+    kept = Kept(model, tmp_path / "kept.jsonl")
+    with ThreadPoolExecutor(8) as pool:
+        texts = [reply.text for reply in pool.map(kept.complete, [say(t) for t in "aaaabbbb"])]
+    assert texts == list("AAAABBBB") and sorted(model.asked) == ["a", "b"]
