@@ -146,7 +146,7 @@ def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
     try:
         tokenizer = AutoTokenizer.from_pretrained(checkpoint, local_files_only=True)
         with damage_named(checkpoint):
-            model, report = AutoModelForCausalLM.from_pretrained(checkpoint, **settings)
+            loaded: Any = AutoModelForCausalLM.from_pretrained(checkpoint, **settings)
     except InputError:  # a ValueError too
         raise
     except (OSError, ValueError) as error:
@@ -155,6 +155,7 @@ def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
             f"model {checkpoint!r} is not on this machine: no such folder, nor in the Hugging Face cache ({reason}). "
             f"With a network, fetch it once with:  hf download {checkpoint}"
         ) from error
+    model, report = loaded
     require_weights(checkpoint, missing_weights(report))
     # Other weights in the same folder give other answers, which a record must tell apart.
     return LocalChat(model.to(device()).eval(), tokenizer, checkpoint + local_mark(checkpoint), **options)

@@ -1,7 +1,7 @@
 """Loading models: from this machine or the hub, with all their weights, on the right device, in the right numbers.
 
-The device (GPU or CPU) and the number format of what is loaded are chosen by :mod:`berdslib.checkpoint`; only training
-chooses its arithmetic itself.
+The device (GPU or CPU) and the number format of what is loaded here are chosen by :mod:`berdslib.checkpoint`;
+training chooses its arithmetic itself.
 """
 
 from __future__ import annotations
