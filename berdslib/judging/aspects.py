@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pandas as pd
 
 from berdslib.data.corpus import by_docno
-from berdslib.data.records import Passage, Question
+from berdslib.data.records import Passage, Question, check_run
 from berdslib.errors import InputError
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
@@ -35,7 +35,7 @@ def judged_aspects(
         From a run and its questions to a frame qid, pid (place in the expansions), docno, p (0 to 1).
 
     Raises:
-        InputError: recorded verdicts as a judge.
+        InputError: recorded verdicts as a judge; (on use) a frame that is no run.
     """
     if isinstance(judge, Gold):
         raise InputError("recorded verdicts cover only the perspectives used for scoring; choose another judge")
@@ -45,6 +45,7 @@ def judged_aspects(
 
     def aspects(run: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
         nonlocal table
+        run = check_run(run)
         generated = [
             q._replace(perspectives=tuple(text for _, text in expansions[q.qid]), stances=())
             for q in questions

@@ -30,8 +30,12 @@ class Pair(NamedTuple):
 class Judge(Protocol):
     """Estimates how likely each passage supports its perspective; from `threshold` on, the answer is yes."""
 
-    id: str
     threshold: float
+
+    @property
+    def id(self) -> str:
+        """Names everything that the answers depend on."""
+        ...
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), each from 0 to 1."""

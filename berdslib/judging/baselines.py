@@ -15,7 +15,7 @@ from berdslib.models.base import Encoder
 from berdslib.retrieval.bm25 import analyser
 
 # Each threshold is the one with the best F1 over what bm25 and minilm list in their top 10 for the 8 development
-# questions of the sample (318 pairs; tests/test_judges.py computes both anew). Nothing else was looked at.
+# questions of the sample (318 pairs; tests/judging/test_baselines.py computes both anew). Nothing else was looked at.
 OVERLAP_THRESHOLD = 0.12
 SIMILARITY_THRESHOLD = 0.41
 

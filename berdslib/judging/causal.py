@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from berdslib.checkpoint import language_model_numbers
 from berdslib.data.datasets import load_passages
 from berdslib.errors import MissingDataError
 from berdslib.judging.base import Pair
 from berdslib.judging.yesno import NEEDS, YesNoJudge
 from berdslib.llm.prompting import Prompt, load_prompt
-from berdslib.models.loading import checkpoint_mark, load_model
+from berdslib.models.loading import checkpoint_mark, load_model, load_weights
 
 if TYPE_CHECKING:
     import torch
@@ -222,30 +223,20 @@ def load_causal(
 
     Raises:
         MissingDataError: the model is neither here nor reachable, or the published prompt has not been imported.
+        InputError: the checkpoint lacks weights, such as those of its output; they would be random.
     """
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     prompt = load_prompt("perspective_detection", wording, NEEDS)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    dtype = torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
-    quantised = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype)
-
-    def load(local: bool) -> tuple[Any, Any]:
-        placed = {"device_map": device, "quantization_config": quantised} if four_bit else {}
-        return (
-            AutoTokenizer.from_pretrained(checkpoint, local_files_only=local),
-            AutoModelForCausalLM.from_pretrained(checkpoint, local_files_only=local, dtype=dtype, **placed),
-        )
-
-    tokenizer, model = load_model(checkpoint, load)
+    tokenizer = load_model(checkpoint, lambda local: AutoTokenizer.from_pretrained(checkpoint, local_files_only=local))
+    number_format = "4bit" if four_bit else "float32"
+    model = load_weights(AutoModelForCausalLM, checkpoint, number_format, dtype=language_model_numbers())
     if adapter:
         from peft import PeftModel
 
         model = PeftModel.from_pretrained(model, str(adapter_folder(adapter)))
         # Merged weights would be rounded to 4 bits anew, most of a small adapter with them; so it stays beside them.
-        model = model if four_bit else model.merge_and_unload()
-    model = model.eval() if four_bit else model.to(device).eval()
+        model = model.eval() if four_bit else model.merge_and_unload().eval()
     marked = [one and one + checkpoint_mark(one) for one in (checkpoint, adapter)]  # another state is another judge
     name = "+".join(filter(None, [*marked, "4bit-nf4" if four_bit else ""]))
     return Causal(model, tokenizer, name, prompt=prompt, **options)

@@ -9,6 +9,7 @@ import numpy as np
 
 from berdslib.errors import InputError
 from berdslib.judging.base import Judge, Pair
+from berdslib.judging.baselines import Gold
 
 
 class Committee:
@@ -19,10 +20,10 @@ class Committee:
     own yes and no; it does not calibrate them.
 
     Args:
-        judges: two or more judges.
+        judges: two or more judges; no recorded verdicts, which belong to ids and not to texts.
 
     Raises:
-        InputError: fewer than two judges, or the same judge twice.
+        InputError: fewer than two judges, the same judge twice, or recorded verdicts among them.
     """
 
     threshold = 0.5
@@ -31,10 +32,16 @@ class Committee:
         ids = [judge.id for judge in judges]
         if len(ids) < 2 or len(set(ids)) < len(ids):
             raise InputError(f"a committee needs two or more different judges, not {ids}")
+        if any(isinstance(judge, Gold) for judge in judges):
+            raise InputError("recorded verdicts cannot be a member of a committee: they belong to ids, not to texts")
         self.judges = list(judges)
-        # The order of the members changes nothing, so it is not part of the id.
-        digest = hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:12]
-        self.id = f"committee({len(ids)} judges:{digest})"
+
+    @property
+    def id(self) -> str:
+        """Names the members and their thresholds, which may be set after they were made; not their order."""
+        members = sorted(f"{judge.id}@{judge.threshold}" for judge in self.judges)
+        digest = hashlib.sha256("\n".join(members).encode()).hexdigest()[:12]
+        return f"committee({len(members)} judges:{digest})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the members' mean, float64 (n,)."""

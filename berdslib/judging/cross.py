@@ -35,6 +35,9 @@ class CrossEncoder:
         batch_size: pairs per forward pass.
         threshold: yes at this probability and above.
         title_position: see :func:`berdslib.judging.base.document_text`.
+
+    Raises:
+        InputError: a classifier of several outputs, of which none is the log-odds of support.
     """
 
     def __init__(
@@ -48,9 +51,13 @@ class CrossEncoder:
         threshold: float = 0.5,
         title_position: str = "before",
     ) -> None:
+        if model.config.num_labels != 1:
+            raise InputError(
+                f"the classifier {name} has {model.config.num_labels} outputs; one is needed (num_labels=1)"
+            )
         self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
         self.max_length, self.threshold, self.title_position = max_length, threshold, title_position
-        self.id = f"cross({name},max_length={max_length},title={title_position})"
+        self.id = f"cross({name},max_length={max_length},title={title_position},threshold={threshold})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,); pairs of like length share a batch."""
@@ -103,16 +110,22 @@ def load_cross_encoder(checkpoint: str, **options: Any) -> CrossEncoder:
         options: passed to :class:`CrossEncoder`.
 
     Raises:
-        MissingDataError: neither here nor reachable.
-        InputError: weights of its top are missing, and would be random.
+        MissingDataError: it, or what its adapter stands on, is neither here nor reachable.
+        InputError: weights of its top are missing, and would be random; or it has several outputs.
     """
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     tokenizer = load_model(checkpoint, lambda local: AutoTokenizer.from_pretrained(checkpoint, local_files_only=local))
     if (Path(checkpoint) / "adapter_config.json").is_file():
-        from peft import AutoPeftModelForSequenceClassification
+        from peft import PeftConfig, PeftModel
 
-        model = AutoPeftModelForSequenceClassification.from_pretrained(checkpoint, num_labels=1).merge_and_unload()
+        adapter = PeftConfig.from_pretrained(checkpoint)
+        # The adapter brings its own head, so the base's may be missing.
+        head = tuple(adapter.modules_to_save or ())
+        base = load_weights(
+            AutoModelForSequenceClassification, adapter.base_model_name_or_path, unread=head, num_labels=1
+        )
+        model = PeftModel.from_pretrained(base, checkpoint).merge_and_unload().eval()
     else:
         model = load_weights(AutoModelForSequenceClassification, checkpoint)
     return CrossEncoder(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), **options)

@@ -82,12 +82,12 @@ class Laptop:
         """Return the model's logit of each (statement, document) pair, float64 (n,)."""
         import torch
 
-        from berdslib.judging.stance import DOCUMENT_TOKENS, STATEMENT_TOKENS, reading
+        from berdslib.judging.stance import DOCUMENT_TOKENS, STATEMENT_TOKENS, autocast
 
         if not len(statements):
             return np.empty(0, dtype=np.float64)
         keep_freed_memory()
-        with torch.inference_mode(), reading():
+        with torch.inference_mode(), autocast():
             u = self._vectors(statements, STATEMENT_TOKENS)
             v = self._vectors(documents, DOCUMENT_TOKENS)
         with torch.inference_mode():
@@ -109,17 +109,19 @@ class Laptop:
 
 
 def load_laptop(folder: Path = WEIGHTS, **options: Any) -> Laptop:
-    """Load a judge that :func:`save_laptop` wrote; by default the one that comes with the package.
+    """Load a judge that was saved; by default the one that comes with the package.
 
     Args:
-        folder: where it was written.
+        folder: where :func:`berdslib.judging.training.laptop.save_laptop` wrote it.
         options: passed to :class:`Laptop`.
 
     Raises:
         MissingDataError: no such files there.
     """
-    if not (folder / TENSORS).is_file():
-        raise MissingDataError(f"no weights of a laptop judge in {folder}; train some with notebook 05, or reinstall")
+    for name in (TENSORS, SETTINGS):
+        if not (folder / name).is_file():
+            problem = f"no {name} of a laptop judge in {folder}; train one with notebook 05, or reinstall"
+            raise MissingDataError(problem)
     from safetensors.torch import load_file
 
     from berdslib.judging.stance import new_model

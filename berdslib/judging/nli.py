@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from berdslib.checkpoint import language_model_numbers
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair, document_text
 from berdslib.llm.untrusted import control_tokens, defuse
@@ -60,7 +61,9 @@ class Nli:
         self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
         self.entailment = entailment_class(model.config.id2label) if entailment is None else entailment
         self.max_length, self.threshold, self.title_position = max_length, threshold, title_position
-        self.id = f"nli({name},class={self.entailment},max_length={max_length},title={title_position})"
+        self.id = (
+            f"nli({name},class={self.entailment},max_length={max_length},title={title_position},threshold={threshold})"
+        )
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the probability of entailment; pairs of like length share a batch."""
@@ -166,7 +169,7 @@ class NliT5:
         self._one, self._zero = (tokenizer(a, add_special_tokens=False)["input_ids"][0] for a in ("1", "0"))
         if self._one == self._zero:
             raise InputError(f"the tokenizer of {name} lets '1' and '0' begin with the same token")
-        self.id = f"nli-t5({name},max_length={max_length},title={title_position})"
+        self.id = f"nli-t5({name},max_length={max_length},title={title_position},threshold={threshold})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the probability of entailment; pairs of like length share a batch."""
@@ -217,20 +220,14 @@ def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> NliT5:
 
     Raises:
         MissingDataError: the model is neither here nor reachable, or its tokenizer needs a package that is not here.
+        InputError: the checkpoint lacks weights, such as those of its decoder; they would be random.
     """
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    dtype = torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+    dtype = language_model_numbers()
     if checkpoint == NLI_T5:
         logger.warning("%s needs %d GB of memory on this machine", NLI_T5, 22 if dtype == torch.bfloat16 else 45)
-
-    def load(local: bool) -> tuple[Any, Any]:
-        return (
-            read_tokenizer(AutoTokenizer, checkpoint, local),
-            AutoModelForSeq2SeqLM.from_pretrained(checkpoint, local_files_only=local, dtype=dtype),
-        )
-
-    tokenizer, model = load_model(checkpoint, load)
-    return NliT5(model.to(device).eval(), tokenizer, checkpoint + checkpoint_mark(checkpoint), **options)
+    tokenizer = load_model(checkpoint, lambda local: read_tokenizer(AutoTokenizer, checkpoint, local))
+    model = load_weights(AutoModelForSeq2SeqLM, checkpoint, dtype=dtype)
+    return NliT5(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), **options)

@@ -85,6 +85,6 @@ def learned(model: StanceModel) -> dict[str, torch.Tensor]:
     return {k: v for k, v in model.state_dict().items() if not k.startswith("encoder.embeddings.")}
 
 
-def reading() -> Any:
-    """Return the number format for a forward pass on this machine: bfloat16 where the CPU has it."""
+def autocast() -> Any:
+    """Return a context for a forward pass on this machine, in which torch multiplies in bfloat16 if the CPU has it."""
     return torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_bf16())

@@ -155,8 +155,8 @@ def judge_run(
 def verdicts_of(pairs: Sequence[Pair], p_yes: np.ndarray, judge: Judge) -> pd.DataFrame:
     """Return judged pairs as a verdict frame; at the judge's threshold and above a passage supports the perspective.
 
-    One whose text is blank supports nothing, even at a threshold of 0; only people's verdicts, which go by ids, may
-    differ.
+    One whose text is blank supports nothing, even at a threshold of 0; only people's verdicts, which belong to ids,
+    may differ.
     """
 
     def supports(pair: Pair, p: float) -> bool:

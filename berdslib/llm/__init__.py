@@ -1,1 +1,1 @@
-"""Prompts for language models. Stands on the ground: imports nothing of ours but errors and paths."""
+"""Language models and their prompts. Stands on the ground: errors, files, paths and checkpoint."""

@@ -103,6 +103,8 @@ class Endpoint:
             raise InputError(f"max_tokens must be from 1 and max_retries from 0, not {max_tokens} and {max_retries}")
         if not (timeout > 0 and deadline > 0):
             raise InputError(f"timeout and deadline must be above 0 seconds, not {timeout} and {deadline}")
+        if not per_minute >= 0:
+            raise InputError(f"per_minute must be 0 (no limit) or more, not {per_minute}")
         self._address = _address(base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1")
         self.model, self.key_variable, self.prices = model, key_variable, prices
         self.max_retries, self.timeout, self.deadline = max_retries, timeout, deadline
@@ -116,7 +118,7 @@ class Endpoint:
             self._settings["response_format"] = {"type": "json_schema", "json_schema": form}
             digest = hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:8]
             shape = f",schema={digest}"
-        self.url = self._blot(self._address.plain)
+        self.url = self._redact(self._address.plain)
         self.id = f"{model}@{self.url}(max_tokens={max_tokens},logprobs={logprobs}{shape})"
         self.usage = Usage()
         self._pause = 60.0 / per_minute if per_minute else 0.0
@@ -152,12 +154,12 @@ class Endpoint:
                 create = client.chat.completions.with_raw_response.create
                 return bytes((await create(messages=list(messages), extra_headers=headers, **settings)).content)
         except openai.APIStatusError as error:
-            said = self._blot(_server_message(error))
+            said = self._redact(_server_message(error))
             about_schema = error.status_code in (400, 422) and re.search("response_format|schema", said)
             if "response_format" not in settings or not about_schema:
                 raise self._refusal(error.status_code, said) from None
         except openai.APIConnectionError as error:
-            why = self._blot(f"{type(error.__cause__).__name__}: {error.__cause__}")[:300]
+            why = self._redact(f"{type(error.__cause__).__name__}: {error.__cause__}")[:300]
             raise ChatError(f"no answer from {self.url} after {self.max_retries + 1} attempts: {why}") from None
         except TimeoutError:
             raise ChatError(f"no answer from {self.url} within {self.deadline:g} seconds") from None
@@ -212,7 +214,7 @@ class Endpoint:
             return ChatError(f"{self.url}: status {status}; the key in the variable {self.key_variable} {state}")
         return ChatError(f"{self.url}: status {status}: {said}")
 
-    def _blot(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         """Return a text without the key, and without user name, password and query of the address."""
         secrets = {os.environ.get(self.key_variable, "").strip(), *self._address.secrets()}
         for secret in sorted((s for s in secrets if len(s) >= _SHORTEST_SECRET), key=len, reverse=True):

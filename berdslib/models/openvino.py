@@ -11,7 +11,6 @@ import importlib.metadata
 import importlib.util
 import logging
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import numpy as np
 
 from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError, MissingDataError
+from berdslib.files import atomic_path
 from berdslib.models.loading import has_bf16, token_batches
 from berdslib.paths import cache_dir
 
@@ -118,7 +118,7 @@ def _converted(model: Any) -> Any:
     example = dict(model.tokenizer(["one", "two words", "a few words more"], padding=True, return_tensors="pt"))
     example = {name: example[name] for name in ("input_ids", "attention_mask")}
     shapes: list[tuple[str, list[int]]] = [(name, [-1, -1]) for name in example]
-    with torch.inference_mode(), _alone():
+    with torch.inference_mode(), _no_telemetry():
         return openvino.convert_model(Whole().eval(), example_input=example, input=shapes)
 
 
@@ -136,14 +136,13 @@ def _quantised(model: Any) -> Any:
     with FileLock(folder / ".lock"):
         if not path.exists():
             logger.info("quantising to 8 bits, once; the result is kept in %s", path)
-            with tempfile.TemporaryDirectory(dir=folder) as unfinished:
-                openvino.save_model(_quantise(model, texts), Path(unfinished) / "whole" / "network.xml")
-                (Path(unfinished) / "whole").rename(path)
+            with atomic_path(path) as unfinished:
+                openvino.save_model(_quantise(model, texts), unfinished / "network.xml")
     return openvino.Core().read_model(path / "network.xml")
 
 
 def _quantise(model: Any, texts: list[str]) -> Any:
-    with _alone():
+    with _no_telemetry():
         import nncf
 
     nncf.set_log_level(logging.ERROR)
@@ -175,7 +174,7 @@ def _narrowing(network: Any) -> list[str]:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _no_telemetry() -> Iterator[None]:
     """Let no usage statistics be sent to OpenVINO's makers, as would be unless a user objects, and hide warnings.
 
     Both packages send nothing where the environment says that this is a test. The warnings are of branches that go the

@@ -71,7 +71,7 @@ class CachedEncoder:
     def _encode(self, texts: Sequence[str], role: str, encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
         if not texts:
             raise InputError("there are no texts to encode")
-        keys = [hashlib.sha256(f"{role}\0{text}".encode()).digest() for text in texts]
+        keys = [hashlib.sha256(f"{role}\0{text}".encode("utf-8", "surrogatepass")).digest() for text in texts]
         with self._table() as table:
             missing = list(dict.fromkeys(zip(keys, texts, strict=True)))
             known_rows = self._look_up(table, keys)
@@ -93,7 +93,7 @@ class CachedEncoder:
             if chunk:
                 vectors = self._checked(encode([text for _, text in chunk]), len(chunk), self._dim(table))
                 first = table.execute("SELECT count(*) FROM row").fetchone()[0]
-                self._need_rows(first, vectors.shape[1])
+                self._check_rows(first, vectors.shape[1])
                 self._append(vectors, first)
                 if not self._dim(table):
                     table.execute("INSERT INTO model VALUES (?, ?)", (self.id, vectors.shape[1]))
@@ -111,7 +111,7 @@ class CachedEncoder:
             raise InputError(f"encoder {self.id!r} returned a vector that is not finite; nothing of it is kept")
         return vectors
 
-    def _need_rows(self, n: int, dim: int) -> None:
+    def _check_rows(self, n: int, dim: int) -> None:
         """Raise InputError if the file holds fewer rows than the table says; an append would leave zeros in the gap."""
         held = self._rows_path.stat().st_size // (dim * 4) if self._rows_path.exists() else 0
         if held < n:
@@ -138,7 +138,7 @@ class CachedEncoder:
 
     def _read(self, rows: np.ndarray, dim: int) -> np.ndarray:
         n = int(rows.max()) + 1
-        self._need_rows(n, dim)
+        self._check_rows(n, dim)
         # Only these rows: another process may be in the middle of writing one beyond them, or was killed there.
         stored = np.memmap(self._rows_path, dtype="<f4", mode="r", shape=(n, dim))
         first = int(rows[0])

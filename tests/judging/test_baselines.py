@@ -1,44 +1,24 @@
-"""Judges, the verdict store, and where the thresholds come from."""
+"""Judges without a language model, and where the thresholds come from."""
 
-import multiprocessing
 import os
-import signal
-import sqlite3
-import time
 
 import numpy as np
 import pytest
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.pairs import read_labelled_pairs
-from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
+from berdslib.data.records import Passage, make_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement, agreement_report
-from berdslib.evaluation.measures import MRecall, evaluate
 from berdslib.judging.base import Pair, document_text, pairs_of
 from berdslib.judging.baselines import OVERLAP_THRESHOLD, SIMILARITY_THRESHOLD, Gold, Overlap, Random
 from berdslib.judging.registry import make_judge
-from berdslib.judging.store import VerdictStore, judge_pairs, judge_run, verdict_key
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import choose_threshold
 
 
 def pair(text="cats are kind", perspective="Cats are kind.", docno="d", title=""):
     return Pair("q", 0, Passage(docno, text, title), perspective)
-
-
-class Counting:
-    """A judge that counts what it is asked and can be killed on the way."""
-
-    id, threshold = "counting", 0.5
-
-    def __init__(self, delay=0.0):
-        self.asked, self.delay = [], delay
-
-    def p_yes(self, pairs):
-        time.sleep(self.delay)
-        self.asked += [p.passage.docno for p in pairs]
-        return np.array([len(p.passage.text) % 10 / 10 for p in pairs])
 
 
 # ---------------------------------------------------------------- thresholds
@@ -193,146 +173,6 @@ def test_b6_title_position_changes_text_and_id():
         document_text(passage, "above")
 
 
-# ---------------------------------------------------------------- the store
-
-
-def test_a_pair_is_judged_once_however_often_it_is_asked(tmp_path):
-    store, judge = VerdictStore(tmp_path / "v.sqlite"), Counting()
-    pairs = [pair(text="x" * (i + 1), docno=f"d{i}") for i in range(5)]
-    first, new = judge_pairs(judge, [*pairs, pairs[0]], store)
-    assert new == 5 and len(store) == 5 and first[5] == first[0]
-    again, new = judge_pairs(judge, pairs[::-1], store)
-    assert new == 0 and again.tolist() == first[:5][::-1].tolist()
-    assert len(judge.asked) == 5
-
-
-def test_b9_judging_twice_appends_nothing(tmp_path):
-    # divergences.md B9: the official script appends a second set of predictions; positions then mean nothing.
-    question = Question("q", "Cats?", ("Cats are kind.", "Cats are not kind."))
-    passages = {d: Passage(d, f"text {d}") for d in ("a", "b")}
-    run, store = ranked_run({"q": ["a", "b"]}), VerdictStore(tmp_path / "v.sqlite")
-    once = judge_run(run, [question], passages, Counting(), k=2, store=store)
-    twice = judge_run(run, [question], passages, Counting(), k=2, store=store)
-    assert once.equals(twice) and len(twice) == 4 and len(store) == 4
-    official = {d: [*once.loc[once.docno == d, "supports"], *twice.loc[twice.docno == d, "supports"]] for d in passages}
-    assert {len(v) for v in official.values()} == {4}  # twice as many as there are perspectives
-
-
-def test_keys_tell_all_parts_apart():
-    base = pair(text="bc", title="a")
-    others = [pair(text="c", title="ab"), pair(text="bc", title="a", perspective="Other."), pair(text="bc")]
-    keys = {verdict_key("j", p) for p in [base, *others]} | {verdict_key("k", base)}
-    assert len(keys) == 5
-    assert verdict_key("j", base) == verdict_key("j", base._replace(qid="elsewhere"))
-
-
-def test_an_unknown_passage_in_the_run_is_an_error():
-    with pytest.raises(InputError, match="'ghost'"):
-        pairs_of(ranked_run({"q": ["ghost"]}), [Question("q", "?", ("p",))], {}, 5)
-
-
-def test_a_judge_that_returns_nonsense_is_an_error():
-    class Nonsense(Counting):
-        def p_yes(self, pairs):
-            return np.full(len(pairs), np.nan)
-
-    with pytest.raises(InputError, match="probabilities"):
-        judge_pairs(Nonsense(), [pair()])
-
-
-def test_a_file_that_is_no_store_is_an_error(tmp_path):
-    (tmp_path / "v.sqlite").write_text("not a database, but long enough to be looked at by sqlite" * 20)
-    with pytest.raises(InputError, match="cannot be used as a verdict store"):
-        VerdictStore(tmp_path / "v.sqlite")
-
-
-def _judge_slowly(path, n):
-    judge_pairs(
-        Counting(delay=0.05), [pair(text="x" * (i + 1), docno=f"d{i}") for i in range(n)], VerdictStore(path), chunk=10
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("committed", [10, 50, 120])
-def test_sigkill_loses_nothing_that_was_judged(tmp_path, committed):
-    path, context = tmp_path / "v.sqlite", multiprocessing.get_context("spawn")
-    worker = context.Process(target=_judge_slowly, args=(path, 400))
-    worker.start()
-    until = time.monotonic() + 60
-    while not path.exists() or _count(path) < committed:
-        assert worker.is_alive() and time.monotonic() < until
-        time.sleep(0.01)
-    os.kill(worker.pid, signal.SIGKILL)
-    worker.join()
-    kept = len(VerdictStore(path))
-    assert committed <= kept < 400
-    judge = Counting()
-    pairs = [pair(text="x" * (i + 1), docno=f"d{i}") for i in range(400)]
-    p_yes, new = judge_pairs(judge, pairs, VerdictStore(path))
-    assert new == 400 - kept == len(judge.asked)
-    assert len(VerdictStore(path)) == 400
-    assert p_yes.tolist() == [(i + 1) % 10 / 10 for i in range(400)]
-
-
-def _count(path):
-    try:
-        with sqlite3.connect(path) as table:
-            return table.execute("SELECT count(*) FROM verdict").fetchone()[0]
-    except sqlite3.OperationalError:  # the table is being made
-        return 0
-
-
-def test_gold_verdicts_of_the_sample_score_the_same_as_a_table_or_as_a_judge():
-    questions, passages, gold = load_questions("sample", "all"), load_passages("sample"), load_gold("sample")
-    run = make_retriever("bm25", passages).search(questions, 5)
-    judged = judge_run(run, questions, {p.docno: p for p in passages}, Gold(gold), k=5)
-    a, b = (evaluate(run, v, questions, [MRecall @ 5]) for v in (gold, judged))
-    assert a.equals(b)
-
-
-# ---------------------------------------------------------------- what judges are given
-
-
-class Yes:
-    """Says yes to everything, and remembers what it was asked."""
-
-    id, threshold = "yes", 0.5
-
-    def __init__(self):
-        self.asked = []
-
-    def p_yes(self, pairs):
-        self.asked += pairs
-        return np.ones(len(pairs))
-
-
-@pytest.mark.parametrize("text", ["", "  \n\t", "\u3000"])
-def test_a_blank_passage_supports_nothing_and_nobody_is_asked(text, tmp_path):
-    judge, store = Yes(), VerdictStore(tmp_path / "v.sqlite")
-    questions = [Question("q", "Is it?", ("It is.", "It is not."))]
-    passages = {"blank": Passage("blank", text, "It is."), "full": Passage("full", "It is.")}
-    verdicts = judge_run(ranked_run({"q": ["blank", "full"]}), questions, passages, judge, k=2, store=store)
-    yes = verdicts.set_index(["docno", "pid"])["supports"]
-    assert not yes["blank"].any() and yes["full"].all()
-    assert {p.passage.docno for p in judge.asked} == {"full"} and len(store) == 2
-    judge.threshold = 0.0
-    verdicts = judge_run(ranked_run({"q": ["blank"]}), questions, passages, judge, k=2)
-    assert not verdicts["supports"].any()
-
-
-def test_a_run_counted_from_0_is_judged_to_its_kth_passage_and_no_further():
-    questions = [Question("q", "Is it?", ("It is.",))]
-    passages = {d: Passage(d, f"text {d}") for d in "abc"}
-    run = ranked_run({"q": list("abc")})
-    for ranks in (run["rank"] - 1, [7, 7, 7]):
-        verdicts = judge_run(run.assign(rank=ranks), questions, passages, Yes(), k=2)
-        assert verdicts["docno"].tolist() == ["a", "b"]
-    with pytest.raises(InputError, match=r"\[k\]: k must be a whole number"):
-        judge_run(run, questions, passages, Yes(), k=2.5)
-    with pytest.raises(InputError, match="'a' is listed twice"):
-        judge_run(run.assign(docno="a"), questions, passages, Yes(), k=2)
-
-
 def test_gold_takes_a_table_in_every_accepted_form():
     table = make_verdicts([("q", 0, "d", 1.0, True), ("q", 1, "d", 0.0, False)], "gold")
     for same in (
@@ -362,8 +202,3 @@ def test_similarity_is_a_cosine_whatever_the_length_of_the_vectors():
         pair("No.", "Cats."),
     ]
     assert Similarity(Long()).p_yes(pairs).tolist() == pytest.approx([0.5**0.5, 1.0, 0.0, 0.0])
-
-
-def test_half_of_a_surrogate_pair_is_named():
-    with pytest.raises(InputError, match=r"passage 'd' .*half of a surrogate pair"):
-        judge_pairs(Yes(), [pair("broken \ud83d smile")])

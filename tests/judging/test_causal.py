@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from tiny import mistral_tokenizer
 from tokenizers import Tokenizer, models
 from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
@@ -231,7 +232,7 @@ def test_prompts_that_cannot_be_used(user_cache, tmp_path):
         import_prompt("perspective_detection", tmp_path / "bad.txt", ("document", "statement"))
     with pytest.raises(InputError, match="cannot be read"):
         import_prompt("perspective_detection", tmp_path / "none.txt", ())
-    with pytest.raises(InputError, match="no prompt for the task"):
+    with pytest.raises(InputError, match="unknown task 'nonsense'"):
         load_prompt("nonsense")
     with pytest.raises(InputError, match="unknown wording"):
         load_prompt("perspective_detection", "theirs")
@@ -248,3 +249,20 @@ def test_judges_by_name(model, tokenizer, user_cache, tmp_path):
     # The fine-tuned evaluator was trained on the published wording, and says so before anything is loaded.
     with pytest.raises(MissingDataError, match="berds prompts import"):
         make_judge("mistral-berds")
+
+
+def test_a_checkpoint_without_its_output_is_refused(model, tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    model.save_pretrained(tmp_path, state_dict={k: v for k, v in model.state_dict().items() if "lm_head" not in k})
+    with pytest.raises(InputError, match=r"lacks weights .*lm_head"):
+        load_causal(str(tmp_path))
+
+
+def test_an_output_that_is_tied_to_the_word_embeddings_is_there(model, tokenizer, pairs, tmp_path):
+    tied = MistralForCausalLM(MistralConfig(**{**model.config.to_dict(), "tie_word_embeddings": True})).eval()
+    tied.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert "lm_head.weight" not in load_file(tmp_path / "model.safetensors")
+    np.testing.assert_allclose(
+        load_causal(str(tmp_path)).p_yes(pairs[:3]), Causal(tied, tokenizer, "x").p_yes(pairs[:3]), atol=1e-4
+    )

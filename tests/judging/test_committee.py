@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.data.records import Passage
+from berdslib.data.records import Passage, make_verdicts
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
-from berdslib.judging.baselines import Overlap, Random
+from berdslib.judging.baselines import Gold, Overlap, Random
 from berdslib.judging.committee import Committee, threshold_at_half
+from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 
 
@@ -59,8 +60,6 @@ def test_its_id_depends_on_the_members_and_not_on_their_order(tmp_path):
 
 
 def test_by_name():
-    from berdslib.judging.registry import make_judge
-
     assert make_judge("overlap+random").id == Committee([Overlap(), Random()]).id
 
 
@@ -69,3 +68,21 @@ def test_a_committee_of_one_is_none():
         Committee([Overlap()])
     with pytest.raises(InputError, match="two or more different"):
         Committee([Overlap(), Overlap()])
+
+
+def test_another_threshold_of_a_member_is_another_committee():
+    """It changes the mean; notebooks set it after a judge was made."""
+    one, two = Fixed("one", {"a": 0.9, "b": 0.1, "c": 0.6}), Fixed("two", {"a": 0.7, "b": 0.3, "c": 0.2})
+    committee = Committee([one, two])
+    before, p_yes = committee.id, committee.p_yes(PAIRS)
+    two.threshold = 0.2
+    assert committee.id != before and not np.allclose(committee.p_yes(PAIRS), p_yes)
+
+
+def test_recorded_verdicts_are_no_member():
+    """Their answers belong to ids; the store, which is keyed by texts, would give them to other questions."""
+    gold = Gold(make_verdicts([("q", 0, "a", 1.0, True)], "gold"))
+    with pytest.raises(InputError, match="recorded verdicts cannot be a member"):
+        Committee([gold, Overlap()])
+    with pytest.raises(InputError, match="recorded verdicts cannot be a member"):
+        make_judge("gold+overlap", gold.verdicts)

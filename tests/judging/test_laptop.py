@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -212,13 +213,33 @@ def test_training_learns_a_toy_task_and_leaves_word_embeddings_alone(tmp_path):
     again = load_laptop(tmp_path / "judge")
     asked = [Pair("q", 0, Passage("d", e.document), e.statement) for e in toy(7)[:10]]
     assert np.abs(again.p_yes(asked) - judge.p_yes(asked)).max() < 0.01  # half precision on disk
-    with pytest.raises(InputError, match="another recipe"):
-        train(new_model(), toy, StanceRecipe(passes=1), _with_checkpoint(tmp_path, model), progress=False)
 
 
-def _with_checkpoint(folder, model):
-    train(model, toy, StanceRecipe(passes=1, documents=24), folder / "other", save_every=1, progress=False)
-    return folder / "other"
+def test_the_checkpoint_of_another_training_is_refused(tmp_path):
+    recipe = StanceRecipe(passes=1, documents=24)
+    train(new_model(), toy, recipe, tmp_path, save_every=1, progress=False)
+    with pytest.raises(InputError, match=r"checkpoint.pt: .* another training \(recipe differ\)"):
+        train(new_model(), toy, replace(recipe, weight_decay=0.5), tmp_path, progress=False)
+    with pytest.raises(InputError, match=r"another training \(examples differ\)"):
+        train(new_model(), lambda number: toy(number + 5), recipe, tmp_path, progress=False)
+
+
+def test_a_save_that_fails_leaves_the_old_judge_whole(tmp_path, monkeypatch):
+    """New weights beside the old calibration would be a judge that nobody trained."""
+    model = new_model()
+    save_laptop(model, Calibration(1.0, 0.0, 0.5), tmp_path / "judge", {"note": "first"})
+    before = {p.name: p.read_bytes() for p in (tmp_path / "judge").iterdir()}
+    with torch.no_grad():
+        model.head.weight += 1
+    with pytest.raises(TypeError):
+        save_laptop(model, Calibration(2.0, 0.0, 0.5), tmp_path / "judge", {"note": object()})
+    assert {p.name: p.read_bytes() for p in (tmp_path / "judge").iterdir()} == before
+    save_laptop(model, Calibration(2.0, 0.0, 0.5), tmp_path / "judge", {"note": "second"})
+    assert load_laptop(tmp_path / "judge").calibration.slope == 2.0
+    assert [p.name for p in tmp_path.iterdir()] == ["judge"]
+    (tmp_path / "judge" / "settings.json").unlink()
+    with pytest.raises(MissingDataError, match=r"no settings.json of a laptop judge"):
+        load_laptop(tmp_path / "judge")
 
 
 def test_errors_say_what_is_missing(tmp_path):

@@ -7,7 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+<<<<<<< HEAD
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+=======
+from safetensors.torch import load_file
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+>>>>>>> u-judge
 from transformers import (
     AutoTokenizer,
     BertConfig,
@@ -260,6 +265,7 @@ def test_the_t5_of_the_paper_is_named_with_its_size(monkeypatch, caplog):
 
 def test_a_sentencepiece_file_without_its_packages(monkeypatch, tmp_path):
     """Transformers then speaks of tiktoken, which would be the wrong thing to install."""
+    (tmp_path / "spiece.model").touch()
 
     def from_pretrained(*_, **__):
         raise ValueError("`tiktoken` is required to read a `tiktoken` file. Install it with `pip install tiktoken`.")
@@ -267,3 +273,29 @@ def test_a_sentencepiece_file_without_its_packages(monkeypatch, tmp_path):
     monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", from_pretrained)
     with pytest.raises(MissingDataError, match=r"pip install 'berdslib\[sentencepiece\]'"):
         make_judge(f"nli-t5:{tmp_path}")
+
+
+def test_another_threshold_is_another_judge(model, tokenizer, t5, t5_words):
+    assert Nli(model, tokenizer, "tiny", threshold=0.4).id != Nli(model, tokenizer, "tiny").id
+    assert NliT5(t5, t5_words, "tiny", threshold=0.4).id != NliT5(t5, t5_words, "tiny").id
+
+
+def test_t5_without_its_decoder_is_refused(t5, t5_words, tmp_path):
+    t5_words.save_pretrained(tmp_path)
+    t5.save_pretrained(tmp_path, state_dict={k: v for k, v in t5.state_dict().items() if "decoder" not in k})
+    with pytest.raises(InputError, match=r"lacks weights .*decoder.block"):
+        make_judge(f"nli-t5:{tmp_path}")
+
+
+def test_t5_may_share_its_output_with_its_word_embeddings(t5, t5_words, tmp_path):
+    tied = T5ForConditionalGeneration(T5Config(**{**t5.config.to_dict(), "tie_word_embeddings": True}))
+    tied.save_pretrained(tmp_path)
+    t5_words.save_pretrained(tmp_path)
+    assert "lm_head.weight" not in load_file(tmp_path / "model.safetensors")
+    assert make_judge(f"nli-t5:{tmp_path}").p_yes(PAIRS[:2]).shape == (2,)
+
+
+def test_a_folder_without_a_tokenizer_is_not_told_to_install_packages(tmp_path):
+    with pytest.raises(InputError) as caught:
+        make_judge(f"nli-t5:{tmp_path}")
+    assert "SentencePiece" not in str(caught.value) and str(tmp_path) in str(caught.value)

@@ -201,3 +201,9 @@ def test_thoughts_are_not_part_of_what_was_extracted():
             return Reply("<think>angle: a\ntopic: b?</think>angle: c\ntopic: d")
 
     assert extract_with(Thinking(), ["Find c about d"]) == [("d", "c")]
+
+
+@pytest.mark.parametrize("name", ["rule:nonsense", "rule:", "nonsense"])
+def test_a_way_that_does_not_exist_is_refused(name):
+    with pytest.raises(InputError, match=f"unknown way to take queries apart '{name}'"):
+        extract_by(name, QUERIES)

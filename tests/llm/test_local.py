@@ -1,6 +1,4 @@
-"""Local chat models on a tiny random Mistral: the same as plain generation; and answers that are kept."""
-
-import json
+"""Local chat models on a tiny random Mistral: the same as plain generation."""
 
 import pytest
 import torch
@@ -9,9 +7,9 @@ from transformers import MistralConfig, MistralForCausalLM
 
 from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError, MissingDataError
-from berdslib.llm.chat import Endpoint, Reply
+from berdslib.llm.chat import Endpoint
 from berdslib.llm.local import LocalChat, load_local_chat, make_chat
-from berdslib.llm.recorded import Kept, Recorded, Recording, exchange_key
+from berdslib.llm.recorded import Kept
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system role') }}"
@@ -153,74 +151,7 @@ def test_a_model_that_is_not_here_is_named_with_the_command(tmp_path):
         make_chat(f"local:{tmp_path}")
 
 
-# ---------------------------------------------------------------- kept answers, names
-
-
-class Parrot:
-    """Answers with what it was asked, and counts; fails where `fails` says so."""
-
-    id = "parrot"
-
-    def __init__(self, fails=()):
-        self.asked, self.fails = [], fails
-
-    def complete(self, messages):
-        text = messages[-1]["content"]
-        self.asked.append(text)
-        if text in self.fails:
-            raise ConnectionError(text)
-        return Reply(text.upper(), ((text[0], -0.5),))
-
-
-def say(text):
-    return [{"role": "user", "content": text}]
-
-
-def test_after_a_failure_only_the_rest_is_asked(tmp_path):
-    path = tmp_path / "deep" / "kept.jsonl"
-    first = Kept(Parrot(fails={"c"}), path)
-    assert [first.complete(say(t)).text for t in "ab"] == ["A", "B"]
-    with pytest.raises(ConnectionError):
-        first.complete(say("c"))
-    path.write_text(path.read_text() + '{"key": "cut o')  # and the process was killed while writing
-    parrot = Parrot()
-    second = Kept(parrot, path)
-    assert [second.complete(say(t)).text for t in "abcd"] == ["A", "B", "C", "D"]
-    assert parrot.asked == ["c", "d"]
-    assert second.complete(say("a")).first_token == (("a", -0.5),)
-    assert [json.loads(line)["text"] for line in path.read_text().splitlines()] == ["A", "B", "C", "D"]
-
-
-def test_answers_of_another_model_do_not_count(tmp_path):
-    Kept(Parrot(), tmp_path / "kept.jsonl").complete(say("a"))
-    other = Parrot()
-    other.id = "other"
-    Kept(other, tmp_path / "kept.jsonl").complete(say("a"))
-    assert other.asked == ["a"]
-    with pytest.raises(InputError, match=r"answers of 2 models \(other, parrot\)"):
-        make_chat(f"recorded:{tmp_path / 'kept.jsonl'}")
-
-
-def test_recorded_answers_by_name(tmp_path):
-    path = tmp_path / "a.jsonl"
-    Recording(Parrot(), path).complete(say("a"))
-    path.write_text(path.read_text() + '{"key": "cut o')
-    chat = make_chat(f"recorded:{path}")
-    assert isinstance(chat, Recorded) and chat.id == "parrot" and chat.complete(say("a")).text == "A"
-    with pytest.raises(MissingDataError, match="holds no answer of parrot"):
-        chat.complete(say("b"))
-    assert exchange_key("parrot", say("a")) in path.read_text()
-
-
-@pytest.mark.parametrize(
-    ("content", "words"), [("", "answers of 0 models"), ("{}\n{}\n", "not a recorded answer"), (None, "cannot be read")]
-)
-def test_a_file_without_recorded_answers_says_so(tmp_path, content, words):
-    path = tmp_path / "a.jsonl"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(InputError, match=words):
-        make_chat(f"recorded:{path}")
+# ---------------------------------------------------------------- names
 
 
 def test_other_names_are_models_at_an_endpoint():
@@ -231,15 +162,24 @@ def test_other_names_are_models_at_an_endpoint():
             make_chat(name)
 
 
-def test_what_was_kept_in_this_session_is_not_asked_again(tmp_path):
-    class Counting:
-        id, asked = "counting", 0
+def test_other_weights_in_the_same_folder_answer_anew(model, tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path / "m")
+    ids = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        MistralForCausalLM(model.config).save_pretrained(tmp_path / "m")
+        chat = load_local_chat(str(tmp_path / "m"), max_tokens=4)
+        Kept(chat, tmp_path / "kept.jsonl").complete(ASK)
+        ids.append(chat.id)
+    assert ids[0] != ids[1] and len((tmp_path / "kept.jsonl").read_text().splitlines()) == 2
 
-        def complete(self, messages):
-            self.asked += 1
-            return Reply("fine")
 
-    model = Counting()
-    kept, messages = Kept(model, tmp_path / "kept.jsonl"), [{"role": "user", "content": "hello"}]
-    assert kept.complete(messages) == kept.complete(messages) and model.asked == 1
-    assert len((tmp_path / "kept.jsonl").read_text().splitlines()) == 1
+def test_a_checkpoint_without_its_output_or_cut_short_is_refused(model, tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    model.save_pretrained(tmp_path, state_dict={k: v for k, v in model.state_dict().items() if "lm_head" not in k})
+    with pytest.raises(InputError, match=r"lacks weights .*lm_head"):
+        load_local_chat(str(tmp_path))
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(InputError, match="damaged or cut short"):
+        load_local_chat(str(tmp_path))

@@ -95,6 +95,9 @@ def test_wordings_are_named(user_cache):
         load_prompt("perspective_detection", "theirs")
     with pytest.raises(InputError, match="unknown published wording 'ours'"):
         published_path("perspective_detection", "ours")
+    for use in (load_prompt, published_path, lambda task, wording: wordings(task)):
+        with pytest.raises(InputError, match=r"unknown task 'perspective_detecton'.*Known: essay_writing, hypo"):
+            use("perspective_detecton", "published")
     with pytest.raises(MissingDataError, match="berds prompts fetch perspective_detection;"):
         load_prompt("perspective_detection", "published")
     with pytest.raises(MissingDataError, match="berds prompts fetch essay_writing --url URL;"):
@@ -107,3 +110,15 @@ def test_where_the_authors_keep_their_wordings_is_on_record():
     for one in files:
         assert one.url.startswith("https://raw.githubusercontent.com/timchen0618/berds/") and one.bytes > 100
         assert len(one.sha256) == 64 and set(one.sha256) <= set("0123456789abcdef")
+
+
+def test_a_wording_that_cannot_be_written_whole_leaves_the_old_one(user_cache, tmp_path, monkeypatch):
+    before = imported(tmp_path, CHAT)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk, pytest.raises(InputError, match="cannot be written"):
+        disk.setattr("os.replace", full)
+        imported(tmp_path, CHAT.replace("?", "??"))
+    assert load_prompt("perspective_detection", "published", TASKS["perspective_detection"]) == before

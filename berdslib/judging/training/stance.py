@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import random
@@ -15,7 +16,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from berdslib.errors import InputError
-from berdslib.judging.stance import StanceModel, learned, reading
+from berdslib.files import atomic_path
+from berdslib.judging.stance import StanceModel, autocast, learned
 from berdslib.judging.training.pairs import Example
 from berdslib.models.loading import keep_freed_memory
 
@@ -57,7 +59,7 @@ def train(
     """Train a model in place; an interrupted run resumes from its last checkpoint.
 
     Args:
-        model: from :func:`new_model`.
+        model: from :func:`berdslib.judging.stance.new_model`.
         examples: pass number → the examples of that pass, so that windows may be drawn anew; the same in every call.
         recipe: how.
         folder: where checkpoints go.
@@ -68,7 +70,7 @@ def train(
         The loss of each step, those before a kill included.
 
     Raises:
-        InputError: no examples, one label only, or the checkpoint of another recipe.
+        InputError: no examples, one label only, or the checkpoint of another recipe or other examples.
     """
     from tqdm.auto import tqdm
 
@@ -78,7 +80,8 @@ def train(
     if len({e.supports for batch in plan for e in batch}) < 2:
         raise InputError("examples of both labels are needed (divergences.md B10)")
     optimiser, schedule = _optimiser(model, recipe, len(plan))
-    losses = _resume(folder / "checkpoint.pt", model, optimiser, schedule, recipe)
+    claim = _claim(recipe, plan)
+    losses = _resume(folder / "checkpoint.pt", model, optimiser, schedule, recipe, claim)
     model.train()
     bar = tqdm(plan, initial=len(losses), desc="training", unit="batch", disable=not progress, delay=2)
     for step in range(len(losses), len(plan)):
@@ -86,7 +89,7 @@ def train(
         bar.update()
         bar.set_postfix(loss=f"{sum(losses[-50:]) / len(losses[-50:]):.3f}")
         if (step + 1) % save_every == 0:
-            _save(folder / "checkpoint.pt", model, optimiser, schedule, recipe, losses)
+            _save(folder / "checkpoint.pt", model, optimiser, schedule, claim, losses)
     bar.close()
     model.eval()
     return losses
@@ -116,7 +119,7 @@ def batches(examples: Sequence[Example], recipe: StanceRecipe, number: int) -> I
 
 
 def _step(model: StanceModel, batch: Sequence[Example], optimiser: Any, schedule: Any) -> float:
-    with reading():
+    with autocast():
         logits = model([e.statement for e in batch], [e.document for e in batch])
     loss = F.binary_cross_entropy_with_logits(logits.float(), torch.tensor([float(e.supports) for e in batch]))
     loss.backward()
@@ -141,27 +144,41 @@ def _optimiser(model: StanceModel, recipe: StanceRecipe, steps: int) -> tuple[An
     return optimiser, schedule
 
 
-def _save(path: Path, model: StanceModel, optimiser: Any, schedule: Any, recipe: StanceRecipe, losses: Any) -> None:
+def _claim(recipe: StanceRecipe, plan: Sequence[Sequence[Example]]) -> dict[str, str]:
+    """Return what a checkpoint must have been made by: the recipe, and what is in every batch, in its order."""
+    text = json.dumps([[(e.document, e.statement, e.supports) for e in batch] for batch in plan])
+    return {"recipe": json.dumps(asdict(recipe)), "examples": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _save(
+    path: Path, model: StanceModel, optimiser: Any, schedule: Any, claim: dict[str, str], losses: list[float]
+) -> None:
     """Write a checkpoint; the old one is kept until the new one is complete."""
     state = {
         "model": learned(model),
         "optimiser": optimiser.state_dict(),
         "schedule": schedule.state_dict(),
         "draws": torch.get_rng_state(),
-        "recipe": json.dumps(asdict(recipe)),
         "losses": list(losses),
+        **claim,
     }
-    torch.save(state, path.with_suffix(".part"))
-    path.with_suffix(".part").replace(path)
+    with atomic_path(path) as unfinished:
+        torch.save(state, unfinished)
 
 
-def _resume(path: Path, model: StanceModel, optimiser: Any, schedule: Any, recipe: StanceRecipe) -> list[float]:
+def _resume(
+    path: Path, model: StanceModel, optimiser: Any, schedule: Any, recipe: StanceRecipe, claim: dict[str, str]
+) -> list[float]:
+    for unfinished in path.parent.glob(f".{path.name}.*"):
+        unfinished.unlink()  # of a run that was killed while it wrote
     if not path.exists():
         torch.manual_seed(recipe.seed)
         return []
     state = torch.load(path, weights_only=True)
-    if state["recipe"] != json.dumps(asdict(recipe)):
-        raise InputError("is the checkpoint of another recipe; choose another folder", path=path)
+    differing = [name for name in claim if state.get(name) != claim[name]]
+    if differing:
+        problem = f"is the checkpoint of another training ({', '.join(differing)} differ); choose another folder"
+        raise InputError(problem, path=path)
     model.load_state_dict(state["model"], strict=False)
     optimiser.load_state_dict(state["optimiser"])
     schedule.load_state_dict(state["schedule"])

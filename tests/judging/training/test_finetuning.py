@@ -461,6 +461,10 @@ def test_a_folder_of_another_training_is_refused(base, tmp_path):
         fine_tune_causal(causal(base), toy(3)[::-1], recipe, tmp_path)
     with pytest.raises(InputError, match=r"\(model differ\)"):
         fine_tune_causal(causal(base, "causal128"), toy(3), recipe, tmp_path)
+    for damaged in ("", '{"recipe": {"ra', "[]"):
+        (tmp_path / "training.json").write_text(damaged)
+        with pytest.raises(InputError, match=r"training.json: is no record of a training"):
+            fine_tune_causal(causal(base), toy(3), recipe, tmp_path)
 
 
 # ---------------------------------------------------------------- going on after a kill

@@ -1,0 +1,192 @@
+"""Answers that are recorded, replayed and kept."""
+
+import json
+import resource
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from chat_server import Saying, chat_server, endpoint_at
+
+from berdslib.errors import InputError, MissingDataError
+from berdslib.llm.chat import Reply
+from berdslib.llm.local import make_chat
+from berdslib.llm.recorded import Kept, Recorded, Recording, exchange_key
+
+
+@pytest.fixture
+def server():
+    with chat_server() as web:
+        yield web
+
+
+@pytest.fixture
+def endpoint(server, monkeypatch):
+    return endpoint_at(server, monkeypatch)
+
+
+ASK = [{"role": "user", "content": "Well?"}]
+
+
+def test_half_a_character_is_refused_in_a_message_and_kept_in_a_record(tmp_path, endpoint, server):
+    with pytest.raises(InputError, match="half a character"):
+        endpoint().complete([{"role": "user", "content": "so \ud800 it is"}])
+    server.script = [(200, {}, b'{"choices": [{"message": {"content": "so \\ud800"}}]}')]
+    model = endpoint()
+    assert Recording(model, tmp_path / "said.jsonl").complete(ASK).text == "so \ud800"
+    assert Recorded(tmp_path / "said.jsonl", model.id).complete(ASK).text == "so \ud800"
+
+
+def test_a_recording_that_was_cut_off_loses_only_its_last_line(tmp_path, caplog):
+    (tmp_path / "said.jsonl").write_text('{"key": "k", "text": "Yes"}\n{"key": "l", "te')
+    Recorded(tmp_path / "said.jsonl", "m")
+    assert "cut off" in caplog.text
+    Recording(Saying("No"), tmp_path / "said.jsonl").complete(ASK)
+    assert Recorded(tmp_path / "said.jsonl", "saying").complete(ASK).text == "No"
+    (tmp_path / "said.jsonl").write_text('{"key": "k", "te\n{"key": "l", "text": "No"}\n')
+    with pytest.raises(InputError, match=r"said.jsonl:1"):
+        Recorded(tmp_path / "said.jsonl", "m")
+    with pytest.raises(InputError, match="cannot be read"):
+        Recorded(tmp_path / "none.jsonl", "m")
+
+
+@pytest.mark.parametrize("char", ["\u2028", "\u2029", "\x85", "\x1c", "\x0b", "\x0c", "\r"])
+def test_s6_lines_of_a_recording_end_at_line_feeds_only(tmp_path, char):
+    path = tmp_path / "said.jsonl"
+    Recording(Saying(f"No{char}No"), path).complete(ASK)
+    Recording(Saying("Yes"), path).complete([{"role": "user", "content": f"And{char}now?"}])
+    recorded = Recorded(path, "saying")
+    assert recorded.complete(ASK).text == f"No{char}No"
+    assert recorded.complete([{"role": "user", "content": f"And{char}now?"}]).text == "Yes"
+    assert make_chat(f"recorded:{path}").complete(ASK).text == f"No{char}No"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A limit on the size of files: what is beyond it is written in part, as on a full disk."""
+    old, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size or old[0], old[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_s18_a_full_disk_leaves_whole_lines(tmp_path, small_disk):
+    path = tmp_path / "said.jsonl"
+    recording = Recording(Saying("fine"), path)
+    recording.complete(ASK)
+    small_disk(path.stat().st_size + 20)
+    with pytest.raises(InputError, match=r"said.jsonl.*cannot be written"):
+        recording.complete([{"role": "user", "content": "And now?"}])
+    small_disk(None)
+    recording.complete([{"role": "user", "content": "And then?"}])
+    recorded = Recorded(path, "saying")
+    assert [recorded.complete([{"role": "user", "content": t}]).text for t in ("Well?", "And then?")] == ["fine"] * 2
+    with pytest.raises(MissingDataError):
+        recorded.complete([{"role": "user", "content": "And now?"}])
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["[" * 100_000, '{"key": "k", "text": 5}', '{"key": ["k"], "text": "x"}',
+     '{"key": "k", "text": "x", "first_token": 3}', '{"key": "k", "text": "x", "first_token": [["Yes", 1e400]]}',
+     '{"key": "k", "text": "x", "first_token": [[5, -1]]}'],
+)  # fmt: skip
+def test_s11_a_hostile_recording_is_named_by_file_and_line(tmp_path, row):
+    (tmp_path / "said.jsonl").write_text(f'{row}\n{{"key": "l", "text": "No"}}\n')
+    with pytest.raises(InputError, match=r"said.jsonl:1: not a recorded answer"):
+        Recorded(tmp_path / "said.jsonl", "m")
+
+
+class Parrot:
+    """Answers with what it was asked, and counts; fails where `fails` says so."""
+
+    id = "parrot"
+
+    def __init__(self, fails=()):
+        self.asked, self.fails = [], fails
+
+    def complete(self, messages):
+        text = messages[-1]["content"]
+        self.asked.append(text)
+        if text in self.fails:
+            raise ConnectionError(text)
+        return Reply(text.upper(), ((text[0], -0.5),))
+
+
+def say(text):
+    return [{"role": "user", "content": text}]
+
+
+def test_after_a_failure_only_the_rest_is_asked(tmp_path):
+    path = tmp_path / "deep" / "kept.jsonl"
+    first = Kept(Parrot(fails={"c"}), path)
+    assert [first.complete(say(t)).text for t in "ab"] == ["A", "B"]
+    with pytest.raises(ConnectionError):
+        first.complete(say("c"))
+    path.write_text(path.read_text() + '{"key": "cut o')  # and the process was killed while writing
+    parrot = Parrot()
+    second = Kept(parrot, path)
+    assert [second.complete(say(t)).text for t in "abcd"] == ["A", "B", "C", "D"]
+    assert parrot.asked == ["c", "d"]
+    assert second.complete(say("a")).first_token == (("a", -0.5),)
+    assert [json.loads(line)["text"] for line in path.read_text().splitlines()] == ["A", "B", "C", "D"]
+
+
+def test_answers_of_another_model_do_not_count(tmp_path):
+    Kept(Parrot(), tmp_path / "kept.jsonl").complete(say("a"))
+    other = Parrot()
+    other.id = "other"
+    Kept(other, tmp_path / "kept.jsonl").complete(say("a"))
+    assert other.asked == ["a"]
+    with pytest.raises(InputError, match=r"answers of 2 models \(other, parrot\)"):
+        make_chat(f"recorded:{tmp_path / 'kept.jsonl'}")
+
+
+def test_recorded_answers_by_name(tmp_path):
+    path = tmp_path / "a.jsonl"
+    Recording(Parrot(), path).complete(say("a"))
+    path.write_text(path.read_text() + '{"key": "cut o')
+    chat = make_chat(f"recorded:{path}")
+    assert isinstance(chat, Recorded) and chat.id == "parrot" and chat.complete(say("a")).text == "A"
+    with pytest.raises(MissingDataError, match="holds no answer of parrot"):
+        chat.complete(say("b"))
+    assert exchange_key("parrot", say("a")) in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("", "answers of 0 models"), ("{}\n{}\n", "not a recorded answer"), (None, "cannot be read")]
+)
+def test_a_file_without_recorded_answers_says_so(tmp_path, content, words):
+    path = tmp_path / "a.jsonl"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(InputError, match=words):
+        make_chat(f"recorded:{path}")
+
+
+def test_what_was_kept_in_this_session_is_not_asked_again(tmp_path):
+    class Counting:
+        id, asked = "counting", 0
+
+        def complete(self, messages):
+            self.asked += 1
+            return Reply("fine")
+
+    model = Counting()
+    kept, messages = Kept(model, tmp_path / "kept.jsonl"), [{"role": "user", "content": "hello"}]
+    assert kept.complete(messages) == kept.complete(messages) and model.asked == 1
+    assert len((tmp_path / "kept.jsonl").read_text().splitlines()) == 1
+
+
+def test_threads_that_ask_the_same_ask_once(tmp_path):
+    class Slow(Parrot):
+        def complete(self, messages):
+            time.sleep(0.1)
+            return super().complete(messages)
+
+    model = Slow()
+    kept = Kept(model, tmp_path / "kept.jsonl")
+    with ThreadPoolExecutor(8) as pool:
+        texts = [reply.text for reply in pool.map(kept.complete, [say(t) for t in "aaaabbbb"])]
+    assert texts == list("AAAABBBB") and sorted(model.asked) == ["a", "b"]
