@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,13 +43,13 @@ class MissingDataError(BerdsError):
     """A data set or model that is neither on this machine nor reachable."""
 
 
-def known(kind: str, name: str, choices: object) -> str:
+def known(kind: str, name: str, choices: Iterable[str]) -> str:
     """Return `name` if it is one of `choices`, else raise an error that lists them, the closest first.
 
     Args:
         kind: what is being chosen, for the message ("retriever").
         name: what the user asked for.
-        choices: an iterable of accepted names.
+        choices: the accepted names.
 
     Raises:
         InputError: the name is not known.
@@ -59,7 +59,7 @@ def known(kind: str, name: str, choices: object) -> str:
     """
     import difflib
 
-    names = sorted(choices)  # type: ignore[call-overload]
+    names = sorted(choices)
     if name in names:
         return name
     close = difflib.get_close_matches(name, names, n=1)

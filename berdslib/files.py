@@ -1,11 +1,12 @@
 """Files: reading lines, writing whole or not at all, and looking up many keys in SQLite.
 
-Text is UTF-8, plain or gzip-compressed, and is read as a stream. Everything that the package writes appears under its
-name only when it is complete: see :func:`atomic_path`.
+Text is UTF-8, plain or gzip-compressed, and is read as a stream. What is written with :func:`atomic_path` or
+:func:`write_text` appears under its name only when it is complete.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -13,7 +14,7 @@ import shutil
 import sqlite3
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -21,6 +22,9 @@ from typing import Any, BinaryIO, TextIO
 from berdslib.errors import InputError
 
 StrPath = str | Path
+
+# What the system says of a write, without a file's name, when the place takes nothing more.
+_PLACE_IS_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
 
 
 def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
@@ -58,25 +62,20 @@ def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
 
     Args:
         path: the file or folder to make or replace.
-        marker: for a folder, a file that one of its kind holds; a folder without it is not replaced.
+        marker: for a folder, a file that one of its kind holds; of other folders only an empty one is replaced. None
+            for a file, which replaces no folder.
 
     Raises:
         InputError: nothing can be written there, another folder is there, or one that holds other files beside its own.
     """
     path = Path(os.path.realpath(path))  # a link stays a link
-    if path.is_dir() and not (marker and (path / marker).is_file()):
-        raise InputError("has other content; it is not replaced", path=path)
+    if path.is_dir():
+        _check_replaceable(path, marker)
     unfinished = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield unfinished
-        if path.is_dir():
-            _check_own(path, unfinished)
-        # Where a folder is replaced, there is none for a moment: folders cannot be exchanged in one step.
-        old = path.rename(f"{unfinished}.old") if path.is_dir() else None
-        os.replace(unfinished, path)
-        if old is not None:
-            shutil.rmtree(old)
+        _put_in_place(unfinished, path)
     except BaseException as error:
         if unfinished.is_dir():
             shutil.rmtree(unfinished)
@@ -85,6 +84,28 @@ def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
         if isinstance(error, OSError) and _is_about(error, path, unfinished):
             raise _unwritable(path, error) from None
         raise
+
+
+def _check_replaceable(folder: Path, marker: str | None) -> None:
+    if marker is None:
+        raise InputError("is a folder; a file is to be written here", path=folder)
+    if not (folder / marker).is_file() and any(folder.iterdir()):
+        raise InputError("has other content; it is not replaced", path=folder)
+
+
+def _put_in_place(unfinished: Path, path: Path) -> None:
+    if not path.is_dir():
+        os.replace(unfinished, path)
+        return
+    _check_own(path, unfinished)
+    # There is no folder for a moment: two cannot be exchanged in one step.
+    old = path.rename(f"{unfinished}.old")
+    try:
+        os.replace(unfinished, path)
+    except BaseException:
+        os.replace(old, path)
+        raise
+    shutil.rmtree(old)
 
 
 def _check_own(folder: Path, successor: Path) -> None:
@@ -96,13 +117,12 @@ def _check_own(folder: Path, successor: Path) -> None:
 
 def _is_about(error: OSError, path: Path, unfinished: Path) -> bool:
     """Say whether an error is about writing here; the block may also have failed to read something else."""
-    name = error.filename
-    return (
-        name is None
-        or str(name) == str(path)
-        or any(str(name) == str(p) for p in (unfinished, *path.parents))
-        or (Path(os.fsdecode(name)).is_relative_to(unfinished))
-    )
+    if error.filename is None:
+        return error.errno in _PLACE_IS_FULL
+    if isinstance(error.filename, int):  # an open file
+        return False
+    name = Path(os.fsdecode(error.filename))
+    return name in (path, *path.parents) or name.is_relative_to(unfinished)
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
@@ -118,21 +138,30 @@ def write_text(path: StrPath) -> Iterator[TextIO]:
 
     Raises:
         InputError: nothing can be written there, or what is written is no text.
+        BrokenPipeError: whoever read the pipe has gone.
     """
     path = Path(path)
     zipped = path.suffix == ".gz"
-    if path.exists() and not path.is_file():
-        try:
-            with open(path, "wb") as raw, _as_text(raw, zipped) as text:
-                yield text
-        except OSError as error:
-            raise _unwritable(path, error) from None
-        return
     try:
-        with atomic_path(path) as unfinished, open(unfinished, "wb") as raw, _as_text(raw, zipped) as text:
-            yield text
+        if path.exists() and not path.is_file():
+            with _written_directly(path) as raw, _as_text(raw, zipped) as text:
+                yield text
+        else:
+            with atomic_path(path) as unfinished, open(unfinished, "wb") as raw, _as_text(raw, zipped) as text:
+                yield text
     except UnicodeEncodeError:
         raise InputError("cannot be written: a text holds half of a surrogate pair (\\ud…)", path=path) from None
+
+
+@contextmanager
+def _written_directly(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with open(path, "wb") as raw:
+            yield raw
+    except OSError as error:  # not BrokenPipeError: a reader that has seen enough, such as `head`
+        if _is_about(error, path, path):
+            raise _unwritable(path, error) from None
+        raise
 
 
 @contextmanager
@@ -172,10 +201,10 @@ def rows_by_key(table: sqlite3.Connection, query: str, keys: Sequence[bytes]) ->
     return found
 
 
-def chunk_starts(n: int, size: int, doing: str) -> Sequence[int]:
+def chunk_starts(n: int, size: int, doing: str) -> Iterable[int]:
     """Return where chunks of `size` of n things start, behind a progress bar if there are more than a few."""
     from tqdm.auto import tqdm
 
     starts = range(0, n, size)
-    bar: Sequence[int] = tqdm(starts, desc=doing, unit="chunk", disable=len(starts) < 4, leave=False)
+    bar: Iterable[int] = tqdm(starts, desc=doing, unit="chunk", disable=len(starts) < 4, leave=False)
     return bar

@@ -81,7 +81,7 @@ def paired_test(
 
     if len(values) != len(baseline):
         raise InputError(f"paired scores must be of one length; got {len(values)} and {len(baseline)}")
-    ours, base = _checked(values, groups), _checked(baseline, groups)
+    ours, base = _finite_scores(values, groups), _finite_scores(baseline, groups)
     difference = _macro_weights(len(ours), groups) * (ours - base)
     difference = difference[difference != 0]  # the sign of 0 changes nothing
     if len(difference) < 2:  # one coin falls two ways, one as extreme as the other
@@ -136,23 +136,63 @@ def ratio_interval(
     Raises:
         InputError: no rows.
     """
-    n = len(wholes)
-    if not n:
-        raise InputError("there are no scores")
-    rng = np.random.default_rng(seed)
     table = np.column_stack([parts, wholes]).astype(np.float64)
-    sums = np.concatenate(
-        [
-            rng.multinomial(n, np.full(n, 1.0 / n), min(1000, resamples - start)) @ table
-            for start in range(0, resamples, 1000)
-        ]
-    )
+    if not len(table):
+        raise InputError("there are no scores")
+    sums = resampled_sums(table, resamples, np.random.default_rng(seed))
     sums = sums[sums[:, -1] > 0]
     if not len(sums):
         nothing = np.full(table.shape[1] - 1, np.nan)
         return nothing, nothing
-    low, high = np.quantile(sums[:, :-1] / sums[:, -1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = percentiles(sums[:, :-1] / sums[:, -1:], level)
     return low, high
+
+
+# ---------------------------------------------------------------- the bootstrap, of which the intervals are made
+
+
+def sum_by_cluster(rows: np.ndarray, clusters: Sequence[str]) -> np.ndarray:
+    """Return the sum of each cluster's rows, (clusters, m) float64, the clusters in ascending order.
+
+    Args:
+        rows: (n, m) numbers.
+        clusters: (n,) the question of each row.
+
+    Raises:
+        InputError: another number of clusters than rows.
+
+    >>> sum_by_cluster(np.array([[1, 0], [1, 1], [0, 5]]), ["b", "a", "b"]).tolist()
+    [[1.0, 1.0], [1.0, 5.0]]
+    """
+    names, owner = np.unique(np.asarray(clusters), return_inverse=True)
+    if len(owner) != len(rows):
+        raise InputError(f"there are {len(rows)} rows, but {len(owner)} clusters")
+    sums = np.zeros((len(names), rows.shape[1]))
+    np.add.at(sums, owner, rows)
+    return sums
+
+
+def resampled_sums(table: np.ndarray, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the column sums of bootstrap samples, (resamples, m): as many rows each as there are, with repetition.
+
+    Args:
+        table: (n, m) numbers, one row for each cluster.
+        resamples: how many samples.
+        rng: source of the draws.
+    """
+    n = len(table)
+    # In batches, so that 10,000 samples of 3,000 questions do not need 240 MB at once.
+    sizes = [min(1000, resamples - start) for start in range(0, resamples, 1000)]
+    return np.concatenate([rng.multinomial(n, np.full(n, 1.0 / n), size) @ table for size in sizes])
+
+
+def percentiles(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the middle `level` of samples, (r, m) or (r,), column by column."""
+    low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+# ---------------------------------------------------------------- thresholds
 
 
 def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: float | None = None) -> float:
@@ -164,8 +204,20 @@ def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: floa
         labels: (n,) bool.
         p_yes: (n,) probabilities.
         positive_share: weigh the pairs as if so many of them were positive; None for as many as there are.
+
+    Raises:
+        InputError: different lengths, labels of one kind only, something that is not a probability, or a share that is
+            not between 0 and 1.
     """
-    labels = np.asarray(labels, dtype=bool)
+    labels, p_yes = np.asarray(labels, dtype=bool), np.asarray(p_yes, dtype=np.float64)
+    if labels.shape != p_yes.shape:
+        raise InputError(f"labels and probabilities must be of one length; got {len(labels)} and {len(p_yes)}")
+    if labels.all() or not labels.any():
+        raise InputError("both a yes and a no are needed among the labels to choose a threshold")
+    if not ((p_yes >= 0) & (p_yes <= 1)).all():
+        raise InputError("every probability must be a number from 0 to 1", field="p_yes")
+    if positive_share is not None and not 0 < positive_share < 1:
+        raise InputError(f"must be between 0 and 1, not {positive_share!r}", field="positive_share")
     share = labels.mean() if positive_share is None else positive_share
     steps = np.round(np.arange(0.01, 1.005, 0.01), 2)
     recall, false_yes = (np.array([(p_yes[of] >= t).mean() for t in steps]) for of in (labels, ~labels))
@@ -176,14 +228,14 @@ def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: floa
 
 
 def _by_group(values: np.ndarray, groups: Sequence[str] | None) -> list[np.ndarray]:
-    values = _checked(values, groups)
+    values = _finite_scores(values, groups)
     if groups is None:
         return [values]
     names = np.asarray(groups)
     return [values[names == name] for name in sorted(set(groups))]
 
 
-def _checked(values: np.ndarray, groups: Sequence[str] | None) -> np.ndarray:
+def _finite_scores(values: np.ndarray, groups: Sequence[str] | None) -> np.ndarray:
     """Return scores as float64: a single NaN would pass through every mean, and look significant in the end."""
     values = np.asarray(values, dtype=np.float64)
     if not len(values):

@@ -45,7 +45,7 @@ def test_dollars_in_every_other_figure(name):
     frontier = pd.DataFrame({"system": [name], "gain": [0.5], "cost": [0.1], "frontier": [True]})
     bins = pd.DataFrame({"mean_p": [0.5], "share_yes": [0.4], "n": [3]})
     error = {"value": 0.5, "low": 0.4, "high": 0.6, "judge_value": 0.5, "judge_low": 0.4, "judge_high": 0.6}
-    judged = {"f1": 0.5, "f1_low": 0.4, "f1_high": 0.6, "positive_share": 0.2, "recall": 0.5, "precision": 0.5, "n": 9}
+    judged = {"f1": 0.5, "f1_low": 0.4, "f1_high": 0.6, "said_yes": 0.2, "recall": 0.5, "precision": 0.5, "n": 9}
     for figure in (
         figures.compare_systems(means, [name]),
         figures.coverage_by_length(pd.DataFrame({name: [1.0, 2.0]}), 3),

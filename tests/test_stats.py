@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from berdslib.errors import InputError
-from berdslib.stats import bootstrap_interval, holm, macro_mean, paired_test
+from berdslib.stats import bootstrap_interval, choose_threshold, holm, macro_mean, paired_test
 
 REPETITIONS = 300
 
@@ -238,3 +238,25 @@ def test_a_group_for_each_score():
         macro_mean(np.array([0.5, 1.0]), ["a", "a", "b"])
     with pytest.raises(InputError, match="2 scores, but 1 groups"):
         paired_test(np.array([0.5, 1.0]), np.array([0.0, 1.0]), ["a"])
+
+
+def test_a_threshold_needs_both_answers():
+    assert choose_threshold([True, False], [0.9, 0.2]) == 0.55
+    for labels in ([True, True], [0, 0], []):
+        with pytest.raises(InputError, match="both a yes and a no"):
+            choose_threshold(labels, [0.5] * len(labels))
+
+
+@pytest.mark.parametrize(
+    ("p_yes", "share", "message"),
+    [
+        ([0.5], None, "of one length; got 2 and 1"),
+        ([0.5, np.nan], None, "from 0 to 1"),
+        ([0.5, 1.5], None, "from 0 to 1"),
+        ([0.5, 0.6], 0, "positive_share"),
+        ([0.5, 0.6], 1.0, "positive_share"),
+    ],
+)
+def test_what_no_threshold_can_be_chosen_from(p_yes, share, message):
+    with pytest.raises(InputError, match=message):
+        choose_threshold([True, False], p_yes, share)

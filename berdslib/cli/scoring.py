@@ -143,6 +143,13 @@ def judge(
     "--verdicts", "verdicts_path", type=click.Path(), help="Verdicts (.tsv, .csv, .jsonl) or diversity qrels."
 )
 @MEASURES
+@click.option(
+    "--k",
+    "cutoff",
+    type=click.Choice(["official"]),
+    help="Cut every measure where the published script does: at the number of passages of the file's first question "
+    "(a BeRDS JSONL file only). [the cut-off of each measure]",
+)
 @click.option("--per-question", is_flag=True, help="Print one row per question instead of means.")
 @JSON
 def evaluate(
@@ -153,6 +160,7 @@ def evaluate(
     run_path: str | None,
     verdicts_path: str | None,
     measures: str,
+    cutoff: str | None,
     per_question: bool,
     as_json: bool,
 ) -> None:
@@ -160,13 +168,14 @@ def evaluate(
 
     \b
     berds evaluate outputs.jsonl                       (mistral-preds, gpt4-preds, … as found)
+    berds evaluate outputs.jsonl --k official          (k as the published script takes it)
     berds evaluate -q sample --run run.trec --verdicts verdicts.tsv
     """
     import pandas as pd
 
     from berdslib.data.trec import read_verdicts
     from berdslib.evaluation.measures import evaluate as score
-    from berdslib.evaluation.measures import unjudged_share
+    from berdslib.evaluation.measures import official_cutoff, unjudged_share
     from berdslib.study.experiment import summarise
 
     wanted = read_measures(measures)
@@ -174,8 +183,13 @@ def evaluate(
         raise click.UsageError("give either a BeRDS JSONL file, or --run with --questions")
     if berds_jsonl is not None and (questions or verdicts_path or split):
         raise click.UsageError("a BeRDS JSONL file contains its own questions and verdicts")
+    if cutoff is not None and berds_jsonl is None:
+        raise click.UsageError("--k official is for a BeRDS JSONL file: it depends on which of its questions is first")
     if berds_jsonl is not None:
         asked, run, tables = _recorded(berds_jsonl, predictions)
+        if cutoff is not None:
+            with errors_in(berds_jsonl):
+                wanted = [measure @ official_cutoff(run, asked) for measure in wanted]
     else:
         if questions is None:
             raise click.UsageError("--run needs --questions")

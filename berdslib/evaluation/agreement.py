@@ -1,4 +1,4 @@
-"""How well a judge agrees with labels, how sure that is, and the threshold at which it agrees best."""
+"""How well a judge agrees with labels, and how sure that is."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ import numpy as np
 import pandas as pd
 
 from berdslib.errors import InputError
+from berdslib.stats import percentiles, resampled_sums, sum_by_cluster
 
 
 class Agreement(NamedTuple):
-    """Agreement of yes/no answers with labels; ``n`` pairs, all else from 0 to 1 (kappa from -1). BeRDS Table 4."""
+    """Agreement of yes/no answers with labels; ``n`` pairs, all else from 0 to 1 (kappa from -1). BeRDS Table 4.
+
+    ``said_yes`` is the share of pairs that were answered with yes.
+    """
 
     n: int
     accuracy: float
     f1: float
     precision: float
     recall: float
-    positive_share: float
+    said_yes: float
     kappa: float
 
 
@@ -36,8 +40,8 @@ def agreement(labels: np.ndarray, answers: np.ndarray) -> Agreement:
     >>> agreement(np.array([1, 1, 0, 0], bool), np.array([1, 0, 1, 0], bool)).f1
     0.5
     """
-    counts = _counts(*_checked(labels, answers))
-    return Agreement(len(labels), *(float(v) for v in _measures(counts[None, :])[0]))
+    outcomes = _outcomes(labels, answers)
+    return Agreement(len(outcomes), *(float(v) for v in _measures(outcomes.sum(axis=0, keepdims=True))[0]))
 
 
 def agreement_report(
@@ -67,29 +71,19 @@ def agreement_report(
     Raises:
         InputError: no pairs, or different lengths.
     """
-    labels, answers = _checked(labels, answers)
-    names, owner = np.unique(np.asarray(clusters), return_inverse=True)
-    if len(owner) != len(labels):
-        raise InputError(f"{len(labels)} pairs, but {len(owner)} clusters")
-    per_cluster = np.stack([_counts(labels[owner == c], answers[owner == c]) for c in range(len(names))])
-    times = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), resamples)
-    low, high = np.quantile(_measures(times @ per_cluster), [(1 - level) / 2, (1 + level) / 2], axis=0)
-    values = _measures(per_cluster.sum(axis=0)[None, :])[0]
+    outcomes = sum_by_cluster(_outcomes(labels, answers), clusters)
+    drawn = resampled_sums(outcomes, resamples, np.random.default_rng(seed))
+    low, high = percentiles(_measures(drawn), level)
+    values = _measures(outcomes.sum(axis=0, keepdims=True))[0]
     return pd.DataFrame({"measure": Agreement._fields[1:], "value": values, "low": low, "high": high})
 
 
-def _checked(labels: np.ndarray, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _outcomes(labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    """Return for each pair whether it is a true yes, a false yes, a false no or a true no, (n, 4) bool."""
     labels, answers = np.asarray(labels, dtype=bool), np.asarray(answers, dtype=bool)
     if labels.shape != answers.shape or not len(labels):
         raise InputError(f"labels and answers must be of one length, at least 1; got {len(labels)} and {len(answers)}")
-    return labels, answers
-
-
-def _counts(labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
-    """Return (true yes, false yes, false no, true no)."""
-    return np.array(
-        [(labels & answers).sum(), (~labels & answers).sum(), (labels & ~answers).sum(), (~labels & ~answers).sum()]
-    )
+    return np.stack([labels & answers, ~labels & answers, labels & ~answers, ~labels & ~answers], axis=1)
 
 
 def _measures(counts: np.ndarray) -> np.ndarray:
@@ -101,14 +95,14 @@ def _measures(counts: np.ndarray) -> np.ndarray:
     by_chance = (said * true + (n - said) * (n - true)) / n**2
     columns = (
         accuracy,
-        _share(2 * both, said + true),
-        _share(both, said),
-        _share(both, true),
+        _ratio(2 * both, said + true),
+        _ratio(both, said),
+        _ratio(both, true),
         said / n,
-        _share(accuracy - by_chance, 1 - by_chance),
+        _ratio(accuracy - by_chance, 1 - by_chance),
     )
     return np.stack(columns, axis=1)
 
 
-def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)

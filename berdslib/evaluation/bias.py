@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.pir import PirQuery, root_id
+from berdslib.data.records import check_run
 from berdslib.errors import InputError
 from berdslib.evaluation.perspective_recall import gold_table, label_of, query_scores, top
 from berdslib.stats import ratio_interval
@@ -48,11 +49,15 @@ def perspective_shares(
         all roots, where a retriever without a preference would be). NaN where nothing was found.
 
     Raises:
-        InputError: an unknown label, k below 1, or a run of other queries.
+        InputError: an unknown label, or one listed twice, k is no whole number from 1, a frame that is no run, or a run
+            of other queries.
     """
     gold = gold_table(queries)
     names = list(dict.fromkeys(gold["label"])) if labels is None else list(labels)
     unknown = set(names) - set(gold["label"])
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the label {twice!r} is listed twice; each is one row", field="labels")
     if unknown or not names:
         there = ", ".join(sorted(set(gold["label"]))[:20])
         raise InputError(f"no query has the label {min(unknown, default='')!r}; there are: {there}", field="labels")
@@ -79,13 +84,6 @@ def perspective_shares(
 # ---------------------------------------------------------------- groups of passages, such as countries
 
 
-def gold_groups(queries: Sequence[PirQuery]) -> dict[str, str]:
-    """Return docno → perspective, for the texts that are gold from one perspective only."""
-    pairs = gold_table(queries)[["docno", "label"]].drop_duplicates()
-    alone = pairs[~pairs["docno"].duplicated(keep=False)]
-    return dict(zip(alone["docno"], alone["label"], strict=True))
-
-
 def group_counts(
     run: pd.DataFrame,
     groups: Mapping[str, str],
@@ -98,7 +96,7 @@ def group_counts(
     """Count the passages of each group in all top-k lists together (PIR figure 5).
 
     Args:
-        run: frame qid, docno, rank; root queries, to see what comes up when nobody asks for a group.
+        run: frame qid, docno and score (or rank); root queries, to see what comes up when nobody asks for a group.
         groups: docno → group (country) of every passage that has one; passages without are not counted.
         k: how many passages of each list are looked at.
         level: coverage of the interval.
@@ -110,11 +108,12 @@ def group_counts(
         corpus_share (of the passages in `groups`), ratio = share / corpus_share (1 = neither favoured nor hidden).
 
     Raises:
-        InputError: no groups, k below 1, or a run without lists.
+        InputError: no groups, k is no whole number from 1, a frame that is no run, or a run without lists.
     """
+    run = check_run(run)
     groups = _by_docno(groups, run)
     corpus = _corpus_shares(groups)
-    asked = list(dict.fromkeys(run["qid"].astype(str)))
+    asked = list(dict.fromkeys(run["qid"]))
     if not asked:
         raise InputError("the run holds no lists")
     shown = top(run, k, asked)
@@ -142,7 +141,7 @@ def group_success(
     """Return for each group how often queries that ask for it find it (PIR figure 3).
 
     Args:
-        run: frame qid, docno, rank.
+        run: frame qid, docno and score (or rank).
         queries: queries whose label is the group they ask for, such as AGNews by location.
         groups: docno → group of every passage that has one.
         k: how many passages of each list are looked at.
@@ -156,8 +155,10 @@ def group_success(
         are neither), success (share of queries with a gold text in the top k), success_low, success_high.
 
     Raises:
-        InputError: no groups, k below 1, a query that asks for a group without passages, or a run of other queries.
+        InputError: no groups, k is no whole number from 1, a query that asks for a group without passages, a frame that
+            is no run, or a run of other queries.
     """
+    run = check_run(run)
     groups = _by_docno(groups, run)
     _check_labels(queries, groups)
     success = query_scores(run, queries, k)
@@ -189,7 +190,7 @@ def group_heatmap(run: pd.DataFrame, queries: Sequence[PirQuery], groups: Mappin
     """Say which groups fill the top k when another is asked for (PIR figure 6).
 
     Args:
-        run: frame qid, docno, rank.
+        run: frame qid, docno and score (or rank).
         queries: queries whose label is the group they ask for.
         groups: docno → group of every passage that has one.
         k: how many passages of each list are looked at.
@@ -201,6 +202,7 @@ def group_heatmap(run: pd.DataFrame, queries: Sequence[PirQuery], groups: Mappin
     Raises:
         InputError: as for :func:`group_success`.
     """
+    run = check_run(run)
     groups = _by_docno(groups, run)
     _check_labels(queries, groups)
     shown = _shown_groups(run, queries, groups, k)
@@ -228,13 +230,13 @@ def _check_labels(queries: Sequence[PirQuery], groups: Mapping[str, str]) -> Non
 
 
 def _by_docno(groups: Mapping[str, str], run: pd.DataFrame) -> dict[str, str]:
-    """Return the groups under docnos as text, as runs have them.
+    """Return the groups under docnos as text, as a checked run has them.
 
     Raises:
         InputError: nothing that the run lists has a group: they are of another corpus.
     """
     named = {str(docno): group for docno, group in groups.items()}
-    if len(run) and groups and not set(run["docno"].astype(str)) & named.keys():
+    if len(run) and groups and not set(run["docno"]) & named.keys():
         raise InputError(f"no passage of the run has a group; it lists {run['docno'].iloc[0]!r} …", field="groups")
     return named
 

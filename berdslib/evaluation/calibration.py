@@ -8,9 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, check_run
+from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement, agreement_report
+from berdslib.stats import ratio_interval, sum_by_cluster
 
 PAIR_KEY = ["qid", "pid", "docno"]
 ALL = "all"
@@ -46,7 +47,7 @@ def calibration_table(
     >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
     [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
     """
-    labels, p_yes = _checked(labels, p_yes)
+    labels, p_yes = _probabilities(labels, p_yes)
     edges = bin_edges(p_yes, bins, equal_counts=equal_counts)
     frame = pd.DataFrame({"bin": bin_index(p_yes, edges), "p": p_yes, "yes": labels.astype(np.float64)})
     table = frame.groupby("bin").agg(n=("p", "size"), mean_p=("p", "mean"), share_yes=("yes", "mean")).reset_index()
@@ -76,7 +77,7 @@ def brier_score(labels: np.ndarray, p_yes: np.ndarray) -> float:
     >>> brier_score([1, 0], [0.5, 0.0])
     0.125
     """
-    labels, p_yes = _checked(labels, p_yes)
+    labels, p_yes = _probabilities(labels, p_yes)
     return float(np.mean((p_yes - labels) ** 2))
 
 
@@ -173,8 +174,9 @@ def opposed_pairs(verdicts: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
         documents that support exactly one of the two and were judged for both.
 
     Raises:
-        InputError: a question with a third perspective.
+        InputError: a frame that is no verdicts, or a question with a third perspective.
     """
+    verdicts, labels = check_verdicts(verdicts), check_verdicts(labels)
     both = labels.merge(verdicts, on=PAIR_KEY, suffixes=("_true", ""))
     if (both["pid"] > 1).any():
         at = both[both["pid"] > 1].iloc[0]
@@ -220,7 +222,7 @@ def negation_report(
     Raises:
         InputError: no documents, different lengths, or something that is not a probability.
     """
-    p_right, p_wrong = _checked(p_right, p_wrong)
+    p_right, p_wrong = _probabilities(p_right, p_wrong)
     yes = np.stack([p_right, p_wrong]) >= threshold
     columns = {
         "right_higher": (p_right > p_wrong) + 0.5 * (p_right == p_wrong),
@@ -229,14 +231,8 @@ def negation_report(
         "sum_of_p": p_right + p_wrong,
     }
     values = np.column_stack([*columns.values(), np.ones(len(p_right))]).astype(np.float64)
-    names, owner = np.unique(np.asarray(clusters), return_inverse=True)
-    if len(owner) != len(values):
-        raise InputError(f"{len(values)} documents, but {len(owner)} clusters")
-    sums = np.zeros((len(names), values.shape[1]))
-    np.add.at(sums, owner, values)
-    times = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), resamples)
-    drawn = times @ sums  # the last column counts the documents
-    low, high = np.quantile(drawn[:, :-1] / drawn[:, -1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    sums = sum_by_cluster(values, clusters)  # the last column counts the documents
+    low, high = ratio_interval(sums[:, :-1], sums[:, -1], level=level, resamples=resamples, seed=seed)
     means = values[:, :-1].mean(axis=0)
     return pd.DataFrame({"measure": list(columns), "value": means, "low": low, "high": high})
 
@@ -255,7 +251,7 @@ def judge_agreement_table(
 
     A judge that was tuned on the output of one retriever may be worse on that of another. The paper draws 300 pairs per
     corpus and retriever and takes GPT-4 as the reference; here every pair counts that both judges judged, so that the
-    reference, the dearer one, may have judged a sample.
+    reference, which costs more, may have judged a sample.
 
     Args:
         verdicts: verdict frame of the judge.
@@ -268,8 +264,15 @@ def judge_agreement_table(
         Frame with columns run, dataset ("all" first), n, accuracy, f1, positive_share (of the reference); from 0 to 1.
 
     Raises:
-        InputError: a frame that is no run, or one of which both judges have judged nothing.
+        InputError: k is no whole number from 1, no runs, a frame that is no run or no verdicts, or a run of which both
+            judges have judged nothing.
     """
+    check_k(k)
+    if not runs:
+        raise InputError("there are no runs")
+    if questions:
+        check_questions(questions)
+    verdicts, reference = check_verdicts(verdicts), check_verdicts(reference)
     sources = {q.qid: q.source for q in questions}
     pairs = verdicts.merge(reference, on=PAIR_KEY, suffixes=("", "_reference"))
     rows = []
@@ -288,7 +291,7 @@ def judge_agreement_table(
     return pd.DataFrame(rows, columns=["run", "dataset", "n", "accuracy", "f1", "positive_share"])
 
 
-def _checked(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _probabilities(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return two columns of numbers from 0 to 1 (labels count as 0 and 1) as float64."""
     first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if first.shape != second.shape or first.ndim != 1 or not len(first):

@@ -9,7 +9,7 @@ import pandas as pd
 
 from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import question_tables, unjudged_among
+from berdslib.evaluation.measures import check_same_questions, question_tables, unjudged_among
 from berdslib.stats import bootstrap_interval, macro_mean
 
 MACRO = "macro"
@@ -23,8 +23,8 @@ def documents_needed(
     Source: BeRDS, appendix B.2.
 
     Args:
-        run: frame qid, docno, rank, score.
-        verdicts: frame qid, pid, docno, p_yes, supports, judge.
+        run: frame qid, docno and score (or rank).
+        verdicts: frame qid, pid, docno and p_yes or supports.
         questions: all asked questions, each with its perspectives.
         k: how far to look.
 
@@ -32,10 +32,14 @@ def documents_needed(
         Series indexed by qid, in the order of `questions`; NaN where the first k do not show them all.
 
     Raises:
-        InputError: k < 1, no questions, or a question without perspectives.
+        InputError: k is no whole number from 1, no questions, a question without perspectives, a frame that is no run
+            or no verdicts, or a run or verdicts of other questions.
     """
-    _check(questions, k)
-    tables = question_tables(check_run(run), check_verdicts(verdicts), questions)
+    check_k(k)
+    check_questions(questions, need_perspectives=True)
+    run, verdicts = check_run(run), check_verdicts(verdicts)
+    check_same_questions(run, verdicts, questions)
+    tables = question_tables(run, verdicts, questions)
     sizes = [_first_complete(table.listed[:k]) for table in tables]
     return pd.Series(sizes, index=pd.Index([q.qid for q in questions], name="qid"), name="size", dtype=np.float64)
 
@@ -58,7 +62,7 @@ def size_table(
 
     Args:
         runs: system → run, each k passages deep.
-        verdicts: frame qid, pid, docno, p_yes, supports, judge; a passage without any shows nothing.
+        verdicts: frame qid, pid, docno and p_yes or supports; a passage without any shows nothing.
         questions: the asked questions; their `source` groups them into data sets.
         k: how far to look.
         seed: of the bootstrap.
@@ -84,7 +88,7 @@ def size_table(
             # Only covered questions have a size, so that the macro mean is over data sets with at least one.
             size = macro_mean(sizes[inside][covered], sources[covered].tolist()) if covered.any() else np.nan
             unjudged = _unjudged(clean[clean["rank"] <= k], verdicts, questions, inside)
-            rows.append((system, dataset, int(inside.sum()), size, *_share(covered, sources, seed), unjudged))
+            rows.append((system, dataset, int(inside.sum()), size, *_share_covered(covered, sources, seed), unjudged))
     return pd.DataFrame(rows, columns=["system", "dataset", "n", "set_size", "within", "low", "high", "unjudged"])
 
 
@@ -98,12 +102,12 @@ def union_table(
 ) -> pd.DataFrame:
     """Return how often the first k passages of all systems together show every perspective, as BeRDS Table 6.
 
-    The share that is missing is the corpus's fault, or of all retrievers at once; no choice among what they found
-    would show the perspective.
+    What is missing from the union is not in the corpus, or no retriever found it: no choice among their passages would
+    show it.
 
     Args:
         runs: system → run, each k passages deep.
-        verdicts: frame qid, pid, docno, p_yes, supports, judge; a passage without any shows nothing.
+        verdicts: frame qid, pid, docno and p_yes or supports; a passage without any shows nothing.
         questions: the asked questions; their `source` groups them into data sets.
         k: passages taken of each run.
         seed: of the bootstrap.
@@ -117,10 +121,12 @@ def union_table(
     """
     if not runs:
         raise InputError("there are no runs")
-    _check(questions, k)
-    verdicts = check_verdicts(verdicts)
-    tops = [checked[checked["rank"] <= k] for checked in map(check_run, runs.values())]
-    together = pd.concat(tops).drop_duplicates(["qid", "docno"])
+    check_k(k)
+    check_questions(questions, need_perspectives=True)
+    clean, verdicts = [check_run(run) for run in runs.values()], check_verdicts(verdicts)
+    for run in clean:
+        check_same_questions(run, verdicts, questions)
+    together = pd.concat([run[run["rank"] <= k] for run in clean]).drop_duplicates(["qid", "docno"])
     tables = list(question_tables(together, verdicts, questions))
     covered = np.array([bool(len(t.listed) and t.listed.any(axis=0).all()) for t in tables])
     documents = np.array([len(t.listed) for t in tables], dtype=np.float64)
@@ -129,7 +135,7 @@ def union_table(
             dataset,
             int(inside.sum()),
             macro_mean(documents[inside], sources.tolist()),
-            *_share(covered[inside], sources, seed),
+            *_share_covered(covered[inside], sources, seed),
             _unjudged(together, verdicts, questions, inside),
         )
         for dataset, inside, sources in _data_sets(questions)
@@ -143,11 +149,6 @@ def _unjudged(listed: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[
     return unjudged_among(listed[listed["qid"].isin(qids)], verdicts)
 
 
-def _check(questions: Sequence[Question], k: int) -> None:
-    check_questions(questions, need_perspectives=True)
-    check_k(k)
-
-
 def _data_sets(questions: Sequence[Question]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield each data set's name, its mask over the questions and the sources inside; all of them at the end."""
     sources = np.array([q.source or "questions" for q in questions])
@@ -156,6 +157,6 @@ def _data_sets(questions: Sequence[Question]) -> Iterator[tuple[str, np.ndarray,
     yield MACRO, np.ones(len(sources), dtype=bool), sources
 
 
-def _share(covered: np.ndarray, sources: np.ndarray, seed: int) -> tuple[float, float, float]:
+def _share_covered(covered: np.ndarray, sources: np.ndarray, seed: int) -> tuple[float, float, float]:
     values, groups = covered.astype(np.float64), sources.tolist()
     return (macro_mean(values, groups), *bootstrap_interval(values, groups, seed=seed))

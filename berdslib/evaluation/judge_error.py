@@ -12,11 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from berdslib.data.records import Question, check_run, check_verdicts
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import Measure, evaluate
 
 
 class Corrected(NamedTuple):
@@ -24,8 +21,8 @@ class Corrected(NamedTuple):
 
     ``value`` with interval ``low`` to ``high``; ``judge_value`` with ``judge_low`` to ``judge_high`` trusts the judge;
     ``n`` things scored (questions or pairs), ``labelled`` what people labelled; ``weight`` how much the judge counts, 0
-    (labels only) to 1 (NaN where there is no such weight; the mean weight of several groups). Intervals are not cut off
-    at 0 and 1: one that reaches beyond says that there are too few questions or labels.
+    (labels only) to 1; of several groups, their mean weight. Intervals are not cut off at 0 and 1: one that reaches
+    beyond says that there are too few questions or labels.
     """
 
     value: float
@@ -66,10 +63,10 @@ def corrected_mean(
     right as well where a question has labelled and unlabelled pairs. The interval is Student's, with as many degrees of
     freedom as there are labelled questions (clusters), less 1 per group (Welch and Satterthwaite).
 
-    Two uses: one score a question (Precision or MRecall, see :func:`human_scores`), or one answer a pair with the
-    question as cluster: the share of supporting pairs. What is labelled must be drawn at random, whole questions or
-    pairs of the same lists; labels of another retriever's lists say nothing here. A labelled part in which the judge
-    happens to make no error passes for an errorless judge, so label enough that some errors are seen.
+    Two uses: one score a question (Precision or MRecall, where people label the whole top k of some questions), or one
+    answer a pair with the question as cluster: the share of supporting pairs. What is labelled must be drawn at random,
+    whole questions or pairs of the same lists; labels of another retriever's lists say nothing here. A labelled part in
+    which the judge happens to make no error passes for an errorless judge, so label enough that some errors are seen.
 
     Args:
         judge_scores: (N,) the judge's score of everything.
@@ -90,45 +87,13 @@ def corrected_mean(
     f, h = np.asarray(judge_scores, dtype=np.float64), np.asarray(human_scores, dtype=np.float64)
     owner = np.arange(len(f)) if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
     member = np.full(len(f), "") if groups is None else np.asarray(groups)
-    _check(f, h, owner, member)
+    _check_columns(f, h, owner, member)
     masks = [member == group for group in np.unique(member)]
     parts = [_part(f[mask], h[mask], owner[mask], tune) for mask in masks]
     trusting = [_part(f[mask], f[mask], owner[mask], tune) for mask in masks]
     weight = float(np.mean([part.weight for part in parts]))
     labelled = int((~np.isnan(h)).sum())
     return Corrected(*_interval(parts, level), *_interval(trusting, level), len(f), labelled, weight)
-
-
-def human_scores(
-    run: pd.DataFrame, labels: pd.DataFrame, questions: Sequence[Question], measure: Measure
-) -> np.ndarray:
-    """Score those questions of which people labelled the whole top k, and give NaN to the others.
-
-    Args:
-        run: the run to score.
-        labels: verdict frame of people.
-        questions: all asked questions.
-        measure: a measure with a cut-off that depends on the top k alone: MRecall, Precision or Coverage.
-
-    Returns:
-        (n,) in the order of `questions`; a question is labelled if every passage in its top k has a label for each of
-        its perspectives, and it has at least one passage.
-
-    Raises:
-        InputError: a measure without a cut-off.
-    """
-    if "cutoff" not in measure.params:
-        raise InputError(f"{measure} needs a cut-off, such as {measure}@5")
-    run, labels = check_run(run), check_verdicts(labels)
-    top = run.loc[run["rank"] <= measure["cutoff"], ["qid", "docno"]]
-    have = top.merge(labels, on=["qid", "docno"]).groupby("qid").size()
-    need = top.groupby("qid").size() * pd.Series({q.qid: len(q.perspectives) for q in questions})
-    complete = set(need.index[need == have.reindex(need.index)])
-    asked = [q for q in questions if q.qid in complete]
-    scores = np.full(len(questions), np.nan)
-    if asked:
-        scores[[q.qid in complete for q in questions]] = evaluate(run, labels, asked, [measure])[str(measure)]
-    return scores
 
 
 # ---------------------------------------------------------------- prediction-powered inference
@@ -167,7 +132,7 @@ def _interval(parts: Sequence[_Part], level: float) -> tuple[float, float, float
     return value, value - half, value + half
 
 
-def _check(f: np.ndarray, h: np.ndarray, owner: np.ndarray, member: np.ndarray) -> None:
+def _check_columns(f: np.ndarray, h: np.ndarray, owner: np.ndarray, member: np.ndarray) -> None:
     if not len(f) or {len(h), len(owner), len(member)} != {len(f)}:
         raise InputError(
             f"scores, clusters and groups must be of one length, at least 1; "

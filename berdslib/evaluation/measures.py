@@ -22,7 +22,15 @@ from ir_measures.providers import Provider, register
 from ir_measures.providers.base import Any as AnyValue
 from ir_measures.providers.base import Evaluator
 
-from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts, make_run, make_verdicts
+from berdslib.data.records import (
+    Question,
+    check_k,
+    check_questions,
+    check_run,
+    check_verdicts,
+    make_run_as_trec_eval,
+    make_verdicts,
+)
 from berdslib.errors import InputError, known
 
 __all__ = [
@@ -34,8 +42,8 @@ __all__ = [
     "Precision",
     "StRecall",
     "alpha_nDCG",
+    "check_same_questions",
     "evaluate",
-    "mean",
     "nDCG",
     "official_cutoff",
     "parse_measure",
@@ -105,7 +113,7 @@ def _alpha_ndcg(measure: Measure, table: QuestionTable) -> float:
 
 def _err_ia(measure: Measure, table: QuestionTable) -> float:
     # Normalised as ndeval does: by the gain of a list in which every passage supports every reachable perspective.
-    # (ndeval forgets to at k = 1, where it can print values above 1; we do not.)
+    # (At k = 1 ndeval does not normalise, and can print values above 1; here it is done for every k.)
     top, k = _cut(measure, table)
     reachable = int(table.pool.any(axis=0).sum())
     ranks = np.arange(1, k + 1)
@@ -218,14 +226,28 @@ def parse_measure(name: str) -> Measure:
     if len(cutoff) > 20:
         raise InputError(f"{shortened(name)}: k must be from 1 to {MAX_CUTOFF}")
     if base in ours:
-        return _checked(ours[base] @ int(cutoff) if at else ours[base])
+        return _computed_here(ours[base] @ int(cutoff) if at else ours[base])
     try:
-        return _checked(ir_measures.parse_measure(name.strip()))
+        return _computed_here(ir_measures.parse_measure(name.strip()))
     except (ValueError, NameError, SyntaxError, AssertionError) as error:
         raise InputError(f"{name!r} is not a measure: {error}") from None
 
 
-def _checked(measure: Measure) -> Measure:
+def _all_of(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
+    """Return one or several measures, or their names, as a list of different measures."""
+    several = measures if isinstance(measures, Iterable) and not isinstance(measures, str) else [measures]
+    return list(dict.fromkeys(map(_as_measure, several)))
+
+
+def _as_measure(measure: Measure | str) -> Measure:
+    if isinstance(measure, str):
+        return parse_measure(measure)
+    if not isinstance(measure, Measure):
+        raise InputError(f"{shortened(measure)} is no measure; give MRecall @ 5 or its name, 'MRecall@5'")
+    return _computed_here(measure)
+
+
+def _computed_here(measure: Measure) -> Measure:
     if measure.NAME not in _COMPUTE:
         raise InputError(f"{measure} is not supported. Known: {', '.join(sorted(_COMPUTE))}")
     try:
@@ -246,7 +268,10 @@ def _checked(measure: Measure) -> Measure:
 
 
 def evaluate(
-    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], measures: Iterable[Measure]
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    measures: Measure | str | Iterable[Measure | str],
 ) -> pd.DataFrame:
     """Score a run: one row per asked question, one column per measure.
 
@@ -260,7 +285,7 @@ def evaluate(
             :func:`berdslib.data.records.check_run`.
         verdicts: frame qid, pid, docno and p_yes or supports, see :func:`berdslib.data.records.check_verdicts`.
         questions: all asked questions, each with its perspectives.
-        measures: measures such as ``MRecall @ 5``.
+        measures: one or several, as ``MRecall @ 5`` or by name, ``"MRecall@5"``.
 
     Returns:
         Frame indexed by qid, in the order of `questions`; columns are ``str(measure)``; values from 0 to 1.
@@ -270,17 +295,26 @@ def evaluate(
             verdicts of other questions, a verdict on a perspective that does not exist, or a measure that is not
             computed here.
     """
-    wanted = list(dict.fromkeys(_checked(m) for m in measures))
+    wanted = _all_of(measures)
     check_questions(questions, need_perspectives=True)
     run, verdicts = check_run(run), check_verdicts(verdicts)
-    _check_fit(run, verdicts, questions)
+    check_same_questions(run, verdicts, questions)
     rows = [[_COMPUTE[str(m.NAME)](m, table) for m in wanted] for table in question_tables(run, verdicts, questions)]
     index = pd.Index([q.qid for q in questions], name="qid")
     return pd.DataFrame(rows, index=index, columns=[str(m) for m in wanted], dtype=np.float64)
 
 
-def _check_fit(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]) -> None:
-    """Reject a run or verdicts for other questions, and log what will count 0 for lack of data."""
+def check_same_questions(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]) -> None:
+    """Refuse a run or verdicts of other questions, and log which questions will look unanswered for lack of data.
+
+    Args:
+        run: as :func:`berdslib.data.records.check_run` returns it.
+        verdicts: as :func:`berdslib.data.records.check_verdicts` returns them.
+        questions: at least one.
+
+    Raises:
+        InputError: a frame has rows, and none of them is about any of the questions.
+    """
     asked = {q.qid for q in questions}
     for what, frame in (("run", run), ("verdicts", verdicts)):
         if len(frame) and not asked & set(frame["qid"]):
@@ -288,15 +322,12 @@ def _check_fit(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Qu
             raise InputError(f"the {what} and the questions do not belong together: {found!r} against {wanted!r} …")
     unanswered = len(asked - set(run["qid"]))
     if unanswered and len(run):
-        logger.warning("%d of %d questions have no passage in the run; they count 0", unanswered, len(asked))
+        logger.warning(
+            "%d of %d questions have no passage in the run; they count as unanswered", unanswered, len(asked)
+        )
     top = run[(run["rank"] <= 10) & run["qid"].isin(asked)]
     if len(run) and len(verdicts) and unjudged_among(top, verdicts) == 1.0:
         logger.warning("no verdict is about a passage in the top 10 of the run; is it of another corpus?")
-
-
-def mean(scores: pd.DataFrame) -> pd.Series:
-    """Mean of each measure over all asked questions (the rows)."""
-    return scores.mean(axis=0)
 
 
 def question_tables(
@@ -351,8 +382,15 @@ def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
 
     Only for reproducing that script's numbers: a different order of the same rows can change k, and with it
     MRecall from 0 to 1 (divergences.md B1). Everywhere else k is an argument.
+
+    Raises:
+        InputError: a frame that is no run, no questions, or a first question without passages.
     """
-    return int((run["qid"] == questions[0].qid).sum())
+    first = check_questions(questions)[0].qid
+    k = int((check_run(run)["qid"] == first).sum())
+    if not k:
+        raise InputError(f"the first question {first!r} has no passages in the run, whose number would be k")
+    return k
 
 
 # ---------------------------------------------------------------- inside ir-measures
@@ -408,7 +446,9 @@ class _PerspectiveEvaluator(Evaluator):
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
         rows = list(ir_measures.util.RunConverter(run).as_namedtuple_iter())
-        frame = make_run([r.query_id for r in rows], [r.doc_id for r in rows], [r.score for r in rows])
+        # Ties as in trec_eval, which computes the other measures of the same call.
+        columns = [r.query_id for r in rows], [r.doc_id for r in rows], [r.score for r in rows]
+        frame = make_run_as_trec_eval(*columns)
         scores = evaluate(frame, self._verdicts, self._questions, self.measures)
         for measure in self.measures:
             for qid, value in scores[str(measure)].items():

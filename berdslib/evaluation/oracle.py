@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 
 import numpy as np
 import pandas as pd
 
 from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts, ranked_run
 from berdslib.errors import InputError
+from berdslib.evaluation.measures import check_same_questions, question_tables
 
 EXACT_UP_TO = 12  # perspectives: the table has a column for each set of them
 
@@ -35,31 +37,24 @@ def oracle(
         A run of min(k, candidates) passages a question, in the order of the input; scores are negated ranks.
 
     Raises:
-        InputError: k or depth below 1, a question without perspectives, a verdict on one that does not exist.
+        InputError: k or depth is no whole number from 1, a question without perspectives, a frame that is no run or no
+            verdicts, a run or verdicts of other questions, or a verdict on a perspective that does not exist.
     """
     check_k(k)
-    if depth < 1:
-        raise InputError(f"must be at least 1, not {depth}", field="depth")
+    if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 1:
+        raise InputError(f"depth must be a whole number, at least 1, not {depth!r}", field="depth")
     check_questions(questions, need_perspectives=True)
     clean, verdicts = check_run(run), check_verdicts(verdicts)
-    candidates = clean[clean["rank"] <= depth].groupby("qid")["docno"].agg(list).to_dict()
-    supported: dict[tuple[str, str], list[int]] = {}
-    yes = verdicts[verdicts["supports"]]
-    for qid, docno, pid in zip(yes["qid"], yes["docno"], yes["pid"], strict=True):
-        supported.setdefault((qid, docno), []).append(pid)
-    lists = {}
-    for question in questions:
-        m, docnos = len(question.perspectives), candidates.get(question.qid, [])
-        shows = np.zeros((len(docnos), m), dtype=bool)
-        for row, docno in enumerate(docnos):
-            pids = supported.get((question.qid, docno), [])
-            if max(pids, default=0) >= m:
-                raise InputError(
-                    f"question {question.qid!r} has {m} perspectives; a verdict is about number {max(pids)}"
-                )
-            shows[row, pids] = True
-        lists[question.qid] = [docnos[row] for row in best_rows(shows, k)]
-    return ranked_run(lists)
+    check_same_questions(clean, verdicts, questions)
+    candidates = clean[clean["rank"] <= depth]
+    docnos = candidates.groupby("qid")["docno"].agg(list).to_dict()
+    tables = question_tables(candidates, verdicts, questions)
+    return ranked_run(
+        {
+            question.qid: [docnos[question.qid][row] for row in best_rows(table.listed, k)]
+            for question, table in zip(questions, tables, strict=True)
+        }
+    )
 
 
 def best_rows(shows: np.ndarray, k: int) -> list[int]:

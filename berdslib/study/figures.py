@@ -391,7 +391,7 @@ def judges_figure(table: pd.DataFrame) -> Figure:
     """Draw each judge's F1 against labels with its interval, and its share of yes beside the labels' own.
 
     Args:
-        table: columns judge, f1, f1_low, f1_high, positive_share, recall, precision and n, one row a judge.
+        table: columns judge, f1, f1_low, f1_high, said_yes, recall, precision and n, one row a judge.
     """
     import matplotlib.pyplot as plt
 
@@ -405,11 +405,11 @@ def judges_figure(table: pd.DataFrame) -> Figure:
     left.set_yticks(y, table["judge"].map(_plain))
     left.set_xlim(0, 100)
     left.set_xlabel(f"F1 against labels, %, n = {int(table['n'].iloc[0])} pairs")
-    right.barh(y, table["positive_share"] * 100, color=PALETTE[5], height=0.5)
+    right.barh(y, table["said_yes"] * 100, color=PALETTE[5], height=0.5)
     # precision * said yes = recall * is yes, so the labels' share of yes is in the table already.
     true = table[table["recall"] > 0]
     if len(true):
-        share = float((true["precision"] * true["positive_share"] / true["recall"]).iloc[0]) * 100
+        share = float((true["precision"] * true["said_yes"] / true["recall"]).iloc[0]) * 100
         right.axvline(share, color="black", ls="--", lw=1.2)
         right.set_title(f"dashed: the labels themselves, {share:.0f} %", fontsize=10)
     right.set_xlim(0, 100)

@@ -59,6 +59,33 @@ def test_a_table_that_cannot_be_written_has_been_printed(tmp_path):
     assert "MRecall@5" in result.stdout
 
 
+def test_the_published_cutoff_is_there_by_name(tmp_path):
+    """Row B1 of divergences.md: turning two rows around changes every score."""
+    rows = [
+        {
+            "question": f"{listed}?",
+            "perspectives": ["Yes.", "No."],
+            "ctxs": [{"text": text, "x-preds": [1, 0]} for text in listed],
+        }
+        for listed in ("ab", "c")
+    ]
+    found = []
+    for order in ((0, 1), (1, 0)):
+        with (tmp_path / "out.jsonl").open("w") as file:
+            for i in order:
+                file.write(json.dumps(rows[i]) + "\n")
+        command = ("evaluate", tmp_path / "out.jsonl", "-m", "MRecall@5", "--json")
+        assert json.loads(berds(*command).stdout)[0]["mean"] == 0.0
+        (row, *_) = json.loads(berds(*command, "--k", "official").stdout)
+        found.append((row["measure"], row["mean"]))
+    assert found == [("MRecall@2", 0.0), ("MRecall@1", 1.0)]
+
+
+def test_the_published_cutoff_is_for_files_of_its_script(tmp_path):
+    result = tried("evaluate", "-q", "sample", "--run", tmp_path / "run.trec", "--k", "official")
+    assert result.exit_code == 2 and "--k official is for a BeRDS JSONL file" in result.stderr
+
+
 def test_the_tag_of_a_run_is_one_word(tmp_path):
     out = tmp_path / "run.trec"
     berds("retrieve", "-q", "sample", "--limit", "1", "-r", "bm25+cover: 0.5", "-k", "2", "-o", out)

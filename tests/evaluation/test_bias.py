@@ -8,7 +8,6 @@ from berdslib.data.records import ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.bias import (
     UNKNOWN,
-    gold_groups,
     group_counts,
     group_heatmap,
     group_success,
@@ -67,6 +66,8 @@ def test_nothing_found_has_no_share():
 def test_an_unknown_perspective_is_refused():
     with pytest.raises(InputError, match="no query has the label 'left'; there are: against, for, general"):
         shares(1, labels=("for", "left"))
+    with pytest.raises(InputError, match="the label 'for' is listed twice"):
+        shares(1, labels=("for", "for"))
     with pytest.raises(InputError, match="do not belong together"):
         perspective_shares(ranked_run({"1": ["a"]}), STANCES, 1)
 
@@ -80,11 +81,6 @@ NEWS = (
 )
 COUNTRY = {"b1": "Brazil", "b2": "Brazil", "f1": "France", "f2": "France"}
 NEWS_RUN = ranked_run({"1": ["b1", "b2"], "2": ["b1", "f1"], "3": ["b1", "x"]})
-
-
-def test_the_groups_of_gold_texts():
-    assert gold_groups(NEWS) == {"b1": "Brazil", "b2": "Brazil", "f1": "France"}
-    assert gold_groups(STANCES) == {"a": "for", "b": "for", "c": "against"}
 
 
 def test_how_often_each_country_comes_up():
@@ -168,3 +164,19 @@ def test_supported_claims_come_first_in_the_demo_release(real_data):
     table = perspective_shares(run, task.queries, 1, resamples=500).set_index("label")
     assert table.loc["SUPPORT", "low"] > table.loc["SUPPORT", "gold_share"]
     assert table["share"].sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda run: perspective_shares(run, NEWS, 2),
+        lambda run: group_counts(run, COUNTRY, 2),
+        lambda run: group_success(run, NEWS, COUNTRY, 2),
+        lambda run: group_heatmap(run, NEWS, COUNTRY, 2),
+    ],
+    ids=["shares", "counts", "success", "heatmap"],
+)
+@pytest.mark.parametrize("run", [["b1"], NEWS_RUN.drop(columns="docno"), None], ids=["list", "no docno", "None"])
+def test_what_is_no_run(call, run):
+    with pytest.raises(InputError, match="a run"):
+        call(run)

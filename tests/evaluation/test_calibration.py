@@ -248,7 +248,7 @@ def test_opposed_pairs_finds_documents_that_take_one_side():
 def test_negation_needs_documents_and_their_questions():
     with pytest.raises(InputError, match="one length"):
         negation_report(np.array([]), np.array([]), [])
-    with pytest.raises(InputError, match="2 documents, but 1 clusters"):
+    with pytest.raises(InputError, match="2 rows, but 1 clusters"):
         negation_report(np.array([0.1, 0.2]), np.array([0.1, 0.2]), ["a"])
 
 
@@ -297,3 +297,39 @@ def test_which_judge_is_the_reference_changes_the_share_but_not_the_agreement():
     assert there[["n", "accuracy", "f1"]].equals(back[["n", "accuracy", "f1"]])
     assert there["f1"].item() == pytest.approx(f1_score(answers[1], answers[0]))
     assert (there["positive_share"].item(), back["positive_share"].item()) == (answers[1].mean(), answers[0].mean())
+
+
+RAW = pd.DataFrame({"qid": [1, 1], "pid": [0, 1], "docno": [7, 7], "p_yes": [0.9, 0.2]})
+
+
+def test_both_tables_take_verdicts_in_every_accepted_form():
+    run = pd.DataFrame({"qid": [1], "docno": [7], "rank": [0]})
+    table = judge_agreement_table(
+        RAW, RAW.sample(frac=1, random_state=0), {"r": run}, 1, [Question("1", "?", source="s")]
+    )
+    assert table[["dataset", "n", "accuracy", "positive_share"]].values.tolist() == [
+        ["all", 2, 1, 0.5],
+        ["s", 2, 1, 0.5],
+    ]
+    found = opposed_pairs(RAW, RAW)
+    assert found.values.tolist() == [["1", "7", 0.9, 0.2]]
+
+
+@pytest.mark.parametrize("k", [0, 1.5, "5"])
+def test_k_of_the_agreement_table_is_a_whole_number(k):
+    with pytest.raises(InputError, match=r"\[k\]: k must be"):
+        judge_agreement_table(RAW, RAW, {"r": ranked_run({"1": ["7"]})}, k)
+
+
+def test_what_is_no_frame_of_verdicts():
+    run = {"r": ranked_run({"1": ["7"]})}
+    for call in (
+        lambda: judge_agreement_table([1], RAW, run, 1),
+        lambda: judge_agreement_table(RAW, RAW.drop(columns="p_yes"), run, 1),
+        lambda: opposed_pairs([1], RAW),
+        lambda: opposed_pairs(RAW, pd.concat([RAW, RAW])),
+    ):
+        with pytest.raises(InputError, match="verdicts"):
+            call()
+    with pytest.raises(InputError, match="no runs"):
+        judge_agreement_table(RAW, RAW, {}, 1)

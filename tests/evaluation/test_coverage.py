@@ -119,3 +119,22 @@ def test_tables_take_verdicts_in_every_accepted_form(verdicts):
 def test_k_is_a_whole_number():
     with pytest.raises(InputError, match=r"\[k\]: k must be a whole number"):
         documents_needed(RUN, VERDICTS, QUESTIONS, 2.5)
+
+
+ELSEWHERE = ranked_run({"other": ["a"]})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        documents_needed,
+        lambda run, *rest: size_table({"s": RUN, "t": run}, *rest),
+        lambda run, *rest: union_table({"s": RUN, "t": run}, *rest),
+    ],
+    ids=["needed", "size", "union"],
+)
+def test_a_run_or_verdicts_of_other_questions_are_refused(call):
+    with pytest.raises(InputError, match="run and the questions do not belong together"):
+        call(ELSEWHERE, VERDICTS, QUESTIONS)
+    with pytest.raises(InputError, match="verdicts and the questions do not belong together"):
+        call(RUN, VERDICTS.assign(qid="other", docno=list("abcdefg")), QUESTIONS)

@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
-from berdslib.evaluation.judge_error import corrected_mean, human_scores
-from berdslib.evaluation.measures import MRecall, Precision
+from berdslib.evaluation.judge_error import corrected_mean
 from berdslib.stats import macro_mean
 from berdslib.study.figures import judge_error_figure
 
@@ -246,33 +244,6 @@ def test_inputs_are_left_as_they_are():
     corrected_mean(judge, labels)
 
 
-# ---------------------------------------------------------------- whole labelled questions
-
-
-def test_human_scores_need_every_pair_of_the_top_k():
-    questions = [Question(f"q{i}", "?", ("a", "b")) for i in range(4)]
-    run = ranked_run({"q0": ["d1", "d2", "d3"], "q1": ["d1", "d2"], "q2": ["d1"]})
-    rows = [("q0", 0, "d1", 1, True), ("q0", 1, "d1", 0, False), ("q0", 0, "d2", 0, False), ("q0", 1, "d2", 1, True)]
-    rows += [("q1", 0, "d1", 1, True), ("q1", 1, "d1", 1, True), ("q1", 0, "d2", 1, True)]  # (q1, 1, d2) is missing
-    rows += [("q2", 0, "d1", 1, True), ("q2", 1, "d1", 0, False), ("q2", 0, "d9", 1, True)]  # d9 is not in the run
-    labels = make_verdicts(rows, "people")
-    np.testing.assert_array_equal(human_scores(run, labels, questions, MRecall @ 2), [1, np.nan, 0, np.nan])
-    np.testing.assert_array_equal(human_scores(run, labels, questions, Precision @ 2), [1, np.nan, 0.5, np.nan])
-    np.testing.assert_array_equal(human_scores(run, labels, questions, MRecall @ 1), [1, 1, 1, np.nan])
-    assert np.isnan(human_scores(run, labels, questions[3:], MRecall @ 2)).all()
-    with pytest.raises(InputError, match="cut-off"):
-        human_scores(run, labels, questions, MRecall)
-
-
-# ---------------------------------------------------------------- any measure, from single labelled pairs
-
-M, K = 2, 5
-
-
-def mrecall(frame):
-    return frame["supports"].to_numpy().reshape(-1, M, K).any(axis=2).all(axis=1).astype(float)
-
-
 # ---------------------------------------------------------------- figure
 
 
@@ -292,13 +263,3 @@ def test_figure_shows_both_estimates_of_each_system():
         ends = np.array([segment[:, 0] for segment in bars.get_segments()])
         np.testing.assert_allclose(ends, table[[low, high]] * 100)
         assert [names[round(y)].split("\n")[0] for y in points.get_ydata()] == table["system"].tolist()
-
-
-def test_human_scores_take_a_run_counted_from_0_and_labels_as_0_and_1():
-    asked = [Question("q", "Is it?", ("It is.",))]
-    run = ranked_run({"q": ["a", "b", "c"]})
-    labels = make_verdicts([("q", 0, "a", 1.0, True), ("q", 0, "b", 0.0, False)], "people")
-    want = human_scores(run, labels, asked, Precision @ 2)
-    assert want.tolist() == [0.5]
-    raw = labels.assign(supports=labels["supports"].astype(int)).drop(columns="p_yes")
-    assert human_scores(run.assign(rank=run["rank"] - 1), raw, asked, Precision @ 2).tolist() == [0.5]

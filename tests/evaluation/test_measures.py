@@ -16,7 +16,6 @@ from berdslib.evaluation.measures import (
     MRecall,
     Precision,
     evaluate,
-    mean,
     official_cutoff,
     parse_measure,
     to_ir_measures,
@@ -115,7 +114,7 @@ def test_b1_official_cutoff_depends_on_row_order_ours_does_not():
     for order in ([one, two], [two, one]):
         k = official_cutoff(run, order)
         official.append(evaluate(run, verdicts, [one], [MRecall @ k]).iloc[0, 0])
-        assert mean(evaluate(run, verdicts, order, [MRecall @ 2])).iloc[0] == 1.0
+        assert evaluate(run, verdicts, order, [MRecall @ 2]).mean().iloc[0] == 1.0
     # With k = 1, "one" needs only min(2, 1) = 1 perspective, with k = 2 both; here both give 1 …
     assert official == [1.0, 1.0]
     # … and with a third perspective that only the second document shows, the same rows score 0 or 1.
@@ -158,7 +157,7 @@ def test_means_are_over_all_asked_questions():
     verdicts = verdicts_of({("q1", "a"): [1], ("q2", "a"): [1]})
     scores = evaluate(ranked_run({"q1": ["a"]}), verdicts, asked, [MRecall @ 5, Precision @ 1])
     assert scores.index.tolist() == ["q1", "q2"]
-    assert mean(scores).tolist() == [0.5, 0.5]
+    assert scores.mean().tolist() == [0.5, 0.5]
 
 
 def test_empty_run_and_empty_verdicts_score_zero():
@@ -208,7 +207,7 @@ def test_inside_ir_measures_gives_the_same_numbers():
     wanted = [MRecall @ 5, Precision @ 5, Coverage @ 5, MRecall @ 2]
     qrels, trec_run = to_ir_measures(run, verdicts, questions)
     theirs = ir_measures.calc_aggregate([*wanted, alpha_nDCG @ 5], qrels, trec_run)
-    ours = mean(evaluate(run, verdicts, questions, [*wanted, alpha_nDCG @ 5]))
+    ours = evaluate(run, verdicts, questions, [*wanted, alpha_nDCG @ 5]).mean()
     assert {str(m): pytest.approx(v) for m, v in theirs.items()} == ours.to_dict()
     assert ir_measures.parse_measure("MRecall@5") == MRecall @ 5
 
@@ -225,7 +224,7 @@ def test_inside_a_pyterrier_experiment_gives_the_same_numbers():
     wanted = [MRecall @ 1, MRecall @ 2, Precision @ 2]
     table = pt.Experiment([run.merge(topics)], topics, qrels, wanted, names=["x"])
     assert (
-        table.iloc[0][[str(m) for m in wanted]].to_dict() == mean(evaluate(run, verdicts, questions, wanted)).to_dict()
+        table.iloc[0][[str(m) for m in wanted]].to_dict() == evaluate(run, verdicts, questions, wanted).mean().to_dict()
     )
 
 
@@ -359,3 +358,35 @@ def test_a_cutoff_of_thousands_of_digits(name):
 def test_k_is_a_whole_number_from_1(k):
     with pytest.raises(InputError, match=r"\[k\]: k must be"):
         unjudged_share(LISTED, SHOWN, k)
+
+
+def test_tied_scores_are_ranked_alike_by_every_measure_inside_ir_measures():
+    qrels = pd.DataFrame(
+        [("q", "b", 1, "0"), ("q", "a", 0, "0")], columns=["query_id", "doc_id", "relevance", "iteration"]
+    )
+    run = pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, 1.0]})
+    assert set(ir_measures.calc_aggregate([Coverage @ 1, Precision @ 1, P @ 1], qrels, run).values()) == {1.0}
+
+
+@pytest.mark.parametrize(
+    "measures", ["MRecall@2", ["MRecall@2"], MRecall @ 2, [" MRecall@2 "]], ids=["name", "names", "measure", "blanks"]
+)
+def test_measures_may_be_names_and_one_alone(measures):
+    pd.testing.assert_frame_equal(
+        evaluate(LISTED, SHOWN, ASKED, measures), evaluate(LISTED, SHOWN, ASKED, [MRecall @ 2])
+    )
+
+
+@pytest.mark.parametrize("wrong", [5, None, "MRecal@5", ["MRecall@5", 5], [None]])
+def test_what_is_no_measure(wrong):
+    with pytest.raises(InputError, match="measure"):
+        evaluate(LISTED, SHOWN, ASKED, wrong)
+
+
+def test_the_official_cutoff_takes_a_run_in_every_accepted_form():
+    run = pd.DataFrame({"qid": [1, 1, 2], "docno": ["a", "b", "a"], "score": [2.0, 1.0, 1.0]})
+    assert official_cutoff(run, [question("1", 1), question("2", 1)]) == 2
+    with pytest.raises(InputError, match="'3' has no passages in the run"):
+        official_cutoff(run, [question("3", 1), question("1", 1)])
+    with pytest.raises(InputError, match="no questions"):
+        official_cutoff(run, [])

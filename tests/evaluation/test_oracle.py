@@ -110,5 +110,16 @@ def test_what_cannot_be_answered_is_an_error():
             oracle(run, verdicts, asked, **options)
     with pytest.raises(InputError, match="no perspectives"):
         oracle(run, verdicts, [Question("q0", "?")], 2)
-    with pytest.raises(InputError, match="number 9"):
+    with pytest.raises(InputError, match=r"'q0' has . perspectives, but a verdict has pid 9"):
         oracle(run, make_verdicts([("q0", 9, "d1", 1.0, True)], "x"), asked, 2)
+    with pytest.raises(InputError, match="run and the questions do not belong together"):
+        oracle(ranked_run({"elsewhere": ["a"]}), verdicts, asked, 2)
+    with pytest.raises(InputError, match="verdicts and the questions do not belong together"):
+        oracle(run, make_verdicts([("elsewhere", 0, "d1", 1.0, True)], "x"), asked, 2)
+
+
+@pytest.mark.parametrize("depth", [1.5, "5", True])
+def test_depth_is_a_whole_number(depth):
+    run, verdicts, asked = some_case(np.random.default_rng(9), 2)
+    with pytest.raises(InputError, match=r"\[depth\]: depth must be a whole number"):
+        oracle(run, verdicts, asked, 2, depth=depth)
