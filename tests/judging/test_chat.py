@@ -162,83 +162,6 @@ def test_the_judge_by_name(server, monkeypatch):
 
     monkeypatch.setenv("BERDS_CHAT_URL", f"http://127.0.0.1:{server.server_port}/v1")
     assert make_judge("chat:some-model").p_yes([pair()]).tolist() == [1.0]
-<<<<<<< HEAD
-
-
-def test_a_recording_that_was_cut_off_loses_only_its_last_line(tmp_path, caplog):
-    (tmp_path / "said.jsonl").write_text('{"key": "k", "text": "Yes"}\n{"key": "l", "te')
-    Recorded(tmp_path / "said.jsonl", "m")
-    assert "cut off" in caplog.text
-    Recording(Saying("No"), tmp_path / "said.jsonl").complete(ASK)
-    assert Recorded(tmp_path / "said.jsonl", "saying").complete(ASK).text == "No"
-    (tmp_path / "said.jsonl").write_text('{"key": "k", "te\n{"key": "l", "text": "No"}\n')
-    with pytest.raises(InputError, match=r"said.jsonl:1"):
-        Recorded(tmp_path / "said.jsonl", "m")
-    with pytest.raises(InputError, match="cannot be read"):
-        Recorded(tmp_path / "none.jsonl", "m")
-
-
-def test_a_redirect_is_an_error_and_the_key_goes_nowhere_else(server, monkeypatch):
-    """urllib would follow, and send the Authorization header to whatever address it is told."""
-    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    server.script = [(302, {"Location": f"http://localhost:{server.server_port}/elsewhere"}, b"")]
-    with pytest.raises(ChatError, match="302"):
-        Endpoint("m", base_url=f"http://127.0.0.1:{server.server_port}/v1").complete(ASK)
-    assert [path for path, *_ in server.seen] == ["/v1/chat/completions"]
-
-
-def test_a_key_with_a_line_break_is_refused_without_being_shown(server, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", f"{SECRET}\nX-Other: 1")
-    with pytest.raises(ChatError) as caught:
-        Endpoint("m", base_url=f"http://127.0.0.1:{server.server_port}/v1").complete(ASK)
-    assert SECRET not in str(caught.value) and not server.seen
-
-
-@pytest.mark.parametrize("char", ["\u2028", "\u2029", "\x85", "\x1c", "\x0b", "\x0c", "\r"])
-def test_s6_lines_of_a_recording_end_at_line_feeds_only(tmp_path, char):
-    path = tmp_path / "said.jsonl"
-    Recording(Saying(f"No{char}No"), path).complete(ASK)
-    Recording(Saying("Yes"), path).complete([{"role": "user", "content": f"And{char}now?"}])
-    recorded = Recorded(path, "saying")
-    assert recorded.complete(ASK).text == f"No{char}No"
-    assert recorded.complete([{"role": "user", "content": f"And{char}now?"}]).text == "Yes"
-    assert make_chat(f"recorded:{path}").complete(ASK).text == f"No{char}No"
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A limit on the size of files: what is beyond it is written in part, as on a full disk."""
-    old, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size or old[0], old[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, old)
-    signal.signal(signal.SIGXFSZ, handler)
-
-
-def test_s18_a_full_disk_leaves_whole_lines(tmp_path, small_disk):
-    path = tmp_path / "said.jsonl"
-    recording = Recording(Saying("fine"), path)
-    recording.complete(ASK)
-    small_disk(path.stat().st_size + 20)
-    with pytest.raises(InputError, match=r"said.jsonl.*cannot be written"):
-        recording.complete([{"role": "user", "content": "And now?"}])
-    small_disk(None)
-    recording.complete([{"role": "user", "content": "And then?"}])
-    recorded = Recorded(path, "saying")
-    assert [recorded.complete([{"role": "user", "content": t}]).text for t in ("Well?", "And then?")] == ["fine"] * 2
-    with pytest.raises(MissingDataError):
-        recorded.complete([{"role": "user", "content": "And now?"}])
-
-
-@pytest.mark.parametrize(
-    "row",
-    ["[" * 100_000, '{"key": "k", "text": 5}', '{"key": ["k"], "text": "x"}',
-     '{"key": "k", "text": "x", "first_token": 3}', '{"key": "k", "text": "x", "first_token": [["Yes", 1e400]]}',
-     '{"key": "k", "text": "x", "first_token": [[5, -1]]}'],
-)  # fmt: skip
-def test_s11_a_hostile_recording_is_named_by_file_and_line(tmp_path, row):
-    (tmp_path / "said.jsonl").write_text(f'{row}\n{{"key": "l", "text": "No"}}\n')
-    with pytest.raises(InputError, match=r"said.jsonl:1: not a recorded answer"):
-        Recorded(tmp_path / "said.jsonl", "m")
 
 
 def test_a_judge_by_name_reads_recorded_answers(tmp_path):
@@ -260,5 +183,3 @@ def test_a_judge_by_name_reads_recorded_answers(tmp_path):
         make_judge("chat:local:nowhere")
     with pytest.raises(InputError, match="is not a chat model"):
         make_judge("chat:recorded:")
-=======
->>>>>>> u-judge

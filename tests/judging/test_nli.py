@@ -7,12 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-<<<<<<< HEAD
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-=======
 from safetensors.torch import load_file
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
->>>>>>> u-judge
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoTokenizer,
     BertConfig,
