@@ -51,10 +51,10 @@ def read_systems(
     store: Any = None,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Return the corpus and the systems over it; system names are checked before the corpus is read."""
-    from berdslib.retrieval.systems import system_parts
+    from berdslib.retrieval.systems import uses_expansions
     from berdslib.study.named_systems import known_expansions, named_systems
 
-    expands = any(parts for _, parts in map(system_parts, names))
+    expands = any([uses_expansions(name) for name in names])  # a list, so that every name is checked
     passages, sets = read_corpus(corpus, questions), split_names(questions)
     expansions = known_expansions(sets, split, asked, names, recordings=recordings) if expands else {}
     return passages, named_systems(names, passages, expansions, aspect_judge=aspect_judge, store=store, depth=depth)

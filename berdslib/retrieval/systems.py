@@ -192,6 +192,15 @@ def system_parts(text: str) -> tuple[str, list[tuple[str, str]]]:
     return base, parts
 
 
+def uses_expansions(text: str) -> bool:
+    """Return whether a system needs generated perspectives: it expands by them, or a diversifier of it reads them.
+
+    >>> uses_expansions("bm25+mmr:0.9"), uses_expansions("bm25+coverage:0.5")
+    (False, True)
+    """
+    return any(kind == _EXPAND or DIVERSIFIERS[kind].needs == "aspects" for kind, _ in system_parts(text)[1])
+
+
 def made_by_chat(text: str) -> list[str]:
     """Return the expansions in a system's name that a chat model makes, as ``expansions_by`` takes them.
 
