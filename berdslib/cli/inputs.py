@@ -10,8 +10,17 @@ from berdslib.errors import InputError, errors_in
 
 
 def split_names(text: str) -> list[str]:
-    """Split at commas, unless the text is the path of a file or folder."""
-    return [text] if Path(text).exists() else [name.strip() for name in text.split(",") if name.strip()]
+    """Split at commas, unless the text is the path of a file or folder.
+
+    Raises:
+        InputError: no name is left.
+    """
+    if text and Path(text).exists():
+        return [text]
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise InputError(f"{text!r} names nothing; names are needed, separated by commas")
+    return names
 
 
 def read_questions(names: str, split: str | None, limit: int, *, need_perspectives: bool = False) -> list[Any]:

@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from berdslib.cli.inputs import gold_for, read_corpus, read_gold, read_measures, read_questions, read_run, read_systems
+from berdslib.cli.inputs import (
+    gold_for,
+    read_corpus,
+    read_gold,
+    read_measures,
+    read_questions,
+    read_run,
+    read_systems,
+    split_names,
+)
 from berdslib.cli.options import (
     ASPECT_JUDGE,
     CORPUS,
@@ -113,6 +122,7 @@ def judge(
     as_json: bool,
 ) -> None:
     """Judge the top k of a run against every perspective of its question."""
+    from berdslib.data.corpus import by_docno
     from berdslib.data.trec import write_trec_qrels, write_verdicts
     from berdslib.judging.base import pairs_of
     from berdslib.judging.registry import make_judge
@@ -120,7 +130,7 @@ def judge(
 
     asked = read_questions(questions, split, limit, need_perspectives=True)
     run = read_run(run_path, asked)
-    passages = {p.docno: p for p in read_corpus(corpus, questions)}
+    passages = by_docno(read_corpus(corpus, questions))
     chosen = make_judge(judge, gold_for(judge, questions), title_position)
     with errors_in(run_path):
         pairs = pairs_of(run, asked, passages, k)
@@ -174,6 +184,8 @@ def evaluate(
         raise click.UsageError("give either a BeRDS JSONL file, or --run with --questions")
     if berds_jsonl is not None and (questions or verdicts_path or split):
         raise click.UsageError("a BeRDS JSONL file contains its own questions and verdicts")
+    if berds_jsonl is None and predictions:
+        raise click.UsageError("--predictions is for a BeRDS JSONL file; a run is scored with --verdicts")
     if berds_jsonl is not None:
         asked, run, tables = _recorded(berds_jsonl, predictions)
     else:
@@ -260,7 +272,7 @@ def experiment(
     from berdslib.study.experiment import write_experiment
     from berdslib.study.named_systems import uses_judge
 
-    names = list(dict.fromkeys(name.strip() for name in retrievers.split(",")))
+    names = list(dict.fromkeys(split_names(retrievers)))
     wanted = read_measures(measures)
     asked = read_questions(questions, split, limit, need_perspectives=True)
     chosen = make_judge(judge, gold_for(judge, questions), title_position)

@@ -75,6 +75,13 @@ def test_expansions_are_loaded_only_for_chains_that_use_them(chain, expands, mon
     assert bool(asked) == expands
 
 
+@pytest.mark.parametrize("names", [",", " , ", ""])
+def test_no_names_are_refused(names):
+    for command in (["data", "stats", "-q", names], ["experiment", "-q", "sample", "-r", names]):
+        refused = tried(*command)
+        assert (refused.exit_code, "names nothing" in refused.stderr) == (1, True)
+
+
 def test_a_file_of_questions_still_has_no_corpus(tmp_path):
     path = tmp_path / "q.jsonl"
     path.write_text('{"_id": "1", "text": "Are cats kind?"}\n')
