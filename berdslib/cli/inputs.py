@@ -63,7 +63,7 @@ def read_systems(
     from berdslib.retrieval.systems import uses_expansions
     from berdslib.study.named_systems import known_expansions, named_systems
 
-    expands = any([uses_expansions(name) for name in names])  # a list, so that every name is checked
+    expands = [name for name in names if uses_expansions(name)]
     passages, sets = read_corpus(corpus, questions), split_names(questions)
     expansions = known_expansions(sets, split, asked, names, recordings=recordings) if expands else {}
     return passages, named_systems(names, passages, expansions, aspect_judge=aspect_judge, store=store, depth=depth)

@@ -75,7 +75,7 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
         MissingDataError: the split is neither on this machine nor reachable.
         InputError: an unknown name or split, or a file that cannot be read.
     """
-    _check_limit(limit)
+    check_limit(limit)
     if _is_path(name) and formats.is_beir(name):
         return _beir_questions(Path(name), split)[: limit or None]
     if _is_path(name):
@@ -102,7 +102,7 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
         MissingDataError: the data set is not on this machine.
         InputError: an unknown name, or a file that cannot be read.
     """
-    _check_limit(limit)
+    check_limit(limit)
     name, _, cut = str(name_or_path).rpartition(":")
     if cut in CUTS:
         corpus = open_corpus(passage_file(name), cut=cut)
@@ -305,6 +305,7 @@ def _is_path(name: str | Path) -> bool:
     )
 
 
-def _check_limit(limit: int) -> None:
+def check_limit(limit: int) -> None:
+    """Raise InputError if a number of rows is negative."""
     if limit < 0:
         raise InputError(f"{limit} is not a number of rows; 0 = all", field="limit")

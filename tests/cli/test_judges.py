@@ -47,7 +47,7 @@ def test_judge_eval_takes_the_name_of_a_data_set(tmp_path, monkeypatch):
     done = berds("judge-eval", "--data", "pers-det", "-j", "overlap")
     assert "2 pairs, 1 questions, 50.0% positive" in done.stderr
     assert load_pairs("pers-det") == load_pairs(tmp_path / "berds" / "pers_det.half.tsv")
-    with pytest.raises(InputError, match="load_pairs does not work with 'kialo' .* only with: pers-det"):
+    with pytest.raises(InputError, match=r"load_pairs does not work with 'kialo' .* only with: pers-det"):
         load_pairs("kialo")
     monkeypatch.delenv("BERDS_DATA")
     refused = tried("judge-eval", "--data", "pers-det", "-j", "overlap")

@@ -347,3 +347,20 @@ def test_an_experiment_is_written_and_read_back(tmp_path):
     pd.testing.assert_frame_equal(read_verdicts(tmp_path / "out" / "verdicts.tsv"), found.verdicts)
     assert pd.read_csv(tmp_path / "out" / "scores.csv")["system"].tolist() == found.table["system"].tolist()
     assert len(list((tmp_path / "out").iterdir())) == 4
+
+
+def test_a_list_of_systems_is_refused(systems, questions, gold):
+    with pytest.raises(InputError, match="systems must be a mapping, name → retriever or run, not a list"):
+        experiment(list(systems.values()), questions, MEASURES, verdicts=gold)
+
+
+def test_one_measure_needs_no_list(systems, questions, gold):
+    several = experiment(systems, questions, ["MRecall@5"], verdicts=gold)
+    for one in ("MRecall@5", MRecall @ 5):
+        pd.testing.assert_frame_equal(experiment(systems, questions, one, verdicts=gold).table, several.table)
+
+
+def test_a_data_set_named_as_the_mean_of_all_is_refused(systems, questions, gold):
+    renamed = [q._replace(source="macro") for q in questions]
+    with pytest.raises(InputError, match="'macro' stands for the mean over all data sets"):
+        experiment(systems, renamed, MEASURES, verdicts=gold)
