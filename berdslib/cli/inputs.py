@@ -80,11 +80,13 @@ def read_gold(questions: str, otherwise: str) -> Any:
 
     from berdslib.data.datasets import dataset, names
 
-    able = [name for name in names() if "load_gold" in dataset(name).loaders]
+    able = ", ".join(name for name in names() if "load_gold" in dataset(name).loaders)
     for name in split_names(questions):
-        if name in names() and name not in able:
-            raise InputError(f"{name!r} has no gold verdicts (available for: {', '.join(able)}); {otherwise}")
-    return pd.concat([_gold_of(name, otherwise) for name in split_names(questions)], ignore_index=True)
+        if name in names() and "load_gold" not in dataset(name).loaders:
+            raise InputError(f"{name!r} has no gold verdicts (available for: {able}); {otherwise}")
+    return pd.concat(
+        [_gold_of(name, f"available for: {able}; {otherwise}") for name in split_names(questions)], ignore_index=True
+    )
 
 
 def _gold_of(name: str, otherwise: str) -> Any:
