@@ -177,7 +177,7 @@ def evaluate(
     from berdslib.data.trec import read_verdicts
     from berdslib.evaluation.measures import evaluate as score
     from berdslib.evaluation.measures import unjudged_share
-    from berdslib.study.experiment import summarise
+    from berdslib.study.experiment import score_table
 
     wanted = read_measures(measures)
     if (berds_jsonl is None) == (run_path is None):
@@ -209,7 +209,7 @@ def evaluate(
         frames = [frame.reset_index().assign(verdicts=name) for name, frame in scores.items()]
         print_frame(pd.concat(frames, ignore_index=True), as_json)
         return
-    table = summarise(scores, asked).rename(columns={"system": "verdicts"})
+    table = score_table(scores, asked).rename(columns={"system": "verdicts"})
     print_frame(table.drop(columns=["difference", "p_value"]), as_json)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from berdslib import paths
 from berdslib.data.formats import iter_passages, numbered_passages, passage_table, repeated
-from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, documents_by, passages_of, without_duplicates
+from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, cut_documents, documents_by, without_duplicates
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, atomic_path
@@ -341,7 +341,7 @@ def open_corpus(
         was_cut = passages.cut if isinstance(passages, Corpus) else "none"
         if cut != "none":
             split = CUTS[cut]
-            passages = passages_of(passages, lambda text: split(text, words))
+            passages = cut_documents(passages, lambda text: split(text, words))
         if duplicates != "keep":
             passages = without_duplicates(passages, near if duplicates == "near" else None)
         try:

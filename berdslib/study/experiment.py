@@ -93,7 +93,7 @@ def experiment(
     assert verdicts is not None  # _check saw to it
     verdicts = check_verdicts(verdicts)
     scores = {name: evaluate(run, verdicts, questions, wanted) for name, run in runs.items()}
-    table = summarise(scores, questions, baseline=baseline, seed=seed)
+    table = score_table(scores, questions, baseline=baseline, seed=seed)
     return Experiment(table, scores, runs, verdicts)
 
 
@@ -139,7 +139,7 @@ def file_stems(names: Iterable[str]) -> dict[str, str]:
     }
 
 
-def summarise(
+def score_table(
     scores: Mapping[str, pd.DataFrame], questions: Sequence[Question], *, baseline: str | None = None, seed: int = 0
 ) -> pd.DataFrame:
     """Return means, intervals and tests of per-question scores; see :class:`Experiment` for the columns.

@@ -15,7 +15,7 @@ from berdslib.judging.baselines import Gold, Overlap
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import bootstrap_interval, holm, paired_test
-from berdslib.study.experiment import MACRO, experiment, file_stems, paper_table, summarise, write_experiment
+from berdslib.study.experiment import MACRO, experiment, file_stems, paper_table, score_table, write_experiment
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
 COLUMNS = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
@@ -113,7 +113,7 @@ def test_p_values_are_corrected_over_the_systems(result, questions):
         name: pd.DataFrame({"M": np.clip(rng.random(16) + 0.15 * i, 0, 1)}, index=[q.qid for q in questions])
         for i, name in enumerate(names)
     }
-    table = summarise(scores, questions, baseline="base")
+    table = score_table(scores, questions, baseline="base")
     raw = [paired_test(scores[n]["M"], scores["base"]["M"], [q.source for q in questions]) for n in names[1:]]
     assert [cell(table, n, MACRO, "M").p_value for n in names[1:]] == pytest.approx(holm(raw))
     assert holm(raw) != pytest.approx(raw)
