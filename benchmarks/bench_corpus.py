@@ -21,7 +21,7 @@ from berdslib.data.formats import iter_passages, write_passages
 from berdslib.data.passages import (
     NEAR,
     corpus_statistics,
-    passages_of,
+    cut_documents,
     split_sentences,
     split_words,
     without_duplicates,
@@ -90,13 +90,13 @@ def bench_cutting(articles):
     print(f"cutting {len(documents):,} documents of {articles}")
     for split in (split_words, split_sentences):
         start = time.perf_counter()
-        passages = list(passages_of(documents, split))
+        passages = list(cut_documents(documents, split))
         seconds = time.perf_counter() - start
         counts = ", ".join(f"{name} {value:,.6g}" for name, value in corpus_statistics(passages).items())
         print(f"  {split.__name__:<16}{len(passages) / seconds:9,.0f} passages/s   {counts}")
     for near in (None, NEAR):
         removed, start = Counter(), time.perf_counter()
-        kept = sum(1 for _ in without_duplicates(passages_of(documents), near, removed))
+        kept = sum(1 for _ in without_duplicates(cut_documents(documents), near, removed))
         seconds = time.perf_counter() - start
         rate = sum([kept, *removed.values()]) / seconds
         print(f"  without_duplicates(near={near}): {rate:,.0f} passages/s with the cut, {kept:,} kept, {dict(removed)}")
@@ -138,7 +138,7 @@ def edited(rng, words, vocabulary):
 def bench_near(n, articles):
     """Half real passages (or synthetic ones), half edited copies of them, in random order, at several thresholds."""
     rng = random.Random(0)
-    source = passages_of(iter_passages(articles)) if articles else synthetic(10 * n)
+    source = cut_documents(iter_passages(articles)) if articles else synthetic(10 * n)
     full = [p.text.split() for p in source if len(p.text.split()) == 100]
     originals = rng.sample(full, n // 2)
     vocabulary = [w for words in originals for w in words]

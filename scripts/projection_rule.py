@@ -18,9 +18,9 @@ from berdslib.data.pir_sample import location_task, story_task
 from berdslib.evaluation.perspective_recall import query_scores
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.projection import perspective_vectors, scores, unit_vectors
-from berdslib.retrieval.strength import STRENGTHS, choose, dev_mask
+from berdslib.retrieval.strength import STRENGTHS, choose_option, dev_mask
 from berdslib.stats import bootstrap_interval
-from berdslib.study.pir import ranked, vectors_of
+from berdslib.study.pir import ranked, task_vectors
 from berdslib.study.rag import stance_task
 
 DEMO = ("perspectrum", "ambigqa", "allsides", "exfever")
@@ -57,7 +57,7 @@ class Measured(NamedTuple):
 
 def measure(task, encoder):
     source = "difference" if task.name == "ambigqa" else "text"
-    parts = vectors_of(task, encoder)
+    parts = task_vectors(task, encoder)
     by_strength = {s: scores("pap", *parts, strength=s, source=source) for s in STRENGTHS}
     old, old_scores = old_rule(*parts, by_text=scores("pap", *parts), baseline=by_strength[0.0])
     root_of = pd.factorize(np.array([q.root for q in task.queries], dtype=object))[0]
@@ -184,7 +184,7 @@ def with_strength_chosen(task):
     total, times, chosen = np.zeros(len(by_root[0.0])), np.zeros(len(by_root[0.0])), []
     for seed in range(SPLITS):
         half = dev_mask([f"{i:03}" for i in range(len(total))], seed)
-        chosen.append(choose({s: values[half] for s, values in by_root.items()}, default=0.0))
+        chosen.append(choose_option({s: values[half] for s, values in by_root.items()}, default=0.0))
         total[~half] += by_root[chosen[-1]][~half]
         times[~half] += 1
     return total / np.where(times > 0, times, np.nan), chosen

@@ -1,7 +1,7 @@
 """Bad inputs for the command line, as data: what is wrong, the command, the words its message must hold.
 
 Every case starts from the same small folder of good files (`GOOD`), with some of them replaced. It is used by
-tests/test_malformed.py, and printed as a table by scripts/malformed_table.py.
+tests/cli/test_malformed.py, and printed as a table by scripts/malformed_table.py.
 """
 
 import gzip
@@ -394,6 +394,12 @@ CASES = [
         "notebook run nb.ipynb",
         ("nb.ipynb:2", "plain literal"),
         {"nb.ipynb": notebook(parameters="k = 5\nn = k + 1")},
+    ),
+    Case(
+        "a notebook parameter with a list as a key",
+        "notebook run nb.ipynb",
+        ("nb.ipynb:2", "plain literal"),
+        {"nb.ipynb": notebook(parameters="k = 5\nx = {[]: 1}")},
     ),
     # ---- labelled pairs
     Case(

@@ -31,7 +31,7 @@ def grid_run(path: Path, workers: int | None, scheduler: str | None, stop_on_err
 
     The scores of all runs go to papermill_runs/NAME/summary.csv. The exit code is 1 if a run failed.
     """
-    from berdslib.study.grid import best_run, read_grid, run_grid, status, summarise
+    from berdslib.study.grid import best_run, grid_table, read_grid, run_grid, status
 
     if workers and scheduler:
         raise click.UsageError("give --workers for this machine or --scheduler for a cluster, not both")
@@ -39,7 +39,7 @@ def grid_run(path: Path, workers: int | None, scheduler: str | None, stop_on_err
     failures = run_grid(asked, workers=workers or 1, scheduler=scheduler, stop_on_error=stop_on_error)
     for run, problem in failures.items():
         click.echo(printable(f"berds: {run}: {problem}"), err=True)
-    best = best_run(asked, summarise(asked))
+    best = best_run(asked, grid_table(asked))
     finished = sum(row["state"] == "finished" for row in status(asked))
     summary = {
         "grid": path.stem,

@@ -10,8 +10,17 @@ from berdslib.errors import InputError, errors_in
 
 
 def split_names(text: str) -> list[str]:
-    """Split at commas, unless the text is the path of a file or folder."""
-    return [text] if Path(text).exists() else [name.strip() for name in text.split(",") if name.strip()]
+    """Split at commas, unless the text is the path of a file or folder.
+
+    Raises:
+        InputError: no name is left.
+    """
+    if text and Path(text).exists():
+        return [text]
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise InputError(f"{text!r} names nothing; names are needed, separated by commas")
+    return names
 
 
 def read_questions(names: str, split: str | None, limit: int, *, need_perspectives: bool = False) -> list[Any]:
@@ -51,10 +60,10 @@ def read_systems(
     store: Any = None,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Return the corpus and the systems over it; system names are checked before the corpus is read."""
-    from berdslib.retrieval.systems import system_parts
+    from berdslib.retrieval.systems import uses_expansions
     from berdslib.study.named_systems import known_expansions, named_systems
 
-    expands = any(parts for _, parts in map(system_parts, names))
+    expands = [name for name in names if uses_expansions(name)]
     passages, sets = read_corpus(corpus, questions), split_names(questions)
     expansions = known_expansions(sets, split, asked, names, recordings=recordings) if expands else {}
     return passages, named_systems(names, passages, expansions, aspect_judge=aspect_judge, store=store, depth=depth)

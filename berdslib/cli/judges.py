@@ -59,6 +59,7 @@ def judge_pairs(
     The documents are those that the retrievers or runs list, each with every perspective of its question. People fill
     in the last column with 1 or 0; labels of a judge can train another one, but say nothing about the judge itself.
     """
+    from berdslib.data.corpus import by_docno
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.judging.training import detection_set
@@ -74,9 +75,9 @@ def judge_pairs(
         names = split_names(retrievers or "bm25,minilm")
         passages, systems = read_systems(names, corpus, questions, split, asked, "laptop", 100, None)
         runs = [systems[name].search(asked, k) for name in names]
-    by_docno = {p.docno: p for p in passages}
-    listed = detection_set.detection_pairs(asked, runs, by_docno, k=k, near=None)
-    pairs = detection_set.detection_pairs(asked, runs, by_docno, k=k, near=near)
+    looked_up = by_docno(passages)
+    listed = detection_set.detection_pairs(asked, runs, looked_up, k=k, near=None)
+    pairs = detection_set.detection_pairs(asked, runs, looked_up, k=k, near=near)
     place = title_position or "before"
     if chosen is None:
         detection_set.write_unlabelled(output, pairs, asked, title_position=place)
@@ -97,7 +98,10 @@ def judge_pairs(
 
 @main.command("judge-eval")
 @click.option(
-    "--data", "path", required=True, help="Labelled pairs: a table of question, document, perspective, label."
+    "--data",
+    "path",
+    required=True,
+    help="Labelled pairs: pers-det, or a table with the columns question, document, perspective, label.",
 )
 @click.option("-j", "--judges", default="random,overlap,similarity,laptop", show_default=True, help="Comma-separated.")
 @STORE
@@ -107,11 +111,11 @@ def judge_eval(path: str, judges: str, store: Path | None, as_json: bool) -> Non
 
     Use this only for evaluation: choose judges, prompts and thresholds on other data.
     """
-    from berdslib.data.pairs import read_labelled_pairs
+    from berdslib.data.datasets import load_pairs
     from berdslib.judging.store import VerdictStore
     from berdslib.study.judges import judge_table
 
-    pairs = read_labelled_pairs(path)
+    pairs = load_pairs(path)
     table = judge_table(pairs, split_names(judges), VerdictStore(store))
     questions, positive = len({p.question for p in pairs}), sum(p.label for p in pairs) / len(pairs)
     click.echo(f"{len(pairs)} pairs, {questions} questions, {positive:.1%} positive", err=True)

@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from berdslib.cli.inputs import gold_for, read_corpus, read_gold, read_measures, read_questions, read_run, read_systems
+from berdslib.cli.inputs import (
+    gold_for,
+    read_corpus,
+    read_gold,
+    read_measures,
+    read_questions,
+    read_run,
+    read_systems,
+    split_names,
+)
 from berdslib.cli.options import (
     ASPECT_JUDGE,
     CORPUS,
@@ -113,6 +122,7 @@ def judge(
     as_json: bool,
 ) -> None:
     """Judge the top k of a run against every perspective of its question."""
+    from berdslib.data.corpus import by_docno
     from berdslib.data.trec import write_trec_qrels, write_verdicts
     from berdslib.judging.base import pairs_of
     from berdslib.judging.registry import make_judge
@@ -120,7 +130,7 @@ def judge(
 
     asked = read_questions(questions, split, limit, need_perspectives=True)
     run = read_run(run_path, asked)
-    passages = {p.docno: p for p in read_corpus(corpus, questions)}
+    passages = by_docno(read_corpus(corpus, questions))
     chosen = make_judge(judge, gold_for(judge, questions), title_position)
     with errors_in(run_path):
         pairs = pairs_of(run, asked, passages, k)
@@ -176,7 +186,7 @@ def evaluate(
     from berdslib.data.trec import read_verdicts
     from berdslib.evaluation.measures import evaluate as score
     from berdslib.evaluation.measures import official_cutoff, unjudged_share
-    from berdslib.study.experiment import summarise
+    from berdslib.study.experiment import score_table
 
     wanted = read_measures(measures)
     if (berds_jsonl is None) == (run_path is None):
@@ -185,6 +195,8 @@ def evaluate(
         raise click.UsageError("a BeRDS JSONL file contains its own questions and verdicts")
     if cutoff is not None and berds_jsonl is None:
         raise click.UsageError("--k official is for a BeRDS JSONL file: it depends on which of its questions is first")
+    if berds_jsonl is None and predictions:
+        raise click.UsageError("--predictions is for a BeRDS JSONL file; a run is scored with --verdicts")
     if berds_jsonl is not None:
         asked, run, tables = _recorded(berds_jsonl, predictions)
         if cutoff is not None:
@@ -211,7 +223,7 @@ def evaluate(
         frames = [frame.reset_index().assign(verdicts=name) for name, frame in scores.items()]
         print_frame(pd.concat(frames, ignore_index=True), as_json)
         return
-    table = summarise(scores, asked).rename(columns={"system": "verdicts"})
+    table = score_table(scores, asked).rename(columns={"system": "verdicts"})
     print_frame(table.drop(columns=["difference", "p_value"]), as_json)
 
 
@@ -274,7 +286,7 @@ def experiment(
     from berdslib.study.experiment import write_experiment
     from berdslib.study.named_systems import uses_judge
 
-    names = list(dict.fromkeys(name.strip() for name in retrievers.split(",")))
+    names = list(dict.fromkeys(split_names(retrievers)))
     wanted = read_measures(measures)
     asked = read_questions(questions, split, limit, need_perspectives=True)
     chosen = make_judge(judge, gold_for(judge, questions), title_position)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from berdslib.data import berds, sample, theperspective
 from berdslib.data.dataset import Dataset, RemoteFile
 from berdslib.data.fetch import first_passages
+from berdslib.data.pairs import pairs_file
 from berdslib.errors import known
 
 _PASSAGES = {"load_passages": first_passages, "passage_file": first_passages}
@@ -158,6 +159,7 @@ _BERDS_SETS = (
             ),
         ),
         local=("berds/pers_det.test.tsv", "berds/pers_det.half.tsv"),
+        loaders={"load_pairs": pairs_file},
         note="FOR MEASURING ONLY: never train on it, tune a threshold on it or choose a prompt by it.",
     ),
 )

@@ -8,13 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from berdslib.data.corpus import Corpus, RepeatedDocnoError, duplicate_line_error, is_corpus, write_corpus
-from berdslib.data.datasets import passage_file
+from berdslib.data.corpus import DUPLICATES, Corpus, RepeatedDocnoError, duplicate_line_error, is_corpus, write_corpus
+from berdslib.data.datasets import check_limit, passage_file
 from berdslib.data.formats import iter_passages
-from berdslib.data.passages import CUTS, WORDS, corpus_statistics, documents_by, passages_of, without_duplicates
+from berdslib.data.passages import CUTS, WORDS, corpus_statistics, cut_documents, documents_by, without_duplicates
 from berdslib.data.records import Passage
 from berdslib.data.web import is_web_corpora, web_statistics
-from berdslib.errors import errors_in
+from berdslib.errors import errors_in, known
 
 
 class Written(NamedTuple):
@@ -48,9 +48,12 @@ def write_source(
         limit: only the first so many rows; 0 = all.
 
     Raises:
-        InputError: an unreadable source, a repeated docno, or a folder of something else.
+        InputError: an unknown setting, an unreadable source, a repeated docno, or a folder of something else.
         MissingDataError: a data set that is not on this machine.
     """
+    known("cut", cut, ("none", *CUTS))
+    known("treatment of duplicates", duplicates, DUPLICATES)
+    check_limit(limit)
     removed: Counter[str] = Counter()
     rows, was_cut = _stream(source)
     passages, was_cut = _cut(islice(rows, limit or None), was_cut, cut, words)
@@ -93,4 +96,4 @@ def _stream(name: str) -> tuple[Iterable[Passage], str]:
 def _cut(passages: Iterable[Passage], was_cut: str, cut: str, words: int) -> tuple[Iterable[Passage], str]:
     if cut == "none":
         return passages, was_cut
-    return passages_of(passages, lambda text: CUTS[cut](text, words)), cut
+    return cut_documents(passages, lambda text: CUTS[cut](text, words)), cut

@@ -19,19 +19,27 @@ import numpy as np
 
 from berdslib import paths
 from berdslib.data.formats import iter_passages, numbered_passages, passage_table, repeated
-from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, documents_by, passages_of, without_duplicates
+from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, cut_documents, documents_by, without_duplicates
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, atomic_path
 
-__all__ = ["Corpus", "RepeatedDocnoError", "duplicate_line_error", "is_corpus", "open_corpus", "write_corpus"]
+__all__ = [
+    "DUPLICATES",
+    "Corpus",
+    "RepeatedDocnoError",
+    "duplicate_line_error",
+    "is_corpus",
+    "open_corpus",
+    "write_corpus",
+]
 
 _FORMAT = "2"  # raised whenever what is written changes
 _READABLE = ("1", _FORMAT)  # 1 does not say how its passages were cut
 _ROWS = 4096  # of a record batch, all of them but the last: so a position says where a passage lies
 _PASSAGES, _HASHES, _POSITIONS = "passages.arrow", "hashes.npy", "positions.npy"
 _CUTS = ("none", *CUTS)
-_DUPLICATES = ("keep", "exact", "near")
+DUPLICATES = ("keep", "exact", "near")
 
 
 class RepeatedDocnoError(InputError):
@@ -315,7 +323,7 @@ def open_corpus(
     from filelock import FileLock
 
     known("cut", cut, _CUTS)
-    known("treatment of duplicates", duplicates, _DUPLICATES)
+    known("treatment of duplicates", duplicates, DUPLICATES)
     if is_corpus(path) and (cut, duplicates) == ("none", "keep"):
         return Corpus(path)
     source = _source_file(Path(path))
@@ -333,7 +341,7 @@ def open_corpus(
         was_cut = passages.cut if isinstance(passages, Corpus) else "none"
         if cut != "none":
             split = CUTS[cut]
-            passages = passages_of(passages, lambda text: split(text, words))
+            passages = cut_documents(passages, lambda text: split(text, words))
         if duplicates != "keep":
             passages = without_duplicates(passages, near if duplicates == "near" else None)
         try:

@@ -47,8 +47,8 @@ class Dataset:
         cached: names of its files and folders in the cache; () = those of `local`.
         shipped: folder that comes with the package and holds it.
         loaders: function of berdslib.data.datasets → the function that does its work for this data set. It is handed
-            the card, and where there are splits to choose from, those that are asked for. What loads passages returns
-            where they lie.
+            the card, and where there are splits to choose from, those that are asked for. What loads passages or
+            pairs returns where they lie.
         dev_starts_at: number of the first dev question, where the questions of both splits are numbered through.
         how: how to get it where no command can.
         note: what a user should know before using it.

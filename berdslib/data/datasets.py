@@ -17,6 +17,7 @@ from berdslib.data.catalogue import DATASETS, dataset
 from berdslib.data.corpus import Corpus, is_corpus, open_corpus
 from berdslib.data.dataset import Dataset, RemoteFile
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
+from berdslib.data.pairs import LabelledPair, read_labelled_pairs
 from berdslib.data.passages import CUTS
 from berdslib.data.question_corpora import OwnCorpora
 from berdslib.data.records import Passage, Question, check_questions, check_verdicts
@@ -32,6 +33,7 @@ __all__ = [
     "fetch",
     "load_expansions",
     "load_gold",
+    "load_pairs",
     "load_passages",
     "load_questions",
     "names",
@@ -73,7 +75,7 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
         MissingDataError: the split is neither on this machine nor reachable.
         InputError: an unknown name or split, or a file that cannot be read.
     """
-    _check_limit(limit)
+    check_limit(limit)
     if _is_path(name) and formats.is_beir(name):
         return _beir_questions(Path(name), split)[: limit or None]
     if _is_path(name):
@@ -100,7 +102,7 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
         MissingDataError: the data set is not on this machine.
         InputError: an unknown name, or a file that cannot be read.
     """
-    _check_limit(limit)
+    check_limit(limit)
     name, _, cut = str(name_or_path).rpartition(":")
     if cut in CUTS:
         corpus = open_corpus(passage_file(name), cut=cut)
@@ -146,6 +148,22 @@ def load_gold(name: str | Path) -> pd.DataFrame:
     one, load = _loader(str(name), "load_gold")
     gold: pd.DataFrame = load(one)
     return gold
+
+
+def load_pairs(name: str | Path) -> list[LabelledPair]:
+    """Return the (document, perspective) pairs that people labelled, of a data set ("pers-det") or of a file.
+
+    Args:
+        name: a data set, or a file that :func:`berdslib.data.pairs.read_labelled_pairs` reads.
+
+    Raises:
+        MissingDataError: the data set is not on this machine.
+        InputError: an unknown name, a data set of another kind, or a file that cannot be read.
+    """
+    if _is_path(name):
+        return read_labelled_pairs(name)
+    one, where = _loader(str(name), "load_pairs")
+    return read_labelled_pairs(where(one))
 
 
 def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple[str, str]]]:
@@ -197,7 +215,7 @@ def card(name: str) -> str:
         "splits": ", ".join(one.splits) or "none",
         "source": one.source,
         "licence": one.licence,
-        "loader": ", ".join(one.loaders) or "comes later",
+        "loader": ", ".join(one.loaders),
         "note": one.note,
     }
     lines = [f"{one.name}: {one.title}", *(f"  {label + ':':<9}{text}" for label, text in facts.items() if text)]
@@ -287,6 +305,7 @@ def _is_path(name: str | Path) -> bool:
     )
 
 
-def _check_limit(limit: int) -> None:
+def check_limit(limit: int) -> None:
+    """Raise InputError if a number of rows is negative."""
     if limit < 0:
         raise InputError(f"{limit} is not a number of rows; 0 = all", field="limit")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
+from berdslib.data.dataset import Dataset
+from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.tables import read_table, text_field
 from berdslib.errors import InputError
 from berdslib.files import StrPath
@@ -18,6 +21,15 @@ class LabelledPair(NamedTuple):
     document: str
     perspective: str
     label: bool
+
+
+def pairs_file(one: Dataset) -> Path:
+    """Return the first file of labelled pairs of a data set that is there.
+
+    Raises:
+        MissingDataError: none is.
+    """
+    return first_existing(one, candidate_paths(one, one.local), "labelled pairs")
 
 
 def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:

@@ -24,8 +24,8 @@ from berdslib.errors import InputError, known
 __all__ = [
     "CUTS",
     "corpus_statistics",
+    "cut_documents",
     "documents_by",
-    "passages_of",
     "split_sentences",
     "split_words",
     "without_duplicates",
@@ -119,7 +119,7 @@ def split_sentences(text: str, words: int = WORDS) -> list[str]:
 CUTS: dict[str, Callable[[str, int], list[str]]] = {"words": split_words, "sentences": split_sentences}
 
 
-def passages_of(documents: Iterable[Passage], split: Split = split_words) -> Iterator[Passage]:
+def cut_documents(documents: Iterable[Passage], split: Split = split_words) -> Iterator[Passage]:
     """Cut documents into passages named DOCNO-0, DOCNO-1, …, each with its document's title.
 
     A document without words gives no passages.
@@ -128,7 +128,7 @@ def passages_of(documents: Iterable[Passage], split: Split = split_words) -> Ite
         documents: any number, as a stream.
         split: cuts a text into pieces, such as :func:`split_words` or ``partial(split_sentences, words=50)``.
 
-    >>> [p.docno for p in passages_of([Passage("d7", "a b c")], lambda text: text.split())]
+    >>> [p.docno for p in cut_documents([Passage("d7", "a b c")], lambda text: text.split())]
     ['d7-0', 'd7-1', 'd7-2']
     """
     for document in documents:
@@ -268,7 +268,7 @@ _DOCUMENTS: dict[str, Callable[[Passage], str] | None] = {
 def documents_by(documents: str, cut: str) -> str:
     """Return what "auto" stands for as a way to tell documents, and any other way as it is.
 
-    A final -NUMBER tells pieces of a document only where :func:`passages_of` cut it; names as MED-10 end so too.
+    A final -NUMBER tells pieces of a document only where :func:`cut_documents` cut it; names as MED-10 end so too.
 
     Args:
         documents: "auto", or a way that :func:`corpus_statistics` knows.
@@ -291,7 +291,7 @@ def corpus_statistics(passages: Iterable[Passage], documents: str = "docno") -> 
     Args:
         passages: any number, as a stream.
         documents: how passages of one document are told: "docno" (the same but for a final -NUMBER, as
-            :func:`passages_of` names them; wrong for others whose names end so), "title" (as in the DPR dump; without
+            :func:`cut_documents` names them; wrong for others whose names end so), "title" (as in the DPR dump; without
             one, each is a document), or "passage" (each is a document).
 
     Returns:

@@ -169,7 +169,7 @@ def no_features(clean: pd.DataFrame) -> Features:
     return Features(np.zeros((1, 1), dtype=np.float32), rows, rows)
 
 
-def vectors_of(clean: pd.DataFrame, vectors: Vectors) -> Features:
+def vector_features(clean: pd.DataFrame, vectors: Vectors) -> Features:
     """Return the passages' vectors as they are, or scaled to length 1 where single precision could not square them.
 
     Raises:

@@ -22,7 +22,7 @@ from berdslib.retrieval.candidates import (
     blocks,
     no_features,
     reordered,
-    vectors_of,
+    vector_features,
 )
 
 PM2_SHARE = 0.5  # of the aspect whose turn it is; Dang and Croft's lambda
@@ -112,7 +112,7 @@ def mmr_sweep(
         _check_weight(weight, k)
     clean = check_run(run)
     found = []
-    for questions, block in blocks(clean, normalise, vectors_of(clean, vectors)):
+    for questions, block in blocks(clean, normalise, vector_features(clean, vectors)):
         similarity = similarities(block.features, block.at)
         found.append((questions, *mmr_orders(block.relevance, similarity, block.present, weights, _depth(block, k))))
     return {w: reordered(clean, [(qs, o[i], v[i]) for qs, o, v in found], k) for i, w in enumerate(weights)}
@@ -347,7 +347,7 @@ def _features_for(method: str, clean: pd.DataFrame, vectors: Vectors | None, asp
     if DIVERSIFIERS[method].needs == "vectors":
         if vectors is None:
             raise InputError(f"{method!r} needs vectors: docno -> vector, or a function of docnos", field="vectors")
-        return vectors_of(clean, vectors)
+        return vector_features(clean, vectors)
     if aspects is None:
         raise InputError(f"{method!r} needs a table qid, pid, docno, p of generated perspectives", field="aspects")
     return aspects_of(clean, aspects)

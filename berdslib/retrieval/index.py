@@ -7,6 +7,7 @@ import importlib
 import json
 import logging
 import os
+import re
 import shutil
 import tempfile
 import weakref
@@ -164,6 +165,8 @@ _FAISS = {"flat": "Flat", "hnsw": "HNSW32", "ivf": "IVF{cells},Flat", "ivf-pq": 
 
 
 _EFFORT = 128
+# Our last line in a saved file, behind what faiss reads: its own fields cannot tell an effort from no effort at all.
+_SAVED_EFFORT = re.compile(rb"\nberdslib effort ([1-9]\d*)\n\Z")
 
 
 class FaissIndex:
@@ -239,6 +242,8 @@ class FaissIndex:
         self._set_effort()
         with atomic_path(path) as unfinished:
             faiss.write_index(self._index, str(unfinished))
+            with open(unfinished, "ab") as file:
+                file.write(f"\nberdslib effort {self.effort}\n".encode())
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
@@ -263,10 +268,22 @@ class FaissIndex:
             raise InputError("is a faiss index of distances; one of dot products is needed", path=path)
         opened = cls(tie_order)
         opened._index = index
-        said = getattr(index, "nprobe", 0) or (index.hnsw.efSearch if hasattr(index, "hnsw") else 0)
-        # 1 and 16 are what faiss writes where nobody said anything.
-        opened.effort = _EFFORT if said in (0, 1, 16) else int(said)
+        opened.effort = _saved_effort(path) or _faiss_effort(index)
         return opened
+
+
+def _saved_effort(path: Path) -> int | None:
+    """Return the effort in our last line of a saved index; None where there is no such line."""
+    with open(path, "rb") as file:
+        file.seek(-min(64, os.path.getsize(path)), os.SEEK_END)
+        said = _SAVED_EFFORT.search(file.read())
+    return int(said[1]) if said else None
+
+
+def _faiss_effort(index: Any) -> int:
+    """Return the effort in an index without our last line: one of another program, or of an earlier version."""
+    said = getattr(index, "nprobe", 0) or (index.hnsw.efSearch if hasattr(index, "hnsw") else 0)
+    return _EFFORT if said in (0, 1, 16) else int(said)  # 1 and 16 are faiss' own defaults: nobody chose them
 
 
 _MILVUS_MOST = 16_384  # the most hits that a Milvus server gives for a query
@@ -279,7 +296,7 @@ class MilvusIndex:
 
     Args:
         tie_order: equal scores within the list are ordered by it.
-        uri: of a server, such as "http://host:19530" (its token, if it wants one, is read from MILVUS_TOKEN); None for
+        uri: of a server, such as "http://host:19530" (its token, if it needs one, is read from MILVUS_TOKEN); None for
             the embedded one, in temporary files. On a server the vectors stay in a collection that is named after
             their hash: who adds the same vectors again finds it, and sends only what is not there. `drop` removes it.
 

@@ -35,7 +35,7 @@ def dev_mask(roots: Sequence[str], seed: int = 0) -> np.ndarray:
     return np.isin(roots, drawn)
 
 
-def choose(options: Mapping[Key, np.ndarray], default: Key) -> Key:
+def choose_option(options: Mapping[Key, np.ndarray], default: Key) -> Key:
     """Return the option with the best mean over development roots; the default unless it is beaten by a standard error.
 
     A task has few roots, and the best of many options is partly the luckiest: the paired difference to the default has
@@ -48,7 +48,7 @@ def choose(options: Mapping[Key, np.ndarray], default: Key) -> Key:
     Raises:
         InputError: the default is no option, fewer than two roots, or scores of different lengths.
 
-    >>> choose({0.0: np.array([0.2, 0.4, 0.3]), 1.0: np.array([0.6, 0.7, 0.8])}, default=0.0)
+    >>> choose_option({0.0: np.array([0.2, 0.4, 0.3]), 1.0: np.array([0.6, 0.7, 0.8])}, default=0.0)
     1.0
     """
     if default not in options:
@@ -93,7 +93,7 @@ def choose_strength(
         :class:`~berdslib.retrieval.projection.Projected`.
 
     Raises:
-        InputError: as for :func:`choose` and :func:`~berdslib.retrieval.projection.scores`.
+        InputError: as for :func:`choose_option` and :func:`~berdslib.retrieval.projection.scores`.
 
     Source: none; the paper projects everywhere. Measured in docs/projection_rule.md.
     """
@@ -101,4 +101,4 @@ def choose_strength(
         strength: per_root(scores("pap", query, root, perspective, passages, strength=strength, source=source))
         for strength in (0.0, *strengths)
     }
-    return choose(options, default=0.0)
+    return choose_option(options, default=0.0)

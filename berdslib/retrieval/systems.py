@@ -1,10 +1,14 @@
-"""Systems made of parts: a retriever, expanded, its list diversified, in any order; each is a retriever again.
+"""Systems made of parts: a retriever, expanded, its list diversified; each is a retriever again.
 
-``make_system("minilm+expand:gpt-4+mmr:0.75", …)`` reads from left to right: search with minilm, do so under every
+A name such as ``"minilm+expand:gpt-4+mmr:0.75"`` reads from left to right: search with minilm, do so under every
 perspective that GPT-4 thought of, then reorder the fused list by MMR. The other way round,
-``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is reordered before they are fused. One order is
-refused: a diversifier that needs generated perspectives, or another expansion, cannot stand before an expansion,
-because the expanded queries are not the questions that these perspectives belong to.
+``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is reordered before they are fused. Two orders are
+refused. A diversifier that needs generated perspectives, or another expansion, cannot stand before an expansion,
+because the expanded queries are not the questions that these perspectives belong to. And "+cross:MODEL" is part of the
+retriever's name, so it comes first.
+
+:func:`make_system` builds a system from what it is handed: expansions, vectors, aspects.
+:func:`berdslib.study.named_systems.named_systems` finds all of that from the names alone.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from berdslib.retrieval.retrievers import check_retriever, make_retriever
 # From a run and the questions to a table qid, pid, docno, p over *generated* perspectives.
 AspectsOf = Callable[[pd.DataFrame, Sequence[Question]], pd.DataFrame]
 
-_EXPAND = "expand"
+_EXPAND, _CROSS = "expand", "+cross:"
 
 
 class Diversified:
@@ -173,14 +177,28 @@ def system_parts(text: str) -> tuple[str, list[tuple[str, str]]]:
             break  # a part of the retriever's own name, such as "+cross:MODEL"
         if kind != _EXPAND:
             _weight(kind, value)
+        elif not value:
+            raise InputError(f"{text!r}: expand needs a name, as in expand:rule")
         parts.insert(0, (kind, value))
         base = rest
+    first, cross, _ = base.rpartition(_CROSS)
+    if cross and system_parts(first)[1]:
+        raise InputError(f"{text!r}: cross must follow the first retriever, as in bm25+cross:MODEL+expand:rule")
     check_retriever(base)
     for i, (kind, _) in enumerate(parts):
         before = [k for k, _ in parts[:i] if k == _EXPAND or DIVERSIFIERS[k].needs == "aspects"]
         if kind == _EXPAND and before:
             raise InputError(f"{text!r}: expand must come before {before[0]}, and once only")
     return base, parts
+
+
+def uses_expansions(text: str) -> bool:
+    """Return whether a system needs generated perspectives: it expands by them, or a diversifier of it reads them.
+
+    >>> uses_expansions("bm25+mmr:0.9"), uses_expansions("bm25+coverage:0.5")
+    (False, True)
+    """
+    return any(kind == _EXPAND or DIVERSIFIERS[kind].needs == "aspects" for kind, _ in system_parts(text)[1])
 
 
 def made_by_chat(text: str) -> list[str]:

@@ -44,7 +44,7 @@ class Experiment(NamedTuple):
 def experiment(
     systems: Mapping[str, Retriever | pd.DataFrame],
     questions: Sequence[Question],
-    measures: Iterable[Measure | str],
+    measures: Measure | str | Iterable[Measure | str],
     *,
     verdicts: pd.DataFrame | None = None,
     judge: Judge | None = None,
@@ -63,7 +63,8 @@ def experiment(
     Args:
         systems: name → a retriever, or a finished run; what either holds is checked, and ranked anew by its scores.
         questions: the asked questions; their `source` groups them into data sets.
-        measures: such as ``MRecall @ 5`` or "MRecall@5"; the largest cut-off says how deep to retrieve and judge.
+        measures: such as ``MRecall @ 5`` or "MRecall@5", one or several; the largest cut-off says how deep to retrieve
+            and judge.
         verdicts: gold verdicts; or give a judge:
         judge: judges what the systems list, against the questions' perspectives.
         passages: the corpus, needed with a judge.
@@ -72,10 +73,12 @@ def experiment(
         seed: of bootstrap and test.
 
     Raises:
-        InputError: no systems, an unknown baseline, neither or both of verdicts and judge, a measure without cut-off,
-            verdicts that are none, or a system that returns no run; the message names the system.
+        InputError: no systems or a list of them, a data set called "macro", an unknown baseline, neither or both of
+            verdicts and judge, a measure without cut-off, verdicts that are none, or a system that returns no run; the
+            message names the system.
     """
-    wanted = list(dict.fromkeys(parse_measure(m) if isinstance(m, str) else m for m in measures))
+    named = [measures] if isinstance(measures, str | Measure) else measures
+    wanted = list(dict.fromkeys(parse_measure(m) if isinstance(m, str) else m for m in named))
     _check(systems, wanted, verdicts, judge, baseline)
     depth = max(m["cutoff"] for m in wanted)
     runs = {
@@ -90,7 +93,7 @@ def experiment(
     assert verdicts is not None  # _check saw to it
     verdicts = check_verdicts(verdicts)
     scores = {name: evaluate(run, verdicts, questions, wanted) for name, run in runs.items()}
-    table = summarise(scores, questions, baseline=baseline, seed=seed)
+    table = score_table(scores, questions, baseline=baseline, seed=seed)
     return Experiment(table, scores, runs, verdicts)
 
 
@@ -136,7 +139,7 @@ def file_stems(names: Iterable[str]) -> dict[str, str]:
     }
 
 
-def summarise(
+def score_table(
     scores: Mapping[str, pd.DataFrame], questions: Sequence[Question], *, baseline: str | None = None, seed: int = 0
 ) -> pd.DataFrame:
     """Return means, intervals and tests of per-question scores; see :class:`Experiment` for the columns.
@@ -146,8 +149,15 @@ def summarise(
         questions: the asked questions.
         baseline: name of the system that the others are tested against.
         seed: of bootstrap and test.
+
+    Raises:
+        InputError: a data set with the name that the mean over all data sets has.
     """
     sources = np.array([q.source or "questions" for q in questions])
+    if MACRO in sources:
+        raise InputError(
+            f"{MACRO!r} stands for the mean over all data sets; give this one another name", field="source"
+        )
     groups: list[tuple[str, np.ndarray]] = [(s, sources == s) for s in dict.fromkeys(sources)]
     groups.append((MACRO, np.ones(len(sources), dtype=bool)))
     others = [s for s in scores if s != baseline]
@@ -197,6 +207,8 @@ def _check(
     judge: Judge | None,
     baseline: str | None,
 ) -> None:
+    if not isinstance(systems, Mapping):
+        raise InputError(f"systems must be a mapping, name → retriever or run, not a {type(systems).__name__}")
     if not systems or not measures:
         raise InputError("an experiment needs at least one system and one measure")
     if (verdicts is None) == (judge is None):

@@ -237,8 +237,9 @@ def weight_sweep(table: pd.DataFrame, baseline: Mapping[str, float]) -> Figure:
 
     figure, axis = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
     for i, measure in enumerate(baseline):
-        axis.plot(table["weight"], table[measure] * 100, marker=MARKERS[i], color=PALETTE[i], label=_plain(measure))
-        axis.axhline(baseline[measure] * 100, color=PALETTE[i], ls="--", lw=1.2)
+        mark, colour = MARKERS[(i + i // len(PALETTE)) % len(MARKERS)], PALETTE[i % len(PALETTE)]
+        axis.plot(table["weight"], table[measure] * 100, marker=mark, color=colour, label=_plain(measure))
+        axis.axhline(baseline[measure] * 100, color=colour, ls="--", lw=1.2)
     axis.set_xlabel("relevance weight λ (1: the retriever's own order)")
     axis.set_ylabel("macro mean, %; dashed: the retriever")
     axis.set_ylim(0, 103)

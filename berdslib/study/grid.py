@@ -255,7 +255,7 @@ def _finished(run: Run) -> dict[str, Any] | None:
     return record if whole and record.get("parameters") == run.parameters else None
 
 
-def summarise(grid: Grid) -> pd.DataFrame:
+def grid_table(grid: Grid) -> pd.DataFrame:
     """Return the scores.csv of all finished runs in one table, each row behind its run and parameters.
 
     A list among the parameters is written as JSON. A column of scores.csv that is named like a parameter becomes
@@ -295,7 +295,7 @@ def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
 
     Args:
         grid: what was run.
-        table: its :func:`summarise`.
+        table: its :func:`grid_table`.
 
     Returns:
         None if the file names no `best`, or nothing is finished.
@@ -364,7 +364,7 @@ def run_grid(
             if error is not None:
                 failures[run.folder.name] = _words(error)
     with write_text(grid.summary) as file:
-        summarise(grid).to_csv(file, index=False)
+        grid_table(grid).to_csv(file, index=False)
     return failures
 
 

@@ -96,7 +96,7 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
             raise InputError("parameters cell: a line must read `name = literal`", path=notebook, line=node.lineno)
         try:
             value = ast.literal_eval(node.value)
-        except ValueError:
+        except (ValueError, TypeError):  # the latter: a list as a key
             raise InputError(
                 "parameters cell: the value must be a plain literal", path=notebook, line=node.lineno
             ) from None

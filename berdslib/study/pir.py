@@ -72,7 +72,7 @@ def score_methods(
         task = load_pir(source, name)
         asked = extend_gold(task.queries) if gold == "official" else task.queries
         task = taken_apart(task, extract, recordings) if extract else task
-        parts = vectors_of(task, encode, model_card(encoder).passage_text)
+        parts = task_vectors(task, encode, model_card(encoder).passage_text)
         kind = "difference" if name in difference else "text"
         if kind == "text" and all(q.perspective == q.text for q in task.queries):
             raise InputError(f"in {name!r} the perspective is the query itself; name it there", field="difference")
@@ -104,7 +104,7 @@ def taken_apart(task: PirTask, extract: str, recordings: Path | None = None) -> 
     return task._replace(queries=tuple(queries))
 
 
-def vectors_of(
+def task_vectors(
     task: PirTask, encoder: Encoder, text_of: Callable[[Passage], str] = full_text
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the vectors of queries, roots and perspectives, (n, d) each, and of the passages, (m, d)."""

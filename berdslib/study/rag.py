@@ -334,8 +334,8 @@ def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int 
 def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Sequence[Passage]) -> PirTask:
     """Return questions with two sides as a task in PIR's form: for each question a query for either side.
 
-    The root is the supporting perspective, a full statement. Questions with other stances than these two are left out,
-    and so are those with a side that no passage argues.
+    The root is the supporting perspective, a full statement. Questions with anything but one supporting and one
+    opposing perspective are left out, and so are those with a side that no passage argues.
 
     Args:
         questions: such as those of the sample.
@@ -349,7 +349,9 @@ def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Seq
     queries: list[PirQuery] = []
     for q in questions:
         sides = {stance: pid for pid, stance in enumerate(q.stances)}
-        if set(sides) != {SUPPORT, OPPOSE} or any((q.qid, pid) not in yes for pid in sides.values()):
+        if len(q.stances) != 2 or set(sides) != {SUPPORT, OPPOSE}:
+            continue
+        if any((q.qid, pid) not in yes for pid in sides.values()):
             continue
         root = q.perspectives[sides[SUPPORT]]
         for stance in (SUPPORT, OPPOSE):

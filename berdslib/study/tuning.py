@@ -95,7 +95,7 @@ def _beaten(one: tuple[float, float], others: Iterable[Sequence[float]]) -> bool
     return any(g >= gain and c >= cost and (g > gain or c > cost) for g, c in others)
 
 
-def choose(table: pd.DataFrame, most_loss: float = 0.01) -> str:
+def choose_system(table: pd.DataFrame, most_loss: float = 0.01) -> str:
     """Return the system with the largest gain among those that lose no more; the smaller loss, then the first, wins.
 
     Args:

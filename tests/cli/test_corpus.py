@@ -1,6 +1,7 @@
 """The commands `berds corpus …`: counting, writing to disk, and the web, against local servers."""
 
 import json
+import re
 from functools import partial
 
 import pandas as pd
@@ -10,12 +11,14 @@ from nasty_server import SENTENCE, SMALL, FakeSerper, NastyServer, html, running
 from shell import tried
 
 from berdslib.data import web
+from berdslib.data.corpora import write_source
 from berdslib.data.corpus import Corpus
 from berdslib.data.datasets import load_passages, load_questions
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.records import Passage
 from berdslib.data.trec import read_trec_run
 from berdslib.data.webtext import page_text
+from berdslib.errors import InputError
 from berdslib.retrieval.retrievers import make_retriever
 
 KEY = "k3y-of-a-test"
@@ -262,3 +265,17 @@ def test_to_ask_whether_a_question_is_there_reads_nothing(tmp_path):
     (tmp_path / "corpora.json").write_text(json.dumps({"q": "q.jsonl"}))
     corpora = web.open_web_corpora(tmp_path)
     assert "q" in corpora and "p" not in corpora  # its file is not even there
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"duplicates": "nearly"}, "unknown treatment of duplicates 'nearly'. Did you mean 'near'"),
+        ({"limit": -1}, "-1 is not a number of rows; 0 = all"),
+        ({"cut": "word"}, "unknown cut 'word'. Did you mean 'words'"),
+    ],
+)
+def test_write_source_refuses_unknown_settings(settings, said, tmp_path):
+    with pytest.raises(InputError, match=re.escape(said)):
+        write_source("sample", tmp_path / "corpus", **settings)
+    assert not (tmp_path / "corpus").exists()

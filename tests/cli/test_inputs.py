@@ -5,7 +5,7 @@ import json
 import pytest
 from shell import berds, tried
 
-from berdslib.cli.inputs import read_gold
+from berdslib.cli.inputs import read_gold, read_systems
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.formats import write_beir
 from berdslib.errors import InputError
@@ -46,6 +46,38 @@ def test_a_set_of_questions_without_gold_says_what_has_some(tmp_path):
         read_gold(str(path), "give another")
     with pytest.raises(InputError, match=r"'arguana' has no gold verdicts \(available for: .*sample.*\); give another"):
         read_gold("arguana", "give another")
+
+
+@pytest.mark.parametrize(
+    ("chain", "expands"),
+    [
+        ("bm25", False),
+        ("bm25+mmr:0.5", False),
+        ("bm25+mmr:0.5+cover:0.5", False),
+        ("bm25+expand:rule", True),
+        ("bm25+coverage:0.5", True),
+        ("bm25+mmr:0.5+xquad:0.5", True),
+    ],
+)
+def test_expansions_are_loaded_only_for_chains_that_use_them(chain, expands, monkeypatch):
+    """Of a data set of BeRDS they may have to be downloaded first."""
+    asked = []
+
+    def looked_up(*arguments, **options):
+        asked.append(arguments)
+        return {"rule": {}}
+
+    monkeypatch.setattr("berdslib.study.named_systems.known_expansions", looked_up)
+    monkeypatch.setattr("berdslib.study.named_systems.named_systems", lambda names, *_, **__: dict.fromkeys(names))
+    read_systems([chain], None, "sample", "dev", load_questions("sample", "dev"), "overlap", 100, None)
+    assert bool(asked) == expands
+
+
+@pytest.mark.parametrize("names", [",", " , ", ""])
+def test_no_names_are_refused(names):
+    for command in (["data", "stats", "-q", names], ["experiment", "-q", "sample", "-r", names]):
+        refused = tried(*command)
+        assert (refused.exit_code, "names nothing" in refused.stderr) == (1, True)
 
 
 def test_a_file_of_questions_still_has_no_corpus(tmp_path):

@@ -5,7 +5,7 @@ import json
 import pytest
 from shell import berds, tried
 
-from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.datasets import load_gold, load_pairs, load_passages, load_questions
 from berdslib.data.pairs import read_labelled_pairs
 from berdslib.errors import InputError
 from berdslib.judging.training.detection_set import detection_pairs
@@ -37,6 +37,27 @@ def test_pairs_labelled_by_gold_are_read_by_judge_eval(found, tmp_path):
     assert [p.label for p in written] == [bool(gold.get((p.qid, p.pid, p.passage.docno), False)) for p in want]
     assert done["pairs"] == len(want) and done["questions"] == len(questions) and done["judge"].startswith("gold(")
     assert "random" in berds("judge-eval", "--data", out, "-j", "random").stdout
+
+
+def test_judge_eval_takes_the_name_of_a_data_set(tmp_path, monkeypatch):
+    table = "question\tdocument\tperspective\tlabel\nQ?\tCats are kind.\tCats are kind.\t1\nQ?\tNo.\tDogs.\t0\n"
+    (tmp_path / "berds").mkdir()
+    (tmp_path / "berds" / "pers_det.half.tsv").write_text(table)
+    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
+    done = berds("judge-eval", "--data", "pers-det", "-j", "overlap")
+    assert "2 pairs, 1 questions, 50.0% positive" in done.stderr
+    assert load_pairs("pers-det") == load_pairs(tmp_path / "berds" / "pers_det.half.tsv")
+    with pytest.raises(InputError, match=r"load_pairs does not work with 'kialo' .* only with: pers-det"):
+        load_pairs("kialo")
+    monkeypatch.delenv("BERDS_DATA")
+    refused = tried("judge-eval", "--data", "pers-det", "-j", "overlap")
+    assert refused.exit_code == 1 and "berds data fetch pers-det" in refused.stderr
+
+
+def test_a_list_of_no_judges_is_refused(tmp_path):
+    (tmp_path / "l.tsv").write_text("question\tdocument\tperspective\tlabel\nQ?\tD\tP\t1\nQ?\tE\tP\t0\n")
+    refused = tried("judge-eval", "--data", tmp_path / "l.tsv", "-j", ",")
+    assert refused.exit_code == 1 and "',' names nothing; names are needed, separated by commas" in refused.stderr
 
 
 def test_without_a_judge_the_labels_are_left_to_people(tmp_path):

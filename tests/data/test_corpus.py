@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from berdslib.data import corpus as corpus_module
 from berdslib.data.corpus import Corpus, open_corpus, write_corpus
 from berdslib.data.datasets import load_passages, passage_file
-from berdslib.data.passages import corpus_statistics, passages_of, split_sentences, split_words
+from berdslib.data.passages import corpus_statistics, cut_documents, split_sentences, split_words
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.errors import InputError
 from berdslib.judging.base import pairs_of
@@ -126,7 +126,7 @@ def test_a_name_is_looked_up_without_reading_others(tmp_path, monkeypatch):
 
 def test_statistics_are_those_of_the_passages(tmp_path):
     documents = [Passage("x", "a b c d e", "T"), Passage("y", "f")]
-    passages = list(passages_of(documents, lambda t: split_sentences(t, 2)))
+    passages = list(cut_documents(documents, lambda t: split_sentences(t, 2)))
     corpus = write_corpus(passages, tmp_path / "c", "sentences")
     assert corpus.statistics() == corpus_statistics(passages) == {"passages": 4, "documents": 2, "mean_words": 1.5}
     assert corpus.statistics("passage")["documents"] == 4
@@ -134,7 +134,7 @@ def test_statistics_are_those_of_the_passages(tmp_path):
 
 def test_documents_are_counted_by_what_is_known_of_the_cut(tmp_path, monkeypatch):
     named = [Passage(f"MED-{i}", "one two") for i in range(10, 15)]  # as in NFCorpus: not pieces of one document
-    known = write_corpus(passages_of(named, str.split), tmp_path / "cut", "words")
+    known = write_corpus(cut_documents(named, str.split), tmp_path / "cut", "words")
     assert (known.cut, known.statistics()["documents"], known.statistics("passage")["documents"]) == ("words", 5, 10)
     unknown = write_corpus(named, tmp_path / "whole")
     assert (unknown.cut, unknown.statistics()["documents"], unknown.statistics("docno")["documents"]) == ("none", 5, 1)
@@ -510,7 +510,7 @@ def test_a_corpus_on_disk_is_cut_too(tmp_path, user_cache):
     whole = write_corpus([Passage("a", "one two three", "A"), Passage("b", "four")], folder)
     assert open_corpus(folder).path == folder  # as it is: nothing is to be made
     cut = open_corpus(folder, cut="words", words=2)
-    assert list(cut) == list(passages_of(whole, lambda text: split_words(text, 2)))
+    assert list(cut) == list(cut_documents(whole, lambda text: split_words(text, 2)))
     assert (cut.cut, len(cut)) == ("words", 3)
     assert open_corpus(folder, cut="words", words=2).path == cut.path
     assert open_corpus(cut.path, duplicates="exact").cut == "words"
@@ -543,7 +543,7 @@ print(len(corpus.open_corpus(sys.argv[1])))
 def test_the_real_articles(real_data, user_cache):
     corpus = open_corpus(passage_file("wikipedia-articles"), cut="words")
     assert len(corpus) == 32_828
-    expected = list(passages_of(load_passages("wikipedia-articles")))
+    expected = list(cut_documents(load_passages("wikipedia-articles")))
     assert list(corpus) == expected
     rng = np.random.default_rng(0)
     for i in map(int, rng.integers(0, len(corpus), 300)):

@@ -16,7 +16,7 @@ from berdslib.data.datasets import load_passages
 from berdslib.data.passages import (
     CUTS,
     corpus_statistics,
-    passages_of,
+    cut_documents,
     split_sentences,
     split_words,
     without_duplicates,
@@ -104,7 +104,7 @@ def test_a_passage_needs_a_word(split):
 
 def test_passages_are_named_after_their_document_and_keep_its_title():
     given = [Passage("a", "one two three", "T"), Passage("blank", " "), Passage("a-0", "four")]
-    assert list(passages_of(given, partial(split_words, words=2))) == [
+    assert list(cut_documents(given, partial(split_words, words=2))) == [
         Passage("a-0", "one two", "T"),
         Passage("a-1", "three", "T"),
         Passage("a-0-0", "four"),
@@ -116,7 +116,7 @@ def test_cutting_streams():
         while True:
             yield Passage("d", "a b c")
 
-    assert next(passages_of(endless())) == Passage("d-0", "a b c")
+    assert next(cut_documents(endless())) == Passage("d-0", "a b c")
 
 
 # ---------------------------------------------------------------- repeats
@@ -272,12 +272,12 @@ def test_statistics_refuse_nothing_and_unknown_rules():
 def test_the_real_articles_are_cut_without_losing_a_word(real_data):
     articles = load_passages("wikipedia-articles")
     assert len(articles) == 1019
-    passages = list(passages_of(articles))
+    passages = list(cut_documents(articles))
     expected = sum(-(-len(a.text.split()) // 100) for a in articles)  # rounded up
     assert len(passages) == expected == 32_828
     counts = corpus_statistics(passages)
     assert counts["documents"] == 1019
     assert counts["mean_words"] == pytest.approx(sum(len(a.text.split()) for a in articles) / expected)
     short = articles[:40]
-    pieces = list(passages_of(short, split_sentences))
+    pieces = list(cut_documents(short, split_sentences))
     assert [w for p in pieces for w in p.text.split()] == [w for a in short for w in a.text.split()]

@@ -77,7 +77,7 @@ def test_similarities_are_cosines(size):
     vectors = rng.standard_normal((12, 5)) * size
     vectors[3] = 0
     run = ranked_run({f"q{i}": [f"d{j}" for j in rng.permutation(12)[:4]] for i in range(20)})
-    features = candidates.vectors_of(check_run(run), {f"d{j}": v for j, v in enumerate(vectors)})
+    features = candidates.vector_features(check_run(run), {f"d{j}": v for j, v in enumerate(vectors)})
     found = similarities(features.table, features.at.reshape(20, 4))
     for i, docnos in enumerate(lists_of(run).values()):
         own = vectors[[int(d[1:]) for d in docnos]] / size

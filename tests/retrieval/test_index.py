@@ -279,6 +279,19 @@ def test_effort_is_given_by_name_and_kept_with_the_index(name, tmp_path):
     assert found[0] != found[1]
 
 
+@pytest.mark.parametrize("kind", ["flat", "ivf", "hnsw", "ivf-pq"])
+@pytest.mark.parametrize("effort", [1, 16, 77])
+def test_an_effort_that_faiss_writes_by_itself_is_kept_too(kind, effort, tmp_path):
+    """1 and 16 are what faiss writes where nobody said anything: its own field cannot tell them apart."""
+    vectors = clustered(400)
+    index = FaissIndex(kind=kind, effort=effort)
+    index.add(vectors)
+    index.save(tmp_path / "index")
+    opened = FaissIndex.open(tmp_path / "index")
+    assert opened.effort == effort
+    assert numbers(opened.search(vectors[:5], 3)) == numbers(index.search(vectors[:5], 3))
+
+
 def test_effort_that_cannot_be_given():
     for name in ("numpy", "faiss", "milvus"):
         with pytest.raises(InputError, match="has no effort setting"):

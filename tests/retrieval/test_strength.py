@@ -8,7 +8,7 @@ import pytest
 
 from berdslib.errors import InputError
 from berdslib.retrieval.projection import unit_vectors
-from berdslib.retrieval.strength import choose, choose_strength, dev_mask
+from berdslib.retrieval.strength import choose_option, choose_strength, dev_mask
 
 
 def regime(perspective_is_content, seed=0, topics=12, sides=8, d=64):
@@ -92,18 +92,18 @@ def test_choose_needs_more_than_luck():
     base = np.array([0.5, 0.5, 0.5, 0.5])
     lucky = np.array([1.0, 0.5, 0.5, 0.0]) + 0.05  # mean gain .05, standard error .20
     steady = np.array([0.6, 0.6, 0.5, 0.6])  # .075, .025
-    assert choose({0: base, 1: lucky}, default=0) == 0
-    assert choose({0: base, 1: lucky, 2: steady}, default=0) == 2
-    assert choose({0: base, 1: base - 0.1}, default=0) == 0
+    assert choose_option({0: base, 1: lucky}, default=0) == 0
+    assert choose_option({0: base, 1: lucky, 2: steady}, default=0) == 2
+    assert choose_option({0: base, 1: base - 0.1}, default=0) == 0
     for n in range(2, 60):  # one root that gains is one standard error exactly, whatever the rounding says
-        assert choose({0: np.zeros(n), 1: np.eye(n)[0] * 100}, default=0) == 0
+        assert choose_option({0: np.zeros(n), 1: np.eye(n)[0] * 100}, default=0) == 0
     for options, default, message in (
         ({1: base}, 0, "not among"),
         ({0: base[:1]}, 0, "two roots"),
         ({0: base, 1: base[:2]}, 0, "one score"),
     ):
         with pytest.raises(InputError, match=message):
-            choose(options, default=default)
+            choose_option(options, default=default)
 
 
 # ---------------------------------------------------------------- scripts/projection_rule.py

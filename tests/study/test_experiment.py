@@ -15,7 +15,7 @@ from berdslib.judging.baselines import Gold, Overlap
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import bootstrap_interval, holm, paired_test
-from berdslib.study.experiment import MACRO, experiment, file_stems, paper_table, summarise, write_experiment
+from berdslib.study.experiment import MACRO, experiment, file_stems, paper_table, score_table, write_experiment
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
 COLUMNS = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
@@ -113,7 +113,7 @@ def test_p_values_are_corrected_over_the_systems(result, questions):
         name: pd.DataFrame({"M": np.clip(rng.random(16) + 0.15 * i, 0, 1)}, index=[q.qid for q in questions])
         for i, name in enumerate(names)
     }
-    table = summarise(scores, questions, baseline="base")
+    table = score_table(scores, questions, baseline="base")
     raw = [paired_test(scores[n]["M"], scores["base"]["M"], [q.source for q in questions]) for n in names[1:]]
     assert [cell(table, n, MACRO, "M").p_value for n in names[1:]] == pytest.approx(holm(raw))
     assert holm(raw) != pytest.approx(raw)
@@ -347,3 +347,20 @@ def test_an_experiment_is_written_and_read_back(tmp_path):
     pd.testing.assert_frame_equal(read_verdicts(tmp_path / "out" / "verdicts.tsv"), found.verdicts)
     assert pd.read_csv(tmp_path / "out" / "scores.csv")["system"].tolist() == found.table["system"].tolist()
     assert len(list((tmp_path / "out").iterdir())) == 4
+
+
+def test_a_list_of_systems_is_refused(systems, questions, gold):
+    with pytest.raises(InputError, match="systems must be a mapping, name → retriever or run, not a list"):
+        experiment(list(systems.values()), questions, MEASURES, verdicts=gold)
+
+
+def test_one_measure_needs_no_list(systems, questions, gold):
+    several = experiment(systems, questions, ["MRecall@5"], verdicts=gold)
+    for one in ("MRecall@5", MRecall @ 5):
+        pd.testing.assert_frame_equal(experiment(systems, questions, one, verdicts=gold).table, several.table)
+
+
+def test_a_data_set_named_as_the_mean_of_all_is_refused(systems, questions, gold):
+    renamed = [q._replace(source="macro") for q in questions]
+    with pytest.raises(InputError, match="'macro' stands for the mean over all data sets"):
+        experiment(systems, renamed, MEASURES, verdicts=gold)

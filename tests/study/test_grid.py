@@ -13,7 +13,7 @@ from shell import tried
 
 from berdslib import __version__
 from berdslib.errors import InputError
-from berdslib.study.grid import best_run, read_grid, run_grid, status, summarise
+from berdslib.study.grid import best_run, grid_table, read_grid, run_grid, status
 
 PARAMETERS = """\
 i = 0  # a number
@@ -180,7 +180,7 @@ def test_summary_puts_parameters_beside_scores(project):
     finish(grid.runs[0], "measure,mean\nf1,0.5\nloss,2\n")
     finish(grid.runs[1], "measure,mean,i\nf1,0.25,7\n")
     finish(grid.runs[2])
-    table = summarise(grid)
+    table = grid_table(grid)
     first, second, third, _ = (run.folder.name for run in grid.runs)
     assert table["run"].tolist() == [first, first, second, third]
     assert table["i"].tolist() == [1, 1, 2, 3]
@@ -195,7 +195,7 @@ def test_a_run_json_that_is_broken_or_of_another_run_does_not_count(project):
         run.folder.mkdir(parents=True)
         (run.folder / "run.json").write_text(text)
     assert [row["state"] for row in status(grid)] == ["unfinished"] * 3 + ["not started"]
-    assert summarise(grid).empty
+    assert grid_table(grid).empty
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_best_is_chosen_by_the_mean_over_the_rows_named(project, best, i, value,
     finish(grid.runs[0], "measure,mean,k\nf1,5,5\nloss,1,5\n")
     finish(grid.runs[1], "measure,mean,k\nf1,6,10\nloss,2,10\n")
     finish(grid.runs[2], "measure,mean\nloss,1\n")  # without k: in the summary, 5 becomes 5.0
-    got = best_run(grid, summarise(grid))
+    got = best_run(grid, grid_table(grid))
     assert (got["parameters"], got["value"], got["compared"]) == ({"ks": [5], "i": i}, value, compared)
     assert got["run"] == grid.runs[i - 1].folder.name
 
@@ -229,10 +229,10 @@ def test_best_is_chosen_by_the_mean_over_the_rows_named(project, best, i, value,
 )
 def test_best_that_cannot_be_found(project, best, words):
     grid = grid_of(project, f"grid: {{i: [1]}}\nbest: {best}\n")
-    assert best_run(grid, summarise(grid)) is None  # nothing is finished yet
+    assert best_run(grid, grid_table(grid)) is None  # nothing is finished yet
     finish(grid.runs[0], "measure,mean\nf1,5\n")
     with pytest.raises(InputError, match=words):
-        best_run(grid, summarise(grid))
+        best_run(grid, grid_table(grid))
 
 
 # ---------------------------------------------------------------- running
@@ -283,7 +283,7 @@ def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
     assert "AssertionError: one is odd" in problem and f"{run}: 99_tiny failed in cell" in result.stderr
     assert executed(project) == [1, 2]
     assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "finished"]
-    assert summarise(read_grid(path))["i"].unique().tolist() == [2]
+    assert grid_table(read_grid(path))["i"].unique().tolist() == [2]
     (project / "mended").touch()
     assert tried("grid", "run", path).exit_code == 0
     assert executed(project) == [1, 2, 1]
@@ -371,7 +371,7 @@ def test_on_a_dask_cluster(project):
     assert "AssertionError: three" in failures[grid.runs[2].folder.name]
     assert sorted(executed(project)) == [1, 2, 3, 3]
     assert [row["state"] for row in status(grid)] == ["finished", "finished", "unfinished"]
-    assert summarise(grid)["i"].unique().tolist() == [1, 2]
+    assert grid_table(grid)["i"].unique().tolist() == [1, 2]
 
 
 def test_a_scheduler_that_is_not_there(project):

@@ -1,6 +1,7 @@
 """Chains and PIR from the shell: the same numbers as their parts in Python."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,18 @@ def test_an_experiment_takes_chains_of_every_kind():
     names = "bm25,bm25+expand:rule,bm25+coverage:0.5"
     table = json.loads(berds("experiment", "-q", "sample", "--split", "dev", "-r", names, "--json").stdout)
     assert {row["system"] for row in table} == set(names.split(","))
+
+
+@pytest.mark.slow
+def test_the_python_of_the_readme_runs_as_it_is_printed(capsys):
+    page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+    assert len(blocks) == 2 and "MRecall@5" in capsys.readouterr().out
+    assert list(names["systems"]) == ["bm25+mmr:0.9", "bm25+expand:rule", "minilm+expand:recorded+coverage:0.5"]
+    assert set(names["run"]["qid"]) == {q.qid for q in load_questions("sample", "test")}
 
 
 def test_depth_says_how_many_candidates_are_chosen_from(tmp_path):

@@ -11,7 +11,7 @@ from scipy.stats import pearsonr
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.pir import PirQuery, load_pir
-from berdslib.data.records import Passage, make_verdicts, ranked_run
+from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import Reply
 from berdslib.llm.prompting import import_prompt
@@ -372,3 +372,12 @@ def test_a_passage_or_topic_cannot_imitate_the_tag():
 )
 def test_both_sides_are_understood_in_plain_words(sides):
     assert [stance_of(side) for side in sides] == [1, -1]
+
+
+def test_a_question_with_two_supporting_perspectives_is_left_out():
+    """A task asks for either side once: which of two supporting perspectives is meant would be a guess."""
+    two = Question("two", "Is tea good?", ("Yes.", "No."), ("support", "oppose"))
+    three = Question("three", "Is tea good?", ("Yes.", "It is.", "No."), ("support", "support", "oppose"))
+    rows = [(q.qid, pid, "s001", 1.0, True) for q in (two, three) for pid in range(len(q.perspectives))]
+    task = stance_task([three, two], make_verdicts(rows, "gold"), load_passages("sample"))
+    assert [q.qid for q in task.queries] == ["two-support", "two-oppose"]

@@ -9,7 +9,7 @@ from berdslib.judging.aspects import judged_aspects
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore
-from berdslib.study.tuning import choose, dev_test_split, gain_recovered, gains_and_losses
+from berdslib.study.tuning import choose_system, dev_test_split, gain_recovered, gains_and_losses
 
 QUESTIONS = [Question(f"q{i}", "?", ("x",), source="one" if i < 6 else "two") for i in range(10)]
 
@@ -55,11 +55,11 @@ def test_trade_offs_are_macro_means_against_the_baseline():
 
 def test_the_choice_is_the_largest_gain_that_the_loss_allows():
     table = gains_and_losses(SCORES, QUESTIONS, "default")
-    assert choose(table) == "careful"  # loses 0.625 %
-    assert choose(table, most_loss=0.5) == "bold"
-    assert choose(table, most_loss=0) == "default"
+    assert choose_system(table) == "careful"  # loses 0.625 %
+    assert choose_system(table, most_loss=0.5) == "bold"
+    assert choose_system(table, most_loss=0) == "default"
     with pytest.raises(InputError, match=r"the smallest loss is 50\.0%"):
-        choose(table[table["system"].isin(["bold", "useless"])])
+        choose_system(table[table["system"].isin(["bold", "useless"])])
 
 
 def test_an_unknown_measure_is_an_error():

@@ -68,3 +68,14 @@ def test_a_rank_table_takes_runs_counted_from_0():
     want = figures.rank_table(question, {"s": run}, verdicts, 2)
     raw = verdicts.assign(supports=1)
     pd.testing.assert_frame_equal(figures.rank_table(question, {"s": run.assign(rank=run["rank"] - 1)}, raw, 2), want)
+
+
+def test_a_sweep_of_more_measures_than_there_are_colours():
+    measures = {f"MRecall@{k}": 0.1 for k in range(1, 10)}
+    table = pd.DataFrame({"weight": [0.0, 1.0], **{name: [0.1, 0.2] for name in measures}})
+    looks = [
+        (line.get_color(), line.get_marker())
+        for line in figures.weight_sweep(table, measures).axes[0].lines
+        if len(line.get_xdata()) == 2 and line.get_linestyle() == "-"
+    ]
+    assert len(set(looks)) == len(looks) == 9
