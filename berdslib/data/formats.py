@@ -281,20 +281,6 @@ def write_passages(path: StrPath, passages: Iterable[Passage]) -> None:
 _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")
 
 
-def read_beir(folder: StrPath, split: str = "test") -> tuple[list[Question], list[Passage], pd.DataFrame]:
-    """Read a BEIR folder: queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv.
-
-    BEIR has no perspectives: each query gets its own text as its one perspective, supported by its relevant passages.
-
-    Returns:
-        (questions, passages, verdicts); only questions that have a judgement in the split.
-
-    Raises:
-        InputError: a missing file, or a row that cannot be read.
-    """
-    return beir_questions(folder, split), read_passages(folder), beir_gold(folder, split)
-
-
 def is_beir(path: StrPath) -> bool:
     """Say whether this is a folder with the queries of a BEIR data set."""
     return any((Path(path) / f"queries.jsonl{ending}").is_file() for ending in ("", ".gz"))

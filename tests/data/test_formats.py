@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from berdslib.data.formats import (
+    beir_gold,
+    beir_questions,
     export_collection,
     iter_passages,
     prediction_fields,
-    read_beir,
     read_berds,
     read_expansions,
     read_passages,
@@ -447,6 +448,10 @@ def test_gzip_is_told_by_its_first_bytes(tmp_path):
 
 
 # ---------------------------------------------------------------- BEIR folders
+
+
+def read_beir(folder, split="test"):
+    return beir_questions(folder, split), read_passages(folder), beir_gold(folder, split)
 
 
 @pytest.mark.parametrize("zipped", ["", ".gz"])
