@@ -122,24 +122,6 @@ def _stances(row: Mapping[str, Any], n: int, path: StrPath, line: int) -> tuple[
     return tuple(value)
 
 
-def write_questions(path: StrPath, questions: Iterable[Question]) -> None:
-    """Write questions as JSONL that :func:`read_questions` reads back unchanged."""
-    write_jsonl(
-        path,
-        (
-            {
-                "qid": q.qid,
-                "question": q.text,
-                "perspectives": list(q.perspectives),
-                "stances": list(q.stances),
-                "source": q.source,
-                "split": q.split,
-            }
-            for q in questions
-        ),
-    )
-
-
 def _chain_first(
     first: tuple[int, dict[str, Any]], rest: Iterator[tuple[int, dict[str, Any]]]
 ) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -8,7 +8,6 @@ nothing that reads a task can change it.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from berdslib.data.fetch import cache_of, candidate_paths, data_paths, fetch_fil
 from berdslib.data.records import Passage, Question, no_repeats
 from berdslib.data.tables import from_json, number, read_table, text_field
 from berdslib.errors import InputError, errors_in, known
-from berdslib.files import StrPath, read_lines, write_text
+from berdslib.files import StrPath, read_lines
 
 # The lists of the official layout that hold one entry a query.
 _PER_QUERY = ("queries", "source_queries", "perspectives", "query_labels")
@@ -218,29 +217,6 @@ def places(n: int) -> list[str]:
 def passages_of(texts: Sequence[str]) -> tuple[Passage, ...]:
     """Return texts as passages whose docnos are their places."""
     return tuple(Passage(docno, text) for docno, text in zip(places(len(texts)), texts, strict=True))
-
-
-def write_pir(task: PirTask, path: StrPath) -> None:
-    """Write a task in the authors' JSON layout, which :func:`load_pir` reads back.
-
-    That layout knows texts and queries by their places only: other ids are lost, and a title is written in front of its
-    text.
-
-    Raises:
-        InputError: the task does not hang together, or nothing can be written there.
-    """
-    check_pir(task)
-    place = {p.docno: i for i, p in enumerate(task.passages)}
-    content = {
-        "corpus": [p.full_text for p in task.passages],
-        "queries": [q.text for q in task.queries],
-        "source_queries": [q.root for q in task.queries],
-        "perspectives": [q.perspective for q in task.queries],
-        "key_ref": {str(i): [place[docno] for docno in q.gold] for i, q in enumerate(task.queries)},
-        "query_labels": [q.label for q in task.queries],
-    }
-    with write_text(path) as file:
-        json.dump({task.name: content}, file, ensure_ascii=False)
 
 
 # ---------------------------------------------------------------- folders of tables

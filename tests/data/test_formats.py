@@ -14,6 +14,7 @@ import pytest
 import pytrec_eval
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from layouts import write_questions
 from pandas.testing import assert_frame_equal
 
 from berdslib.data.formats import (
@@ -29,7 +30,6 @@ from berdslib.data.formats import (
     write_beir,
     write_berds,
     write_passages,
-    write_questions,
 )
 from berdslib.data.records import (
     OPPOSE,
