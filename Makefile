@@ -1,4 +1,4 @@
-# Everything runs inside .venv, made here; nothing outside this folder is touched but the pip cache.
+# Everything runs inside .venv, made here. Outside this folder, only the caches of pip and of berdslib are written to.
 PYTHON ?= python3
 BIN := .venv/bin
 

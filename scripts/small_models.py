@@ -1,4 +1,4 @@
-"""Make two small models from MiniLM's weights, so that every kind of retriever can run where no others can be had.
+"""Make two small models from MiniLM's weights, so that every kind of retriever can run without a download.
 
 Usage: python scripts/small_models.py [FOLDER] [--only static|reranker]     (default: papermill_runs/models)
 

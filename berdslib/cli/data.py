@@ -49,7 +49,7 @@ def data_card(name: str, as_json: bool) -> None:
 @click.argument("name")
 @JSON
 def data_fetch(name: str, as_json: bool) -> None:
-    """Download a data set into the user cache; interrupted downloads are resumed."""
+    """Download a data set into the user cache; what is complete is kept, and an interrupted file is fetched anew."""
     from berdslib.data.datasets import fetch
 
     paths = [str(path) for path in fetch(name)]

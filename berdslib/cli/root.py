@@ -1,4 +1,4 @@
-"""The command `berds` itself, which all others hang on."""
+"""The command `berds` itself, to which all others belong."""
 
 from __future__ import annotations
 

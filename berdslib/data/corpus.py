@@ -21,8 +21,8 @@ from berdslib import paths
 from berdslib.data.formats import iter_passages, numbered_passages, passage_table, repeated
 from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, cut_documents, documents_by, without_duplicates
 from berdslib.data.records import Passage
-from berdslib.errors import InputError, known
-from berdslib.files import StrPath, atomic_path
+from berdslib.errors import InputError, errors_in, known
+from berdslib.files import StrPath, atomic_path, unfinished_names
 
 __all__ = [
     "DUPLICATES",
@@ -250,10 +250,6 @@ def _check_replaceable(path: Path) -> None:
         raise InputError(f"holds {others[0]!r} beside its corpus; it is not replaced", path=path)
 
 
-def _unfinished(path: Path) -> str:
-    return f".{path.name[:50]}."
-
-
 def _write_passages(passages: Iterable[Passage], path: Path, cut: str) -> np.ndarray:
     """Write the Arrow file, and return the hashes of the docnos, (n,) uint64."""
     import pyarrow as pa
@@ -335,7 +331,7 @@ def open_corpus(
     with FileLock(target.with_name(f"{target.name}.lock")):
         if target.exists():  # made by another process while this one waited
             return Corpus(target)
-        for left in target.parent.glob(f"{escape(_unfinished(target))}*"):
+        for left in target.parent.glob(f"{escape(unfinished_names(target))}*"):
             shutil.rmtree(left)  # of a process that was killed: a living one would hold the lock
         passages: Iterable[Passage] = Corpus(source.parent) if source.name == _PASSAGES else iter_passages(source)
         was_cut = passages.cut if isinstance(passages, Corpus) else "none"
@@ -344,23 +340,17 @@ def open_corpus(
             passages = cut_documents(passages, lambda text: split(text, words))
         if duplicates != "keep":
             passages = without_duplicates(passages, near if duplicates == "near" else None)
-        try:
-            write_corpus(_unchanged(passages, source, settings), target, was_cut if cut == "none" else cut)
-        except RepeatedDocnoError as error:
-            raise duplicate_line_error(error, source, cut) from None
-        except InputError as error:
-            if error.path is not None:
-                raise
-            raise InputError(error.problem, path=source, line=error.line, field=error.field) from None
+        with errors_in(source):
+            try:
+                write_corpus(_unchanged(passages, source, settings), target, was_cut if cut == "none" else cut)
+            except RepeatedDocnoError as error:
+                raise duplicate_line_error(error, source, cut) from None
     return Corpus(target)
 
 
 def _source_file(path: Path) -> Path:
     """Return the file itself: of a BEIR folder, its corpus.jsonl, of a corpus on disk, its passages."""
-    if is_corpus(path):
-        path /= _PASSAGES
-    elif path.is_dir():
-        path = next((p for p in (path / "corpus.jsonl", path / "corpus.jsonl.gz") if p.exists()), path / "corpus.jsonl")
+    path = path / _PASSAGES if is_corpus(path) else passage_table(path)
     if not path.is_file():
         raise InputError("no such file", path=path)
     return path.resolve()

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 LARGEST = 16 * 2**30  # bytes, where the size is not on record
 LEAST = 1024.0  # bytes a second, over as long as a server may be silent
 BACK_OFF = 0.5  # seconds before the first new attempt; doubled for each further one
-_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # statuses that may pass
 
 
 def download(
@@ -104,7 +104,7 @@ def _retrieve(url: str, target: Path, sha256: str | None, size: int | None, time
             ) from None
         except httpx.HTTPStatusError as error:
             why = f"the server answered {error.response.status_code} {error.response.reason_phrase}"
-            passes = error.response.status_code in _AGAIN
+            passes = error.response.status_code in TRANSIENT
         except httpx.RequestError as error:
             why = str(error) or type(error).__name__
             passes = not isinstance(error, httpx.UnsupportedProtocol | httpx.TooManyRedirects)

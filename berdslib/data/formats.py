@@ -122,24 +122,6 @@ def _stances(row: Mapping[str, Any], n: int, path: StrPath, line: int) -> tuple[
     return tuple(value)
 
 
-def write_questions(path: StrPath, questions: Iterable[Question]) -> None:
-    """Write questions as JSONL that :func:`read_questions` reads back unchanged."""
-    write_jsonl(
-        path,
-        (
-            {
-                "qid": q.qid,
-                "question": q.text,
-                "perspectives": list(q.perspectives),
-                "stances": list(q.stances),
-                "source": q.source,
-                "split": q.split,
-            }
-            for q in questions
-        ),
-    )
-
-
 def _chain_first(
     first: tuple[int, dict[str, Any]], rest: Iterator[tuple[int, dict[str, Any]]]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -279,20 +261,6 @@ def write_passages(path: StrPath, passages: Iterable[Passage]) -> None:
 
 
 _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")
-
-
-def read_beir(folder: StrPath, split: str = "test") -> tuple[list[Question], list[Passage], pd.DataFrame]:
-    """Read a BEIR folder: queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv.
-
-    BEIR has no perspectives: each query gets its own text as its one perspective, supported by its relevant passages.
-
-    Returns:
-        (questions, passages, verdicts); only questions that have a judgement in the split.
-
-    Raises:
-        InputError: a missing file, or a row that cannot be read.
-    """
-    return beir_questions(folder, split), read_passages(folder), beir_gold(folder, split)
 
 
 def is_beir(path: StrPath) -> bool:

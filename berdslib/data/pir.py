@@ -8,7 +8,6 @@ nothing that reads a task can change it.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,10 +16,10 @@ from typing import Any, NamedTuple
 from berdslib.data.catalogue import DATASETS, dataset
 from berdslib.data.dataset import Dataset
 from berdslib.data.fetch import cache_of, candidate_paths, data_paths, fetch_files, first_existing
-from berdslib.data.records import Passage, Question
-from berdslib.data.tables import number, read_table, text_field
+from berdslib.data.records import Passage, Question, no_repeats
+from berdslib.data.tables import from_json, number, read_table, text_field
 from berdslib.errors import InputError, errors_in, known
-from berdslib.files import StrPath, read_lines, write_text
+from berdslib.files import StrPath, read_lines
 
 # The lists of the official layout that hold one entry a query.
 _PER_QUERY = ("queries", "source_queries", "perspectives", "query_labels")
@@ -60,8 +59,9 @@ def check_pir(task: PirTask) -> PirTask:
     """
     if not task.queries:
         raise InputError(f"the task {task.name!r} has no queries")
-    docnos = _distinct((p.docno for p in task.passages), "docno")
-    _distinct((q.qid for q in task.queries), "query id")
+    no_repeats((p.docno for p in task.passages), "docno", "docno")
+    no_repeats((q.qid for q in task.queries), "query id", "qid")
+    docnos = {p.docno for p in task.passages}
     for q in task.queries:
         if not q.gold:
             raise InputError(f"query {q.qid!r} has no gold texts", field="gold")
@@ -69,15 +69,6 @@ def check_pir(task: PirTask) -> PirTask:
         if stray:
             raise InputError(f"gold {min(stray)!r} of query {q.qid!r} is not in the corpus", field="gold")
     return task
-
-
-def _distinct(ids: Iterable[str], what: str) -> set[str]:
-    seen: set[str] = set()
-    for one in ids:
-        if one in seen:
-            raise InputError(f"{what} {one!r} occurs twice; each must be unique")
-        seen.add(one)
-    return seen
 
 
 # ---------------------------------------------------------------- loading
@@ -151,18 +142,7 @@ def read_json(path: StrPath) -> Any:
     Raises:
         InputError: no such file, or not JSON.
     """
-    text = "".join(part for _, part in read_lines(path))
-    try:
-        found = json.loads(text)
-        if "\\ud" in text.lower():  # half of a surrogate pair is legal JSON, but no text: it cannot be written
-            json.dumps(found, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise InputError(f"not valid JSON: {error.msg}", path=path, line=error.lineno) from None
-    except UnicodeEncodeError:
-        raise InputError("holds half of a surrogate pair (\\ud…)", path=path) from None
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, lists without end
-        raise InputError(f"not valid JSON: {str(error).partition(':')[0]}", path=path) from None
-    return found
+    return from_json("".join(part for _, part in read_lines(path)), path)
 
 
 def _read_tasks(path: Path) -> dict[str, dict[str, Any]]:
@@ -207,9 +187,9 @@ def _gold_lists(key_ref: Any, n_queries: int, n_texts: int, path: Path) -> list[
     if not isinstance(key_ref, dict):
         raise InputError("an object query → places in the corpus was expected", path=path, field="key_ref")
     by_query = {str(query): listed for query, listed in key_ref.items()}
-    strangers = by_query.keys() - {str(i) for i in range(n_queries)}
-    if strangers and n_queries:
-        raise InputError(f"there is no query {min(strangers)!r} among {n_queries}", path=path, field="key_ref")
+    unknown = by_query.keys() - {str(i) for i in range(n_queries)}
+    if unknown and n_queries:
+        raise InputError(f"there is no query {min(unknown)!r} among {n_queries}", path=path, field="key_ref")
     docnos = {str(i): docno for i, docno in enumerate(places(n_texts))}
     lists = []
     for i in range(n_queries):
@@ -237,29 +217,6 @@ def places(n: int) -> list[str]:
 def passages_of(texts: Sequence[str]) -> tuple[Passage, ...]:
     """Return texts as passages whose docnos are their places."""
     return tuple(Passage(docno, text) for docno, text in zip(places(len(texts)), texts, strict=True))
-
-
-def write_pir(task: PirTask, path: StrPath) -> None:
-    """Write a task in the authors' JSON layout, which :func:`load_pir` reads back.
-
-    That layout knows texts and queries by their places only: other ids are lost, and a title is written in front of its
-    text.
-
-    Raises:
-        InputError: the task does not hang together, or nothing can be written there.
-    """
-    check_pir(task)
-    place = {p.docno: i for i, p in enumerate(task.passages)}
-    content = {
-        "corpus": [p.full_text for p in task.passages],
-        "queries": [q.text for q in task.queries],
-        "source_queries": [q.root for q in task.queries],
-        "perspectives": [q.perspective for q in task.queries],
-        "key_ref": {str(i): [place[docno] for docno in q.gold] for i, q in enumerate(task.queries)},
-        "query_labels": [q.label for q in task.queries],
-    }
-    with write_text(path) as file:
-        json.dump({task.name: content}, file, ensure_ascii=False)
 
 
 # ---------------------------------------------------------------- folders of tables
@@ -387,7 +344,7 @@ def pir_statistics(task: PirTask) -> dict[str, float]:
         of a root) and single_roots (those with only one).
 
     Raises:
-        InputError: the task does not hang together.
+        InputError: the task is inconsistent, see :func:`check_pir`.
     """
     check_pir(task)
     by_root: dict[str, set[str]] = {}

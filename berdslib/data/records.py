@@ -62,7 +62,7 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
     """
     if not questions:
         raise InputError("there are no questions")
-    _no_repeats((q.qid for q in questions), "question id", "qid")
+    no_repeats((q.qid for q in questions), "question id", "qid")
     for q in questions:
         if not isinstance(q.text, str):
             raise InputError(f"the text of question {q.qid!r} is {type(q.text).__name__}", field="question")
@@ -77,7 +77,7 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
 
 def check_passages(passages: Iterable[Passage]) -> None:
     """Raise InputError if a docno is not text, or occurs twice: verdicts and runs would be ambiguous."""
-    _no_repeats((p.docno for p in passages), "docno", "docno")
+    no_repeats((p.docno for p in passages), "docno", "docno")
 
 
 def check_k(k: int) -> None:
@@ -88,7 +88,8 @@ def check_k(k: int) -> None:
         raise InputError(f"k must be at least 1, not {k}", field="k")
 
 
-def _no_repeats(ids: Iterable[str], what: str, field: str) -> None:
+def no_repeats(ids: Iterable[str], what: str, field: str) -> None:
+    """Raise InputError if an id is not text, or occurs twice."""
     seen: set[str] = set()
     for one in ids:
         if not isinstance(one, str):

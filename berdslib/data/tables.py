@@ -25,20 +25,31 @@ def read_jsonl(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
     """
     for line, text in read_lines(path):
         if text.strip():
-            row = _from_json(text, path, line)
+            row = from_json(text, path, line)
             if not isinstance(row, dict):
                 raise InputError(f"a JSON object was expected, not {type(row).__name__}", path=path, line=line)
             yield line, row
 
 
-def _from_json(text: str, path: StrPath, line: int, field: str | None = None) -> Any:
+def from_json(text: str, path: StrPath, line: int | None = None, field: str | None = None) -> Any:
+    """Return what a text in JSON stands for.
+
+    Args:
+        text: a line or a cell of a file, or all of it.
+        path: the file.
+        line: where the text is in it; None where it is all of it.
+        field: the cell.
+
+    Raises:
+        InputError: not JSON, nested too deeply, or half of a surrogate pair in it.
+    """
     try:
         value = json.loads(text)
         if "\\ud" in text.lower():  # half of a surrogate pair is legal JSON, but no text: it cannot be written
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         problem = f"not valid JSON: {error.msg} (column {error.colno})"
-        raise InputError(problem, path=path, line=line, field=field) from None
+        raise InputError(problem, path=path, line=line or error.lineno, field=field) from None
     except UnicodeEncodeError:
         raise InputError("holds half of a surrogate pair (\\ud…)", path=path, line=line, field=field) from None
     except ValueError as error:  # a number of thousands of digits
@@ -181,7 +192,7 @@ def text_list(
             return ()
         raise InputError("missing; a list of texts was expected", path=path, line=line, field=name)
     if isinstance(value, str):
-        value = _from_json(value, path, line, name) if value.lstrip().startswith("[") else None
+        value = from_json(value, path, line, name) if value.lstrip().startswith("[") else None
     if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
         raise InputError("a list of non-blank texts was expected", path=path, line=line, field=name)
     return tuple(value)

@@ -25,10 +25,11 @@ from urllib.parse import urldefrag
 
 import pandas as pd
 
+from berdslib.data.download import TRANSIENT
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.passages import corpus_statistics, split_words
 from berdslib.data.records import Passage, Question, check_questions
-from berdslib.data.webfetch import TRANSIENT, Fetcher, Limits, Page, retry_after
+from berdslib.data.webfetch import Fetcher, Limits, Page, retry_after
 from berdslib.data.webtext import PageText, TextReader
 from berdslib.errors import BerdsError, InputError, MissingDataError
 from berdslib.files import StrPath, write_text

@@ -8,7 +8,7 @@ environment is not used: it would resolve the names itself.
 
 The rules of a site's robots.txt are followed as RFC 9309 has them, read by the library Protego: the longest rule that
 fits decides, * and $ are understood, and of a file the first 500 KiB count. A file that is not there (status 4xx)
-allows everything. One that cannot be had (5xx, 429, no answer) allows nothing, and what was wrong with it is the
+allows everything. One that cannot be fetched (5xx, 429, no answer) allows nothing, and what was wrong with it is the
 outcome of the site's pages: "robots" are those alone that rules forbid.
 """
 
@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
 
 from berdslib import __version__
+from berdslib.data.download import TRANSIENT
 from berdslib.errors import MissingDataError
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 AGENT = "berdslib"
 PORTS = {"http": 80, "https": 443}
-TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # statuses that may pass
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 _KEPT = ("content-type", "content-language", "content-length", "last-modified", "etag", "date", "retry-after")
@@ -296,7 +296,7 @@ class Fetcher:
         self._transport = transport or httpx.AsyncHTTPTransport(verify=ssl.create_default_context())
         self._workers = asyncio.Semaphore(workers)
         self._hosts: dict[str, _Host] = {}
-        self._rules: dict[str, Protego | PageError] = {}  # of an origin, or why they cannot be had
+        self._rules: dict[str, Protego | PageError] = {}  # of an origin, or why they could not be fetched
         self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True, name="web").start()

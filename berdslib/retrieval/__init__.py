@@ -1,1 +1,1 @@
-"""Retrievers, encoders and indexes."""
+"""Retrievers and indexes, and what makes lists better: fusion, expansion, diversifying, projection."""

@@ -406,11 +406,6 @@ def _length(vectors: np.ndarray) -> np.ndarray:
     return np.linalg.norm(vectors, axis=1)
 
 
-def _zero_if_rounding(lengths: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Return the lengths of what is left of queries, 0 for what is only rounding: a query along its perspective."""
-    return np.where(lengths > _TINY * _length(query), lengths, 0.0)
-
-
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
     """Return the vectors at length 1, float64 (n, d); a zero vector stays zero."""
     length = _norm(vectors)

@@ -11,10 +11,6 @@ from berdslib.data.records import Question, check_questions
 from berdslib.errors import InputError, known
 from berdslib.stats import bootstrap_interval, macro_mean
 
-# BeRDS A.6, and finer.
-PAPER_WEIGHTS = (0.5, 0.75, 0.9, 0.95, 0.99)
-FINE_WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.99)
-
 
 def dev_test_split(questions: Sequence[Question], seed: int = 0) -> tuple[list[Question], list[Question]]:
     """Split questions in two: one half to choose settings on, the other to score once.

@@ -6,7 +6,7 @@ import pytest
 from shell import berds, tried
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.formats import read_beir, read_berds
+from berdslib.data.formats import read_berds
 from berdslib.data.records import ranked_run
 from berdslib.data.trec import write_trec_run
 
@@ -21,7 +21,7 @@ def test_a_beir_folder_is_written_and_scored_as_any_other_set(tmp_path):
     done = json.loads(berds("data", "export", folder, "-q", "sample", "--split", "dev", "--json").stdout)
     assert (done["questions"], done["corpus_size"], done["output"]) == (8, len(load_passages("sample")), str(folder))
     assert [p.name for p in (folder / "qrels").iterdir()] == ["dev.tsv"]
-    asked, passages, gold = read_beir(folder, "dev")
+    asked, passages, gold = load_questions(folder, "dev"), load_passages(folder), load_gold(folder)
     assert [q.qid for q in asked] == [q.qid for q in load_questions("sample", "dev")]
     assert list(passages) == list(load_passages("sample"))
     mine = load_gold("sample")

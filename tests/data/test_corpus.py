@@ -467,8 +467,8 @@ def test_what_cannot_be_used_is_named(tmp_path, name, content, options, problem)
 
 @pytest.mark.usefixtures("user_cache")
 def test_a_missing_file_is_named(tmp_path):
-    for path in (tmp_path / "x.jsonl", tmp_path):
-        with pytest.raises(InputError, match="no such file"):
+    for path, said in ((tmp_path / "x.jsonl", "no such file"), (tmp_path, "a BEIR folder needs corpus.jsonl")):
+        with pytest.raises(InputError, match=said):
             open_corpus(path)
 
 

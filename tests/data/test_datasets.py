@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from layouts import write_questions
 
 from berdslib import paths
 from berdslib.cli import main
@@ -31,7 +32,7 @@ from berdslib.data.datasets import (
     passage_file,
     statistics,
 )
-from berdslib.data.formats import write_passages, write_questions
+from berdslib.data.formats import write_passages
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
 from berdslib.data.tables import write_jsonl
 from berdslib.data.trec import write_verdicts

@@ -14,13 +14,15 @@ import pytest
 import pytrec_eval
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from layouts import write_questions
 from pandas.testing import assert_frame_equal
 
 from berdslib.data.formats import (
+    beir_gold,
+    beir_questions,
     export_collection,
     iter_passages,
     prediction_fields,
-    read_beir,
     read_berds,
     read_expansions,
     read_passages,
@@ -28,7 +30,6 @@ from berdslib.data.formats import (
     write_beir,
     write_berds,
     write_passages,
-    write_questions,
 )
 from berdslib.data.records import (
     OPPOSE,
@@ -447,6 +448,10 @@ def test_gzip_is_told_by_its_first_bytes(tmp_path):
 
 
 # ---------------------------------------------------------------- BEIR folders
+
+
+def read_beir(folder, split="test"):
+    return beir_questions(folder, split), read_passages(folder), beir_gold(folder, split)
 
 
 @pytest.mark.parametrize("zipped", ["", ".gz"])

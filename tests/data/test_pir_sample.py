@@ -2,7 +2,9 @@
 
 import re
 
-from berdslib.data.pir import load_pir, pir_statistics, write_pir
+from layouts import write_pir
+
+from berdslib.data.pir import load_pir, pir_statistics
 from berdslib.data.pir_sample import ARTICLES, PLACES, STORIES, location_groups, location_task, story_task
 
 

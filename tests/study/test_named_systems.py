@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from layouts import write_pir
 from shell import berds, tried
 
 from berdslib.data.datasets import load_expansions, load_passages, load_questions
-from berdslib.data.pir import full_queries, load_pir, write_pir
+from berdslib.data.pir import full_queries, load_pir
 from berdslib.data.pir_sample import location_task
 from berdslib.data.records import Passage, Question
 from berdslib.data.trec import read_trec_run

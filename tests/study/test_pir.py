@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from layouts import write_pir
 
 from berdslib.data.pir import (
     PirQuery,
@@ -19,7 +20,6 @@ from berdslib.data.pir import (
     root_id,
     root_queries,
     tasks_in,
-    write_pir,
 )
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
