@@ -74,15 +74,9 @@ def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
         InputError: nothing can be written there, another folder is there, or one that holds other files beside its own.
     """
     path = Path(os.path.realpath(path))  # a link stays a link
-<<<<<<< HEAD
     if path.is_dir():
         _check_replaceable(path, marker)
-    unfinished = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex}")
-=======
-    if path.is_dir() and not (marker and (path / marker).is_file()):
-        raise InputError("has other content; it is not replaced", path=path)
     unfinished = path.with_name(f"{unfinished_names(path)}{uuid.uuid4().hex}")
->>>>>>> u-ret
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield unfinished
