@@ -264,7 +264,10 @@ def _beir_questions(folder: Path, split: str | None) -> list[Question]:
     wanted = {None: first or there, "all": [*first, *(part for part in there if part not in first)]}
     chosen = wanted.get(split) or [str(split)]
     questions = [q for part in chosen for q in formats.beir_questions(folder, part)]
-    return list({q.qid: q for q in reversed(questions)}.values())[::-1]  # one of two splits is that of the first
+    distinct: dict[str, Question] = {}
+    for q in questions:  # one that is in two splits is that of the first, in its place
+        distinct.setdefault(q.qid, q)
+    return list(distinct.values())
 
 
 # ---------------------------------------------------------------- arguments

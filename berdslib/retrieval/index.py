@@ -167,6 +167,7 @@ _FAISS = {"flat": "Flat", "hnsw": "HNSW32", "ivf": "IVF{cells},Flat", "ivf-pq": 
 _EFFORT = 128
 # Our last line in a saved file, behind what faiss reads: its own fields cannot tell an effort from no effort at all.
 _SAVED_EFFORT = re.compile(rb"\nberdslib effort ([1-9]\d*)\n\Z")
+_CUT_EFFORT = re.compile(rb"\nber(d|ds|dsl|dsli|dslib.{0,30})?\Z", re.DOTALL)
 
 
 class FaissIndex:
@@ -189,6 +190,7 @@ class FaissIndex:
         if effort < 1:
             raise InputError(f"must be at least 1, not {effort}", field="effort")
         self._index: Any = None
+        self._cells_in: Path | None = None  # the file whose cells are mapped instead of held
         self.tie_order, self._kind, self.effort = tie_order, known("kind of faiss index", kind, _FAISS), effort
 
     def __len__(self) -> int:
@@ -241,7 +243,11 @@ class FaissIndex:
             raise InputError("the index is empty")
         self._set_effort()
         with atomic_path(path) as unfinished:
-            faiss.write_index(self._index, str(unfinished))
+            if self._cells_in is None:
+                faiss.write_index(self._index, str(unfinished))
+            else:  # faiss would write names of the mapped cells, not what is in them
+                shutil.copyfile(self._cells_in, unfinished)
+                os.truncate(unfinished, os.path.getsize(unfinished) - _length_of_effort(unfinished))
             with open(unfinished, "ab") as file:
                 file.write(f"\nberdslib effort {self.effort}\n".encode())
 
@@ -267,17 +273,30 @@ class FaissIndex:
         if index.metric_type != faiss.METRIC_INNER_PRODUCT:
             raise InputError("is a faiss index of distances; one of dot products is needed", path=path)
         opened = cls(tie_order)
-        opened._index = index
+        opened._index, opened._cells_in = index, Path(path) if isinstance(index, faiss.IndexIVF) else None
         opened.effort = _saved_effort(path) or _faiss_effort(index)
         return opened
 
 
 def _saved_effort(path: Path) -> int | None:
     """Return the effort in our last line of a saved index; None where there is no such line."""
+    said = _effort_line(path)
+    return int(said[1]) if said else None
+
+
+def _length_of_effort(path: Path) -> int:
+    said = _effort_line(path)
+    return len(said[0]) if said else 0
+
+
+def _effort_line(path: Path) -> re.Match[bytes] | None:
     with open(path, "rb") as file:
         file.seek(-min(64, os.path.getsize(path)), os.SEEK_END)
-        said = _SAVED_EFFORT.search(file.read())
-    return int(said[1]) if said else None
+        end = file.read()
+    found = _SAVED_EFFORT.search(end)
+    if found is None and _CUT_EFFORT.search(end):
+        raise InputError("holds no complete faiss index: its last line was cut", path=path)
+    return found
 
 
 def _faiss_effort(index: Any) -> int:

@@ -525,3 +525,19 @@ def test_a_link_to_a_saved_index_stays_a_link(tmp_path):
     filled("numpy", clustered(6)).save(tmp_path / "name")
     assert (tmp_path / "name").is_symlink() and len(NumpyIndex.open(tmp_path / "vectors")) == 6
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "name", "saved", "vectors"]
+
+
+@pytest.mark.parametrize("kind", ["faiss", "faiss-ivf", "faiss-hnsw", "faiss-ivf-pq"])
+def test_an_opened_index_can_be_saved_again(tmp_path, kind):
+    vectors = np.random.default_rng(0).standard_normal((400, 16)).astype(np.float32)
+    first = make_index(kind)
+    first.add(vectors)
+    first.effort = 64
+    first.save(tmp_path / "first")
+    opened = type(first).open(tmp_path / "first")
+    opened.effort = 32
+    opened.save(tmp_path / "second")
+    again = type(first).open(tmp_path / "second")
+    assert again.effort == 32
+    for (got, scores), (want, same) in zip(again.search(vectors[:5], 7), opened.search(vectors[:5], 7), strict=True):
+        assert got.tolist() == want.tolist() and scores.tolist() == same.tolist()
