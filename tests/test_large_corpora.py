@@ -33,6 +33,7 @@ def size_of(folder):
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "formula", "dim"),
     [
@@ -50,6 +51,7 @@ def test_an_index_of_vectors_has_the_computed_size(formulas, tmp_path, kind, for
     assert formulas[formula](N, dim) == pytest.approx((tmp_path / "index").stat().st_size, rel=0.01)
 
 
+@pytest.mark.slow
 def test_an_index_of_words_has_the_computed_size(formulas, passages, tmp_path):
     BM25(passages).save(tmp_path / "bm25")
     words = np.mean([len(set(p.text.split())) for p in passages])

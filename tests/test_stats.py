@@ -113,6 +113,7 @@ def test_paired_test_by_hand():
     assert paired_test(np.array([1.0, 0, 1, 0]), np.array([0.0, 1, 0, 1])) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [None, list("aaaaabbc"), list("abababab")])
 def test_paired_test_is_the_exact_enumeration_for_eight_questions(groups):
     rng = np.random.default_rng(6)
@@ -121,6 +122,7 @@ def test_paired_test_is_the_exact_enumeration_for_eight_questions(groups):
         assert paired_test(values, baseline, groups) == pytest.approx(exact_p(values, baseline, groups), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_rounding_does_not_make_a_difference_of_zero_significant():
     # In floating point these weighted differences add up to 1e-17 in some sign patterns and to 0 in others.
     rng, balanced = np.random.default_rng(7), 0
@@ -157,6 +159,7 @@ def test_paired_test_with_random_patterns_is_near_the_exact_one():
         assert paired_test(a, b, resamples=4000) == pytest.approx(exact, abs=0.04)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [None, ["a"] * 24 + ["b"] * 6], ids=["one group", "two groups"])
 def test_paired_test_rejects_a_true_null_as_often_as_it_says(groups):
     rng = np.random.default_rng(10)

@@ -12,7 +12,14 @@ import numpy as np
 
 from berdslib.checkpoint import REPORT, missing_weights, require_weights
 from berdslib.errors import InputError
-from berdslib.models.loading import length_batches, load_model, load_weights, number_options, package_folder
+from berdslib.models.loading import (
+    length_batches,
+    load_model,
+    load_weights,
+    number_options,
+    package_folder,
+    quiet_loading,
+)
 from berdslib.models.openvino import openvino_vectors, require_openvino
 
 if TYPE_CHECKING:
@@ -132,7 +139,8 @@ def load_sentence_transformer(
         MissingDataError: neither here nor reachable.
         InputError: weights that would be used are missing; or it has parts of their own for questions and passages.
     """
-    from sentence_transformers import SentenceTransformer
+    with quiet_loading():  # the import brings the news of missing kernels
+        from sentence_transformers import SentenceTransformer
 
     packaged = checkpoint.startswith("package:")
     where = package_folder(checkpoint.removeprefix("package:")) if packaged else checkpoint

@@ -160,6 +160,7 @@ def questions(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_corpora_from_the_web_say_what_failed_and_why(servers, questions, tmp_path):
     pages, serper = servers
     pages.pages["long"] = ({}, html(SENTENCE * 10))
@@ -183,6 +184,7 @@ def test_corpora_from_the_web_say_what_failed_and_why(servers, questions, tmp_pa
     assert row["mean_words"] == pytest.approx((words + 16) / 3)
 
 
+@pytest.mark.slow
 def test_the_same_command_again_asks_nobody(servers, questions, tmp_path):
     pages, serper = servers
     serper.links = [pages.url(p) for p in ("good", "not-found")]

@@ -39,6 +39,7 @@ def invoke(case, folder, monkeypatch):
     return CliRunner().invoke(main, arguments(case), prog_name="berds", env=environment(case, folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=BY_NAME)
 def test_a_bad_input_is_refused_with_a_message(case, tmp_path, monkeypatch):
     result = invoke(case, tmp_path, monkeypatch)
@@ -49,6 +50,7 @@ def test_a_bad_input_is_refused_with_a_message(case, tmp_path, monkeypatch):
     assert left <= set(GOOD) | set(case.files)  # nothing half written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_A_PROCESS)
 def test_the_same_from_a_shell(name, tmp_path):
     case = BY_NAME[name]

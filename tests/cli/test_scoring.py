@@ -67,6 +67,7 @@ def test_without_an_output_any_docno_will_do(files):
     assert {row["system"] for row in table} == {"bm25"}
 
 
+@pytest.mark.slow
 def test_names_that_would_share_a_file_get_their_own(tmp_path):
     out = tmp_path / "out"
     berds("experiment", "-q", "sample", "--limit", "2", "-r", "bm25+cover:1e-1,bm25+cover:1E-1", "-o", out)
@@ -107,6 +108,7 @@ def test_the_published_cutoff_is_for_files_of_its_script(tmp_path):
     assert result.exit_code == 2 and "--k official is for a BeRDS JSONL file" in result.stderr
 
 
+@pytest.mark.slow
 def test_the_tag_of_a_run_is_one_word(tmp_path):
     out = tmp_path / "run.trec"
     berds("retrieve", "-q", "sample", "--limit", "1", "-r", "bm25+cover: 0.5", "-k", "2", "-o", out)

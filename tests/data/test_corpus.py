@@ -518,6 +518,7 @@ def test_a_corpus_on_disk_is_cut_too(tmp_path, user_cache):
     assert list(open_corpus(folder, cut="words", words=2)) == [Passage("c-0", "five")]
 
 
+@pytest.mark.slow
 def test_two_processes_make_one_corpus(tmp_path, user_cache):
     rows = (json.dumps({"_id": str(i), "text": "some text"}) for i in range(30_000))
     path = put(tmp_path / "x.jsonl", "\n".join(rows))

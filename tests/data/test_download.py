@@ -241,6 +241,7 @@ def test_two_threads_fetch_it_once(server, tmp_path):
     assert (tmp_path / "file.bin").read_bytes() == BODY
 
 
+@pytest.mark.slow
 def test_two_processes_fetch_it_once(server, tmp_path):
     server.pause = 0.01
     target = tmp_path / "file.bin"

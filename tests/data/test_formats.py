@@ -318,6 +318,7 @@ def test_an_unquoted_table_yields_all_its_rows_or_an_error(folder, rows):
 dpr_texts = st.text(st.sampled_from('"" a\'é,\n'), min_size=1, max_size=8).filter(str.strip)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(rows=st.lists(st.tuples(dpr_texts, dpr_texts), min_size=1, max_size=8))
 def test_a_table_that_the_csv_module_quoted_is_read_as_it_was(folder, rows):
@@ -533,6 +534,7 @@ def test_ties_are_broken_within_a_question_only():
     assert make_run(["a", "b"], ["d", "d"], [1.0, 1.0])["score"].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.tuples(st.sampled_from("ab"), ids), st.one_of(scores, st.just(1.0)), min_size=1))
 def test_any_run_is_strictly_decreasing_and_keeps_the_order_of_its_scores(table):
@@ -589,6 +591,7 @@ def test_what_a_written_trec_run_looks_like(tmp_path):
     assert second.startswith("q Q0 b 2 0.0999999") and second.endswith(" mine")
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.tuples(ids, ids), st.one_of(scores, st.just(0.0)), min_size=1, max_size=12))
 @example({("q", "d"): 1e-320})
@@ -660,6 +663,7 @@ def test_what_a_written_verdict_table_looks_like(tmp_path):
 cells = texts.filter(lambda s: "\r" not in s and "\0" not in s)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.tuples(cells, st.integers(0, 9), cells), st.floats(0, 1), min_size=1, max_size=8), cells)
 def test_any_verdicts_are_read_back_as_written(folder, table, judge):
@@ -895,6 +899,7 @@ def test_a_clean_frame_is_returned_as_it_is_in_a_copy_of_its_own():
         assert frame.iloc[0, 0] != "changed"
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.sampled_from([0.0, 1.0, 1.0 + 1e-12]))))
 def test_whatever_is_checked_is_clean(rows):
@@ -977,6 +982,7 @@ def test_ties_in_a_run_file_are_broken_as_trec_eval_breaks_them(tmp_path):
     assert evaluate(run, verdicts, [Question("q", "Is it?", ("It is.",))], [Precision @ 1]).iloc[0, 0] == 1.0
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(

@@ -185,6 +185,7 @@ def kept_by_brute_force(passages, near):
     return [docno for docno, _ in shown]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("near", [0.5, 0.7, 0.8, 0.95, 1.0])
 def test_near_repeats_against_brute_force(near):
     passages = planted(random.Random(7), 150, edits=range(1, 12))
@@ -237,6 +238,7 @@ def test_documents_are_counted_wherever_their_passages_stand(rows):
     assert corpus_statistics(iter(passages), "passage")["documents"] == len(passages)
 
 
+@pytest.mark.slow
 def test_a_document_takes_few_bytes():
     def passages(documents):
         return (Passage(f"{i // 2}-{i % 2}", "w") for i in range(2 * documents))

@@ -116,6 +116,7 @@ def names():
     return [*plain, "public page", "public page leads inside", "public page leads inside by name"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", names())
 def test_each_nasty_page_has_its_outcome_in_time(outcomes, case):
     row = outcomes[0].loc[case]
@@ -462,6 +463,7 @@ def test_only_rules_forbid(server):
     assert {(page.outcome, page.reason[:24]) for page in pages} == {("network", "robots.txt: ConnectError")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("robots", "apart"), [("User-agent: *\nCrawl-delay: 0.5\n", 0.5), (404, 0.2)])
 def test_no_request_comes_before_what_was_asked_for_last(server, robots, apart):
     """Neither a retry nor the first page after robots.txt is sooner than pause, Crawl-delay and Retry-After."""
@@ -475,6 +477,7 @@ def test_no_request_comes_before_what_was_asked_for_last(server, robots, apart):
         assert least <= gap < least + 0.4
 
 
+@pytest.mark.slow
 def test_one_limit_for_a_page_its_redirects_and_each_robots_txt():
     with ExitStack() as stack:
         servers = [stack.enter_context(running(NastyServer())) for _ in range(4)]
@@ -488,6 +491,7 @@ def test_one_limit_for_a_page_its_redirects_and_each_robots_txt():
         assert time.monotonic() - began < 1.5
 
 
+@pytest.mark.slow
 def test_a_site_that_was_reached_too_late_is_not_given_up(server):
     """Slow redirects use up a page's time; the site they lead to is not blamed for it."""
     server.pause = 0.3
@@ -499,6 +503,7 @@ def test_a_site_that_was_reached_too_late_is_not_given_up(server):
         assert fetcher.fetch(server.url("good")).outcome == "ok"
 
 
+@pytest.mark.slow
 def test_one_request_at_a_time_with_a_pause(server):
     server.pause = 0.05
     fetcher = Fetcher(limits(server, pause=0.3))
@@ -520,6 +525,7 @@ def test_a_crawl_delay_is_kept(server):
     assert 0.29 <= starts[2] - starts[1] < 15  # within the bound
 
 
+@pytest.mark.slow
 def test_retry_after_is_waited_for(server):
     page = Fetcher(limits(server)).fetch(server.url("too-many-then-good"))
     assert page.outcome == "ok"
@@ -700,6 +706,7 @@ def test_a_folder_of_other_files_is_left_alone(server, serper, tmp_path):
     assert is_web_corpora(folder)
 
 
+@pytest.mark.slow
 def test_the_same_web_again_without_a_web(server, tmp_path, caplog):
     with running(FakeSerper()) as serper:
         serper.links = [server.url(path) for path in ("good", "not-found", "utf16", "slow-body")]
@@ -720,6 +727,7 @@ def test_the_same_web_again_without_a_web(server, tmp_path, caplog):
     assert f"2 of 8 pages are not in the cache: {server.url('utf16')}" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_network_that_was_away_is_asked_again(server, serper, tmp_path, monkeypatch, caplog):
     addresses = {"first.example": PUBLIC, "second.example": "8.8.8.8"}
     up = set()
@@ -756,6 +764,7 @@ def test_a_network_that_was_away_is_asked_again(server, serper, tmp_path, monkey
     assert outcomes("retry", retry_failed=True) == ["ok", "ok", "refused"]
 
 
+@pytest.mark.slow
 def test_a_folder_holds_the_questions_of_its_last_run(server, serper, tmp_path, monkeypatch):
     serper.links = [server.url("good")]
     serper.failures = [(200, {}, b'{"organic": []}')]
@@ -835,6 +844,7 @@ def test_offline_says_which_questions_were_never_asked(server, serper, tmp_path)
     assert len(serper.seen) == 1
 
 
+@pytest.mark.slow
 def test_a_failure_is_tried_again_only_on_request(server, serper, corpus):
     serper.links = [server.url("late"), server.url("good")]
     server.pages["late"] = ({"status": 404}, "no")
@@ -849,6 +859,7 @@ def test_a_failure_is_tried_again_only_on_request(server, serper, corpus):
     assert corpus(web) == after
 
 
+@pytest.mark.slow
 def test_hosts_side_by_side(server, serper, corpus):
     # three names for the server's address: different hosts, so they do not wait for each other
     with running(NastyServer()) as other:
@@ -871,6 +882,7 @@ def test_what_cannot_be_asked_for(corpus):
 # ---------------------------------------------------------------- cache
 
 
+@pytest.mark.slow
 def test_a_damaged_file_counts_as_not_there(server, serper, corpus, caplog):
     serper.links = [server.url("good")]
     web = web_of(server, serper)
@@ -917,6 +929,7 @@ def start(server, serper, folder):
     return subprocess.Popen([sys.executable, "-c", CORPORA, serper.url, server.address, str(folder)])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_run_goes_on_where_it_was(server, serper, tmp_path):
     server.pause = 0.05
@@ -1018,6 +1031,7 @@ def test_nothing_is_run_from_the_current_folder(tmp_path, monkeypatch):
     assert not (tmp_path / "mark").exists()
 
 
+@pytest.mark.slow
 def test_a_page_that_breaks_the_reader_costs_only_itself():
     attributes = b"<p " + b" ".join(b"a%d=1" % i for i in range(80_000)) + b">text</p>"
     with TextReader(seconds=1.0) as reader:

@@ -140,6 +140,7 @@ def test_groups_and_lists_are_needed():
         group_counts(NEWS_RUN, COUNTRY, 0)
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_truth_about_as_often_as_it_says():
     docnos = [f"{side}{i}" for side in "fa" for i in range(10)]
     queries = [

@@ -79,6 +79,7 @@ def test_k_below_one_is_an_error():
         documents_needed(RUN, VERDICTS, QUESTIONS, k=0)
 
 
+@pytest.mark.slow
 @given(
     lists=st.lists(st.permutations(range(6)), min_size=1, max_size=4),
     yes=st.sets(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 5))),

@@ -159,6 +159,7 @@ def test_weight_lies_between_0_and_1_and_the_interval_around_the_value(seed, lab
 # ---------------------------------------------------------------- pairs, clustered by question
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True], ids=["single pairs labelled", "whole questions labelled"])
 def test_share_of_pairs_holds_the_truth_if_clustered_by_question(whole):
     rng = np.random.default_rng(8)

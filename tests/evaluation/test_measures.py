@@ -44,6 +44,7 @@ def random_case(rng):
     return question("q", m), ranked_run({"q": listed}), verdicts_of(table)
 
 
+@pytest.mark.slow
 def test_thousand_random_cases_agree_with_pyndeval():
     rng = np.random.default_rng(0)
     worst, compared = 0.0, 0
@@ -66,6 +67,7 @@ def test_thousand_random_cases_agree_with_pyndeval():
     assert worst < 1e-6
 
 
+@pytest.mark.slow
 def test_thousand_random_cases_agree_with_trec_eval():
     rng = np.random.default_rng(1)
     worst = 0.0
@@ -83,6 +85,7 @@ def test_thousand_random_cases_agree_with_trec_eval():
     assert worst < 1e-6
 
 
+@pytest.mark.slow
 def test_mrecall_precision_coverage_against_a_plain_loop():
     rng = np.random.default_rng(2)
     for _ in range(500):
@@ -180,6 +183,7 @@ def test_inputs_are_left_alone():
     assert run.equals(kept[0]) and verdicts.equals(kept[1])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 30))
 def test_bounds_and_what_holds_between_measures(seed, k):

@@ -66,6 +66,7 @@ def some_case(rng, questions=30, docs=12):
     return run, make_verdicts(rows, "x"), asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 3, 5])
 def test_no_reordering_scores_more(k):
     rng = np.random.default_rng(k)

@@ -110,6 +110,7 @@ def test_what_cannot_be_scored_is_refused(options, message):
 DOCS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.sampled_from("rst"), DOCS.filter(bool), DOCS), min_size=1, max_size=12),
     st.integers(1, 6),

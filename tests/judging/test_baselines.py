@@ -39,6 +39,7 @@ def development_pairs(tmp_path_factory):
     del os.environ["BERDS_CACHE"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "constant"), [("overlap", OVERLAP_THRESHOLD), ("similarity", SIMILARITY_THRESHOLD)])
 def test_thresholds_are_the_best_on_the_samples_development_questions(development_pairs, name, constant):
     pairs, labels = development_pairs
@@ -46,6 +47,7 @@ def test_thresholds_are_the_best_on_the_samples_development_questions(developmen
     assert choose_threshold(labels, make_judge(name).p_yes(pairs)) == constant
 
 
+@pytest.mark.slow
 def test_similarity_beats_random_on_the_samples_test_questions(user_cache):
     questions, passages = load_questions("sample", "test"), load_passages("sample")
     corpus = {p.docno: p for p in passages}

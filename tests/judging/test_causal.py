@@ -61,6 +61,7 @@ def plain(judge, pair):
     return float(yes / (yes + no))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reuse", [True, False])
 @pytest.mark.parametrize("batch_tokens", [400, 8192])
 def test_probabilities_equal_one_plain_forward_per_pair(model, tokenizer, pairs, reuse, batch_tokens):
@@ -95,6 +96,7 @@ def test_b8_one_opening_token(model, tokenizer, pairs):
         assert ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
 
 
+@pytest.mark.slow
 def test_reuse_computes_fewer_tokens(model, tokenizer, pairs):
     judges = [Causal(model, tokenizer, "tiny", reuse_prefix=reuse) for reuse in (True, False)]
     for judge in judges:
@@ -119,6 +121,7 @@ def test_a_group_is_about_one_document_and_fits_into_a_batch(model, tokenizer):
     np.testing.assert_allclose(judge.p_yes(many), [plain(judge, p) for p in many], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_order_of_the_pairs_changes_nothing(model, tokenizer, pairs):
     judge = Causal(model, tokenizer, "tiny")
     np.testing.assert_allclose(judge.p_yes(pairs[::-1])[::-1], judge.p_yes(pairs), atol=1e-5)

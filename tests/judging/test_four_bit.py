@@ -63,6 +63,7 @@ def is_four_bit(model):
     return any(isinstance(m, bnb.nn.Linear4bit) for m in model.modules())
 
 
+@pytest.mark.slow
 def test_four_bits_judge_as_their_rounded_weights_do(folders, tokenizer, pairs):
     judge = load_causal(str(folders / "tiny"), four_bit=True)
     assert is_four_bit(judge.model) and "4bit" in judge.id
@@ -74,6 +75,7 @@ def test_four_bits_judge_as_their_rounded_weights_do(folders, tokenizer, pairs):
     np.testing.assert_allclose(got, plain, atol=0.3)
 
 
+@pytest.mark.slow
 def test_an_adapter_stays_beside_four_bit_weights(folders, tokenizer, pairs):
     """Merged, it would be rounded to 4 bits with them: the answers of another model."""
     from peft import PeftModel

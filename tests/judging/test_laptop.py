@@ -56,6 +56,7 @@ def plain_logit(model, statement, document):
         return float(model.scale * (u @ v - 0.5) + features @ model.head.weight[0] + model.head.bias[0])
 
 
+@pytest.mark.slow
 def test_probabilities_equal_the_definition_pair_by_pair(judge, pairs):
     want = []
     for pair in pairs:
@@ -65,6 +66,7 @@ def test_probabilities_equal_the_definition_pair_by_pair(judge, pairs):
     assert np.ptp(want) > 0.1  # so that the line above says something
 
 
+@pytest.mark.slow
 def test_order_repetition_and_batch_size_change_nothing_that_counts(judge, pairs):
     base = judge.p_yes(pairs)
     order = np.random.default_rng(0).permutation(len(pairs))
@@ -75,6 +77,7 @@ def test_order_repetition_and_batch_size_change_nothing_that_counts(judge, pairs
     assert judge.p_yes([]).shape == (0,)
 
 
+@pytest.mark.slow
 def test_a_text_is_read_once_over_all_calls(judge, pairs, monkeypatch):
     fresh, read = Laptop(judge.model, judge.calibration, "same"), []
     original = type(judge.model).vectors
@@ -167,6 +170,7 @@ def test_threshold_for_another_share_of_positives_equals_that_of_resampled_pairs
     assert f1_score(many_labels, many_p >= choose_threshold(labels, p_yes, 1 / 6)) == pytest.approx(max(f1))
 
 
+@pytest.mark.slow
 def test_best_f1_is_that_of_the_best_threshold():
     rng = np.random.default_rng(2)
     for _ in range(50):
@@ -215,6 +219,7 @@ def test_training_learns_a_toy_task_and_leaves_word_embeddings_alone(tmp_path):
     assert np.abs(again.p_yes(asked) - judge.p_yes(asked)).max() < 0.01  # half precision on disk
 
 
+@pytest.mark.slow
 def test_the_checkpoint_of_another_training_is_refused(tmp_path):
     recipe = StanceRecipe(passes=1, documents=24)
     train(new_model(), toy, recipe, tmp_path, save_every=1, progress=False)

@@ -169,6 +169,7 @@ def real_pairs():
     return [Pair(r.qid, r.pid, corpus[r.docno], questions[r.qid].perspectives[r.pid]) for r in rows]
 
 
+@pytest.mark.slow
 def test_s3_nor_in_t5(t5, t5_words):
     made, mark = with_mark(t5_words)
     assert mark not in NliT5(t5, made, "tiny").token_ids("honest <turn> text", "Cats <turn> are kind.")
@@ -183,6 +184,7 @@ def plain_t5(model, tokenizer, pair):
     return float(out.logits[0, 0, [one, zero]].double().softmax(0)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
 def test_t5_probabilities_equal_one_plain_forward_per_pair(t5, t5_words, real_pairs, batch_size):
     want = [plain_t5(t5, t5_words, p) for p in real_pairs]
@@ -243,6 +245,7 @@ def test_t5_a_document_cannot_state_the_hypothesis(t5, t5_words, attack):
     assert "Grass is green" in read, "the words themselves stay"
 
 
+@pytest.mark.slow
 def test_t5_by_name_from_a_folder(t5, t5_words, tmp_path, real_pairs):
     t5.save_pretrained(tmp_path)
     t5_words.save_pretrained(tmp_path)

@@ -106,6 +106,7 @@ def vllm(monkeypatch):
     return package
 
 
+@pytest.mark.slow
 def test_probabilities_equal_the_causal_judge(vllm, model, tokenizer, pairs):
     everything = len(tokenizer)
     judge = Vllm(Engine(model, max_logprobs=everything), tokenizer, "tiny", top=everything)
@@ -115,6 +116,7 @@ def test_probabilities_equal_the_causal_judge(vllm, model, tokenizer, pairs):
     assert judge.slack < 1e-9 and judge.p_yes([]).shape == (0,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top", [200, 300, 400])
 def test_a_short_list_is_off_by_no_more_than_its_slack(vllm, model, tokenizer, pairs, top, caplog):
     """A random model spreads its probability over the whole vocabulary: far harder than one that answers."""
@@ -169,6 +171,7 @@ def test_the_bounds_hold_whatever_was_left_out(weights, shown):
         assert low == high == pytest.approx(true)
 
 
+@pytest.mark.slow
 def test_pairs_of_a_document_follow_each_other(vllm, model, tokenizer, pairs):
     """The pairs come in by perspective; sent in that order, hardly any prompt would begin like the one before."""
     engine = Engine(model, max_logprobs=len(tokenizer))

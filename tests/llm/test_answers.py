@@ -111,6 +111,7 @@ def read(text):
         return []
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(answers, st.booleans(), st.sampled_from([None, 2]))
 def test_json_is_read_as_its_own_reader_does(value, ascii_only, indent):

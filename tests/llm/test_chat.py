@@ -34,6 +34,7 @@ def pair(text="cats are kind", perspective="Cats are kind.", docno="d"):
     return Pair("q", 0, Passage(docno, text), perspective)
 
 
+@pytest.mark.slow
 def test_a_request_is_what_the_contract_says(server, endpoint):
     server.script = [answer("No", [("No", -0.1), ("Yes", -2.4)])]
     reply = endpoint().complete(ASK)

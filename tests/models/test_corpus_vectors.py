@@ -78,6 +78,7 @@ def corpus(tmp_path_factory):
     return write_corpus(PASSAGES, tmp_path_factory.mktemp("corpora") / "corpus")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shard", [1, 7, 999, 1000, 5000])
 @pytest.mark.parametrize("kind", ["list", "corpus"])
 def test_vectors_are_in_the_order_of_the_passages(kind, shard, corpus, log, folder):
@@ -352,6 +353,7 @@ def test_the_steps_of_the_document_lead_to_a_run(corpus, log, tmp_path, monkeypa
     assert set(names["words"].search(questions, 5)["docno"]) >= {"d500", "d777"}
 
 
+@pytest.mark.slow
 def test_minilm_in_shards_equals_minilm_at_once(tmp_path):
     passages = [Passage(f"d{i}", f"The {w} of town number {i}.") for i, w in enumerate(["price", "mayor", "road"] * 5)]
     encoder = get_encoder("minilm", cached=False)

@@ -186,6 +186,7 @@ def t5_words():
     return PreTrainedTokenizerFast(tokenizer_object=unigram, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["instructor-base", "instructor-large", "instructor-xl"])
 def test_instructor_reads_its_instruction_but_averages_the_text(saved, t5_words, tmp_path, name):
     from sentence_transformers import SentenceTransformer
@@ -251,6 +252,7 @@ ENGINES = ["torch", pytest.param("openvino", marks=needs_openvino)]
 PROMPTS = {"query": "search query: ", "document": "search document: "}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     "told",
@@ -300,6 +302,7 @@ def test_distances_are_refused(whole):
         get_encoder(f"hf:{whole(similarity_fn_name='euclidean')[0]}", cached=False).encode_queries(TEXTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [{}, {"pooling": "after prefix"}, pytest.param({"engine": "openvino"}, marks=needs_openvino)]
 )
@@ -336,6 +339,7 @@ def test_prefix_and_length_of_a_card_are_used():
 # ---------------------------------------------------------------- numbers, failures, names
 
 
+@pytest.mark.slow
 def test_bfloat16_is_close_and_kept_apart(user_cache, monkeypatch):
     monkeypatch.setattr(loading, "has_bf16", lambda: True)  # it is slow elsewhere, not wrong
     texts = [p.full_text for p in load_passages("sample")[:40]]
@@ -449,6 +453,7 @@ def test_unknown_choices_are_refused_before_anything_is_loaded():
             get_encoder(CARDS["contriever"]._replace(**change), cached=False)
 
 
+@pytest.mark.slow
 def test_a_model_trained_anew_in_the_same_folder_is_read_anew(tmp_path, user_cache):
     import shutil
 

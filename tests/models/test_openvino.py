@@ -58,6 +58,7 @@ def by_openvino(tiny, **changes):
     return SentenceEncoder(ModelCard("tiny", tiny[0], engine="openvino", **changes))
 
 
+@pytest.mark.slow
 @needs_openvino
 def test_float32_gives_the_vectors_of_torch(tiny, monkeypatch):
     _, model, words = tiny
@@ -72,6 +73,7 @@ def test_float32_gives_the_vectors_of_torch(tiny, monkeypatch):
     np.testing.assert_allclose(by_openvino(tiny).encode_passages(TEXTS[3:4] * 2), want[[3, 3]], atol=2e-6)
 
 
+@pytest.mark.slow
 @needs_openvino
 def test_prefix_and_length_of_the_card_are_used(tiny):
     _, model, words = tiny
@@ -83,6 +85,7 @@ def test_prefix_and_length_of_the_card_are_used(tiny):
     )
 
 
+@pytest.mark.slow
 @needs_openvino
 def test_bfloat16_is_close(tiny, monkeypatch):
     exact = by_openvino(tiny).encode_passages(TEXTS)
@@ -102,6 +105,7 @@ def test_bfloat16_is_refused_where_the_cpu_has_none(tiny, monkeypatch, engine):
     assert encoder.encode_passages(TEXTS).shape == (len(TEXTS), 64)
 
 
+@pytest.mark.slow
 @needs_openvino
 def test_every_engine_and_format_has_vectors_of_its_own(user_cache):
     kinds = [{}, {"engine": "openvino"}, {"engine": "openvino", "number_format": "bfloat16"}]
@@ -144,6 +148,7 @@ def test_int8_multiplies_in_8_bits_and_is_quantised_once(tiny, user_cache, monke
     assert path.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 @needs_openvino
 def test_nothing_is_sent_to_the_makers(tiny, monkeypatch):
     """Their converter sends statistics unless it is told that it runs in a test; the environment is given back."""
@@ -207,6 +212,7 @@ def test_a_model_without_a_transformer_is_refused(tmp_path):
         SentenceEncoder(ModelCard("x", str(tmp_path), engine="openvino")).encode_queries(["cats sleep"])
 
 
+@pytest.mark.slow
 @needs_openvino
 def test_a_prefix_that_the_mean_leaves_out_is_refused(tiny, tmp_path):
     from sentence_transformers import SentenceTransformer

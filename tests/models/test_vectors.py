@@ -221,6 +221,7 @@ def test_bytes_beyond_the_last_committed_row_do_no_harm(log, folder, extra):
     assert encoded(log) == TEXTS[:150]
 
 
+@pytest.mark.slow
 def test_minilm_cached_equals_minilm_itself(user_cache):
     texts = [f"{kind} {i}{' runs' * (i % 4)}" for i in range(75) for kind in ("cats", "banks", "voters", "a town")]
     plain, kept = get_encoder("minilm", cached=False), get_encoder("minilm")

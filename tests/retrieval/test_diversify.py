@@ -116,6 +116,7 @@ def some_input(seed, **options):
     return run, {"vectors": some_vectors(rng), "aspects": some_aspects(rng, run)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", DIVERSIFIERS)
 @pytest.mark.parametrize("normalise", NORMALISATIONS)
 def test_every_method_returns_a_run_of_the_same_passages(method, normalise):
@@ -132,6 +133,7 @@ def test_every_method_returns_a_run_of_the_same_passages(method, normalise):
         pd.testing.assert_frame_equal(given["aspects"], before[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", DIVERSIFIERS)
 def test_relevance_weight_1_keeps_the_order_of_every_method(method):
     for scores in (None, np.zeros, lambda n: -np.linspace(500, 900, n), lambda n: np.full(n, 3.0)):
@@ -151,6 +153,7 @@ def test_close_to_1_the_order_of_relevance_is_reached_without_a_shortcut(method)
         assert out["docno"].tolist() == run["docno"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", DIVERSIFIERS)
 def test_empty_lists_and_single_documents(method):
     given = {"vectors": {"d": [1.0, 2.0]}, "aspects": pd.DataFrame([("q", 0, "d", 0.5)], columns=list("abcd"))}
@@ -272,6 +275,7 @@ def test_negative_scores_stay_in_order_and_constant_ones_equal():
     assert relevance_by("minmax", list("qqq"), [1.0, 1.0, 0.0]) == pytest.approx([1, 1, 0])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.floats(-1e38, 1e38), min_size=1, max_size=8))
 def test_no_normalisation_turns_the_order_or_leaves_the_numbers(scores):

@@ -97,6 +97,7 @@ def round_robin_plain(lists):
     return taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fuse", "plain"), [(reciprocal_rank_fusion, rrf_plain), (round_robin, round_robin_plain)])
 def test_any_runs_against_a_plain_computation(fuse, plain):
     @settings(deadline=None)
@@ -115,6 +116,7 @@ def test_any_runs_against_a_plain_computation(fuse, plain):
     check()
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(many_runs)
 def test_the_order_of_runs_does_not_matter_to_reciprocal_ranks(rankings):
@@ -122,6 +124,7 @@ def test_the_order_of_runs_does_not_matter_to_reciprocal_ranks(rankings):
     pd.testing.assert_frame_equal(reciprocal_rank_fusion(runs), reciprocal_rank_fusion(runs[::-1]), check_exact=True)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(many_runs)
 def test_one_run_alone_keeps_its_order(rankings):

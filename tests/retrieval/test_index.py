@@ -114,6 +114,7 @@ def test_numpy_searches_vectors_on_disk_in_bounded_memory(tmp_path, monkeypatch)
         np.testing.assert_allclose(best, np.sort(row)[::-1][:10], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_every_index_finds_what_brute_force_finds(name):
     vectors, queries = clustered(4000), clustered(50, seed=1)
     want = brute_force(vectors, queries, 10, range(4000))
@@ -128,6 +129,7 @@ def test_every_index_finds_what_brute_force_finds(name):
     print(f"{name}: recall@10 {recall:.3f}")
 
 
+@pytest.mark.slow
 def test_every_index_survives_saving(name, tmp_path):
     vectors, queries = clustered(2000), clustered(20, seed=1)
     index = filled(name, vectors)
@@ -147,6 +149,7 @@ def test_every_index_survives_saving(name, tmp_path):
         assert len(opened.search(queries[:1], 9999)[0][0]) == 2000
 
 
+@pytest.mark.slow
 def test_vectors_added_in_parts_are_numbered_in_their_order(name):
     vectors, queries = clustered(1500), clustered(10, seed=1)
     whole_, parts = filled(name, vectors), make_index(name)
@@ -246,6 +249,7 @@ def test_index_recall_by_hand():
     assert index_recall(true, true, np.zeros((2, 1)), 3) == 1
 
 
+@pytest.mark.slow
 def test_more_effort_finds_more():
     vectors, queries = clustered(8000, clusters=4000), clustered(40, clusters=4000, seed=1)
     exact = filled("numpy", vectors)
@@ -259,6 +263,7 @@ def test_more_effort_finds_more():
         print(kind, recalls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", APPROXIMATE)
 def test_effort_is_given_by_name_and_kept_with_the_index(name, tmp_path):
     vectors, queries = clustered(8000, clusters=4000), clustered(40, clusters=4000, seed=1)
@@ -300,6 +305,7 @@ def test_effort_that_cannot_be_given():
         make_index("faiss-ivf", effort=0)
 
 
+@pytest.mark.slow
 def test_rescored_sorts_the_candidates_by_the_vectors_on_disk(tmp_path):
     vectors, queries = clustered(4000), clustered(30, seed=1)
     vectors[7] = vectors[3000]
@@ -364,6 +370,7 @@ def test_milvus_that_does_not_answer_is_named():
         make_index("milvus:http://localhost:1")
 
 
+@pytest.mark.slow
 def test_a_saved_milvus_index_that_lost_vectors_is_refused(tmp_path):
     pytest.importorskip("milvus_lite")
     filled("milvus", clustered(50)).save(tmp_path / "index")
@@ -383,6 +390,7 @@ def uri(tmp_path):
     return f"milvus:{tmp_path / 'shared.db'}"
 
 
+@pytest.mark.slow
 def test_the_same_vectors_share_a_collection_on_a_server(uri, monkeypatch):
     vectors, sent = clustered(300), []
     for expected, added in ((300, vectors), (0, vectors.copy()), (50, vectors[:50]), (0, vectors)):
@@ -431,6 +439,7 @@ def compiled(request, monkeypatch):
     monkeypatch.setattr(bm25, "_NUMBA_FROM", 0 if request.param else 10**9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("mmap", [True, False])
 def test_bm25_that_was_saved_finds_the_same_with_the_same_scores(compiled, variant, mmap, tmp_path):
@@ -448,6 +457,7 @@ def test_bm25_that_was_saved_finds_the_same_with_the_same_scores(compiled, varia
     assert isinstance(data, np.memmap) == mmap
 
 
+@pytest.mark.slow
 def test_bm25_compiled_or_not_gives_the_same(monkeypatch):
     pytest.importorskip("numba")
     runs = []

@@ -33,6 +33,7 @@ def corpora(questions):
     return dict(zip((q.qid for q in questions), (passages[:50], passages[40:90], []), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bm25", "rank-bm25", "minilm"])
 def test_each_question_is_searched_in_its_own(name, questions, corpora):
     found = make_retriever(name, OwnCorpora(corpora)).search(questions, 7)
@@ -102,6 +103,7 @@ def test_expanded_queries_name_the_question_they_were_made_of(questions):
     assert len({q.qid for q in seen}) == len(seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["index", "folder"])
 def test_no_index_or_folder_can_be_that_of_all(questions, corpora, tmp_path, option):
     options = {"index": make_index("numpy"), "folder": tmp_path}

@@ -120,6 +120,7 @@ def lists_of(run):
     return {qid: part["docno"].tolist() for qid, part in run.groupby("qid", sort=False)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("depth", "k"), [(100, 5), (7, 7), (3, 1)])
 def test_candidates_are_sorted_by_the_model_and_ties_by_docno(words, tmp_path, depth, k):
     model = classifier(words, 1)

@@ -47,6 +47,7 @@ def test_docno_order_breaks_ties():
     assert docno_order(["b", "a", "c"]).tolist() == [1, 0, 2]
 
 
+@pytest.mark.slow
 def test_bm25_plus_scores_and_order_equal_rank_bm25():
     """1,000 random questions over 50 random corpora."""
     rng = np.random.default_rng(1)
@@ -58,6 +59,7 @@ def test_bm25_plus_scores_and_order_equal_rank_bm25():
             assert_same_run(fast.search(asked, 100), plain.search(asked, 100))
 
 
+@pytest.mark.slow
 def test_robertson_orders_as_okapi_where_no_word_is_in_half_the_passages():
     """1,000 random questions. Okapi multiplies by (k1 + 1), which changes no order; negative weights are avoided."""
     rng = np.random.default_rng(2)

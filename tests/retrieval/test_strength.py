@@ -175,6 +175,7 @@ def test_features_by_hand(script):
     assert script.loudness(np.array([[0.0, 0, 1]]), root[:1], passages) == [0]  # a root that spreads nothing
 
 
+@pytest.mark.slow
 def test_generated_news_hold_both_ways_of_going_wrong(script):
     import projection_tasks
 

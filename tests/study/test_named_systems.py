@@ -40,6 +40,7 @@ def test_a_chain_is_a_retriever_in_the_shell(tmp_path):
     assert read_trec_run(out)[["qid", "docno"]].values.tolist() == expected[["qid", "docno"]].values.tolist()
 
 
+@pytest.mark.slow
 def test_an_experiment_takes_chains_of_every_kind():
     names = "bm25,bm25+expand:rule,bm25+coverage:0.5"
     table = json.loads(berds("experiment", "-q", "sample", "--split", "dev", "-r", names, "--json").stdout)
@@ -58,6 +59,7 @@ def test_the_python_of_the_readme_runs_as_it_is_printed(capsys):
     assert set(names["run"]["qid"]) == {q.qid for q in load_questions("sample", "test")}
 
 
+@pytest.mark.slow
 def test_depth_says_how_many_candidates_are_chosen_from(tmp_path):
     def found(*more):
         out = str(tmp_path / "run.trec")
@@ -90,6 +92,7 @@ def test_files_have_no_recorded_expansions_and_rules_are_always_there(tmp_path):
     assert set(known_expansions([str(tmp_path)], "dev", questions)) == {"rule"}
 
 
+@pytest.mark.slow
 def test_pir_in_the_shell_is_score_methods(tmp_path):
     task = location_task()
     write_pir(task, tmp_path / "pir.json")
@@ -233,6 +236,7 @@ def by_rule(messages):
     return f"angle: {found.perspective}\ntopic: {found.root}"
 
 
+@pytest.mark.slow
 def test_pir_takes_queries_apart(tmp_path):
     task, path, answers = location_task(), tmp_path / "pir.json", tmp_path / "answers.jsonl"
     # The data set's own columns say nothing: what is found comes from the queries.
@@ -255,6 +259,7 @@ def test_pir_takes_queries_apart(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_queries_that_are_taken_apart_are_scored_under_the_roots_of_the_data_set(tmp_path):
     task = location_task()
     write_pir(task, tmp_path / "pir.json")
@@ -262,6 +267,7 @@ def test_queries_that_are_taken_apart_are_scored_under_the_roots_of_the_data_set
     assert roots[0]["roots"] == len({q.root for q in task.queries})
 
 
+@pytest.mark.slow
 def test_official_gold_adds_that_of_the_other_queries_of_a_root(tmp_path):
     task = location_task()
     write_pir(task, tmp_path / "pir.json")

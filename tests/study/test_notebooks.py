@@ -130,6 +130,7 @@ def test_parameters_are_read_with_type_and_help(tmp_path):
     assert check_parameters(path, given) == {"k": 7, "name": "minilm", "ks": [3], "flag": True, "x": 1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -115,6 +115,7 @@ def test_each_mrecall_is_a_count_of_the_test_questions_save_where_noted(version)
     assert noted.sum() == {"v1": 1, "v2": 19}[version]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "table"), [("v1", "4"), ("v2", "5")])
 def test_relative_changes_follow_from_the_values(version, table):
     rows = published_table(table, version)

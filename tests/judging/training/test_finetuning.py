@@ -210,6 +210,7 @@ def test_encoder_loss_is_binary_cross_entropy_of_one_logit(base):
 # ---------------------------------------------------------------- the step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["causal", "encoder"])
 def test_accumulated_batches_move_the_weights_as_one_large_batch(base, tmp_path, kind):
     """The last step of an epoch has 6 examples, in batches of 4 and 2: a mean of means would weigh them unequally."""
@@ -234,6 +235,7 @@ def test_accumulated_batches_move_the_weights_as_one_large_batch(base, tmp_path,
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_checkpointed_gradients_are_the_same_gradients(base, tmp_path):
     states = []
     for name, on in (("kept", False), ("recomputed", True)):
@@ -270,6 +272,7 @@ def test_every_example_once_an_epoch_in_steps_of_like_length():
 # ---------------------------------------------------------------- learning
 
 
+@pytest.mark.slow
 def test_lora_learns_and_what_is_saved_is_what_was_trained(base, tmp_path, monkeypatch, capfd):
     training, held_out = split_by_question(toy(40), 0.25)
     judge = causal(base)
@@ -290,6 +293,7 @@ def test_lora_learns_and_what_is_saved_is_what_was_trained(base, tmp_path, monke
     np.testing.assert_allclose(loaded.p_yes(pairs_of(held_out)), tuned.p_yes(pairs_of(held_out)), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_all_weights_of_a_causal_model(base, tmp_path):
     training, held_out = split_by_question(toy(40), 0.25)
     recipe = Recipe(learning_rate=2e-3, rank=0, batch_size=8, epochs=6)
@@ -299,6 +303,7 @@ def test_all_weights_of_a_causal_model(base, tmp_path):
     assert f1(loaded, held_out) > 0.95
 
 
+@pytest.mark.slow
 def test_qlora_on_the_cpu(base, tmp_path):
     pytest.importorskip("bitsandbytes")
     judge, examples = causal(base, "causal128", four_bit=True), toy(8)
@@ -316,6 +321,7 @@ def test_qlora_on_the_cpu(base, tmp_path):
     np.testing.assert_allclose(loaded.p_yes(pairs_of(examples)), tuned.p_yes(pairs_of(examples)), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_lora_on_an_encoder_trains_and_saves_the_head(base, tmp_path):
     from peft import PeftModel
 
@@ -333,6 +339,7 @@ def test_lora_on_an_encoder_trains_and_saves_the_head(base, tmp_path):
     np.testing.assert_allclose(encoder_logits(loaded, tokenizer, held_out), logits, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("freeze", ["embeddings", ""])
 def test_all_weights_of_an_encoder_but_the_frozen(base, tmp_path, freeze):
     training, held_out = split_by_question(toy(40), 0.25)
@@ -347,6 +354,7 @@ def test_all_weights_of_an_encoder_but_the_frozen(base, tmp_path, freeze):
     assert agreement(np.array([e.supports for e in held_out]), logits >= 0).f1 > 0.95
 
 
+@pytest.mark.slow
 def test_bf16_where_the_hardware_has_it(base, tmp_path, monkeypatch):
     monkeypatch.setattr(finetuning, "has_bf16", lambda: True)
     judge, kinds = causal(base), set()
@@ -451,6 +459,7 @@ def test_models_and_arguments_that_cannot_be_used(base, tmp_path):
         fine_tune_causal(judge, toy(3), Recipe(rank=0), tmp_path / "c")
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_training_is_refused(base, tmp_path):
     recipe = Recipe(rank=2, batch_size=8, epochs=1)
     fine_tune_causal(causal(base), toy(3), recipe, tmp_path)
@@ -485,6 +494,7 @@ def unbroken(base, tmp_path_factory):
         return long_training(base, tmp_path_factory.mktemp("unbroken"))
 
 
+@pytest.mark.slow
 def test_a_finished_training_is_not_run_again(base, unbroken, tmp_path, monkeypatch):
     from transformers import Trainer
 
@@ -495,6 +505,7 @@ def test_a_finished_training_is_not_run_again(base, unbroken, tmp_path, monkeypa
     assert_same(adapter(again), adapter(unbroken), **EXACTLY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [8, 12, 20])
 def test_going_on_from_a_checkpoint_ends_like_the_unbroken_run(base, tmp_path, unbroken, kept):
     """At the end of an epoch (8), within the second (12) and the third: order, dropout and optimiser are restored."""
