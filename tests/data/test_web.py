@@ -118,6 +118,7 @@ def names():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", names())
+@pytest.mark.slow
 def test_each_nasty_page_has_its_outcome_in_time(outcomes, case):
     row = outcomes[0].loc[case]
     assert row.outcome == row.expected, row.reason
@@ -126,10 +127,12 @@ def test_each_nasty_page_has_its_outcome_in_time(outcomes, case):
     assert row.reason or row.outcome in ("ok", "no text", "binary", "parser")
 
 
+@pytest.mark.slow
 def test_no_case_is_left_out(outcomes):
     assert sorted(outcomes[0].index) == sorted(names())
 
 
+@pytest.mark.slow
 def test_no_request_reaches_a_private_address(outcomes):
     assert outcomes[1] == 0
     with running(PrivateService()) as private, running(NastyServer(private.port)) as server:
@@ -139,6 +142,7 @@ def test_no_request_reaches_a_private_address(outcomes):
 @pytest.mark.parametrize(
     "case", [c.name for c in nasty.CASES if "utf-" in c.name or "charset" in c.name or "meta" in c.name]
 )
+@pytest.mark.slow
 def test_the_charset_is_found(outcomes, case):
     assert outcomes[0].loc[case].text == nasty.FRENCH.strip()
 
