@@ -27,3 +27,8 @@ def user_cache(tmp_path, monkeypatch):
     """An empty user cache of the test's own."""
     monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+def pytest_collection_modifyitems(items):
+    """Run notebooks first: they are the longest tests, and at the end one worker would be left alone with them."""
+    items.sort(key=lambda item: not item.name.startswith("test_it_runs["))
