@@ -34,9 +34,13 @@ def checked_search(retriever: Retriever, questions: Sequence[Question], k: int) 
         The run as :func:`berdslib.data.records.check_run` returns it.
 
     Raises:
-        InputError: what came back is no run; the message names the retriever.
+        InputError: what came back is no run, or of questions that were not asked; the message names the retriever.
     """
-    return run_of(retriever.name, retriever.search(questions, k))
+    run = run_of(retriever.name, retriever.search(questions, k))
+    others = set(run["qid"]) - {q.qid for q in questions}
+    if others:
+        raise InputError(f"{retriever.name}: lists passages for {min(others)!r}, which was not asked", field="qid")
+    return run
 
 
 def run_of(system: str, found: pd.DataFrame) -> pd.DataFrame:

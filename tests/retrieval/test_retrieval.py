@@ -288,3 +288,14 @@ def test_whatever_search_returns_is_checked():
 
     found = checked_search(Own(), [Question("q", "one?")], 2)
     assert found["docno"].tolist() == ["b", "a"] and found["rank"].tolist() == [1, 2]
+
+
+def test_a_retriever_that_answers_what_was_not_asked_is_named():
+    class Own:
+        name = "own"
+
+        def search(self, questions, k):
+            return pd.DataFrame({"qid": ["q", "z"], "docno": ["a", "b"], "score": [1.0, 2.0]})
+
+    with pytest.raises(InputError, match=r"own: lists passages for 'z', which was not asked"):
+        checked_search(Own(), [Question("q", "one?")], 2)
