@@ -6,9 +6,16 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from berdslib.data.records import Passage
+from berdslib.judging.base import Pair
 from berdslib.llm.chat import Endpoint, Reply
 
 SECRET = "sk-" + "abcdefghij" * 3
+ASK = [{"role": "user", "content": "Well?"}]
+
+
+def pair(text="cats are kind", perspective="Cats are kind.", docno="d"):
+    return Pair("q", 0, Passage(docno, text), perspective)
 
 
 def answer(text="Yes", top=None):

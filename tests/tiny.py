@@ -1,7 +1,10 @@
-"""Tiny random models need a tokenizer; it is learnt in a moment."""
+"""What tests of language models as judges share: a tokenizer, learnt in a moment, and pairs to judge."""
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
+
+from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.judging.base import Pair
 
 
 def mistral_tokenizer(texts, size=600, *, marks=(), words=(), starts=True):
@@ -25,3 +28,12 @@ def mistral_tokenizer(texts, size=600, *, marks=(), words=(), starts=True):
     if starts:
         bpe.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+
+
+def sample_pairs(one_in):
+    """Return one passage in so many of the sample, each with all perspectives of its question."""
+    questions = {q.qid: q for q in load_questions("sample", "all")}
+    corpus = {p.docno: p for p in load_passages("sample")}
+    rows = load_gold("sample").itertuples()
+    found = [Pair(r.qid, r.pid, corpus[r.docno], questions[r.qid].perspectives[r.pid]) for r in rows]
+    return [p for p in found if int(p.passage.docno[1:]) % one_in == 3]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny import mistral_tokenizer
+from tiny import mistral_tokenizer, sample_pairs
 from tokenizers import Tokenizer, models
 from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
 
-from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.datasets import load_passages
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair
@@ -44,11 +44,7 @@ def model(tokenizer):
 @pytest.fixture(scope="module")
 def pairs():
     """Sixty real pairs: twelve passages of different lengths with all perspectives of their questions."""
-    questions = {q.qid: q for q in load_questions("sample", "all")}
-    corpus = {p.docno: p for p in load_passages("sample")}
-    rows = load_gold("sample").itertuples()
-    found = [Pair(r.qid, r.pid, corpus[r.docno], questions[r.qid].perspectives[r.pid]) for r in rows]
-    return [p for p in found if int(p.passage.docno[1:]) % 16 == 3]
+    return sample_pairs(16)
 
 
 def plain(judge, pair):

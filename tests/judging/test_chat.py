@@ -5,11 +5,9 @@ import re
 
 import numpy as np
 import pytest
-from chat_server import SECRET, Saying, answer, chat_server, endpoint_at
+from chat_server import ASK, SECRET, Saying, answer, chat_server, endpoint_at, pair
 
-from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
-from berdslib.judging.base import Pair
 from berdslib.judging.chat import Chat, official_answer, probability_of_yes, strict_answer
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.llm.chat import Endpoint, Reply
@@ -26,13 +24,6 @@ def server():
 @pytest.fixture
 def endpoint(server, monkeypatch):
     return endpoint_at(server, monkeypatch)
-
-
-ASK = [{"role": "user", "content": "Well?"}]
-
-
-def pair(text="cats are kind", perspective="Cats are kind.", docno="d"):
-    return Pair("q", 0, Passage(docno, text), perspective)
 
 
 def test_bug_5_models_of_one_name_at_two_addresses_share_nothing(tmp_path):

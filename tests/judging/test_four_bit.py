@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from tiny import mistral_tokenizer
+from tiny import mistral_tokenizer, sample_pairs
 from transformers import MistralConfig, MistralForCausalLM
 
-from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.judging.base import Pair
+from berdslib.data.datasets import load_passages
 from berdslib.judging.causal import Causal, load_causal
 
 bnb = pytest.importorskip("bitsandbytes")
@@ -39,11 +38,7 @@ def folders(tokenizer, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pairs():
-    questions = {q.qid: q for q in load_questions("sample", "all")}
-    corpus = {p.docno: p for p in load_passages("sample")}
-    rows = load_gold("sample").itertuples()
-    found = [Pair(r.qid, r.pid, corpus[r.docno], questions[r.qid].perspectives[r.pid]) for r in rows]
-    return [p for p in found if int(p.passage.docno[1:]) % 32 == 3]
+    return sample_pairs(32)
 
 
 def rounded(folder):

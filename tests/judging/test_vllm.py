@@ -13,10 +13,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import mistral_tokenizer
+from tiny import mistral_tokenizer, sample_pairs
 from transformers import MistralConfig, MistralForCausalLM
 
-from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.datasets import load_passages
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Judge, Pair
@@ -43,11 +43,7 @@ def model(tokenizer):
 
 @pytest.fixture(scope="module")
 def pairs():
-    questions = {q.qid: q for q in load_questions("sample", "all")}
-    corpus = {p.docno: p for p in load_passages("sample")}
-    rows = load_gold("sample").itertuples()
-    found = [Pair(r.qid, r.pid, corpus[r.docno], questions[r.qid].perspectives[r.pid]) for r in rows]
-    return sorted((p for p in found if int(p.passage.docno[1:]) % 20 == 3), key=lambda p: p.perspective)
+    return sorted(sample_pairs(20), key=lambda p: p.perspective)
 
 
 @dataclass

@@ -7,11 +7,9 @@ import sys
 import time
 
 import pytest
-from chat_server import SECRET, answer, chat_server, endpoint_at
+from chat_server import ASK, SECRET, answer, chat_server, endpoint_at, pair
 
-from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
-from berdslib.judging.base import Pair
 from berdslib.judging.chat import Chat
 from berdslib.llm.chat import ChatError, Endpoint, Reply
 
@@ -25,13 +23,6 @@ def server():
 @pytest.fixture
 def endpoint(server, monkeypatch):
     return endpoint_at(server, monkeypatch)
-
-
-ASK = [{"role": "user", "content": "Well?"}]
-
-
-def pair(text="cats are kind", perspective="Cats are kind.", docno="d"):
-    return Pair("q", 0, Passage(docno, text), perspective)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from chat_server import Saying, chat_server, endpoint_at
+from chat_server import ASK, Saying, chat_server, endpoint_at
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import Reply
@@ -24,9 +24,6 @@ def server():
 @pytest.fixture
 def endpoint(server, monkeypatch):
     return endpoint_at(server, monkeypatch)
-
-
-ASK = [{"role": "user", "content": "Well?"}]
 
 
 def test_half_a_character_is_refused_in_a_message_and_kept_in_a_record(tmp_path, endpoint, server):
