@@ -1,8 +1,68 @@
 """berdslib: which perspectives does a retriever show, and which does it hide?
 
-The package is a thin helper under the notebooks in ``notebooks/``. Importing it loads nothing heavy; import what you
-need from its parts: ``berdslib.data``, ``.llm``, ``.models``, ``.retrieval``, ``.judging``, ``.evaluation`` and
-``.study``.
+>>> import berdslib as bd
+>>> sample = bd.load("sample", split="dev")
+>>> sample
+Collection 'sample': 8 questions, 373 passages, 907 gold verdicts, expansions of 8 questions
+>>> bd.experiment(["bm25", "minilm"], sample, "MRecall@5").table["n"].tolist()[0]
+8
+
+The names below load when they are first used, so that importing the package takes no time.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from berdslib.data.collection import Collection as Collection
+    from berdslib.data.load import load as load
+    from berdslib.data.records import Passage as Passage
+    from berdslib.data.records import Question as Question
+    from berdslib.errors import InputError as InputError
+    from berdslib.errors import MissingDataError as MissingDataError
+    from berdslib.evaluation.measures import ERR_IA as ERR_IA
+    from berdslib.evaluation.measures import Coverage as Coverage
+    from berdslib.evaluation.measures import MRecall as MRecall
+    from berdslib.evaluation.measures import P as P
+    from berdslib.evaluation.measures import Precision as Precision
+    from berdslib.evaluation.measures import StRecall as StRecall
+    from berdslib.evaluation.measures import alpha_nDCG as alpha_nDCG
+    from berdslib.evaluation.measures import nDCG as nDCG
+    from berdslib.evaluation.measures import pRecall as pRecall
+    from berdslib.study.experiment import Experiment as Experiment
+    from berdslib.study.experiment import experiment as experiment
+    from berdslib.study.front import evaluate as evaluate
+    from berdslib.study.front import judge as judge
+    from berdslib.study.front import names as names
+    from berdslib.study.front import read_run as read_run
+    from berdslib.study.front import register as register
+    from berdslib.study.front import search as search
+
+_PLACES = {
+    "berdslib.data.collection": ("Collection",),
+    "berdslib.data.load": ("load",),
+    "berdslib.data.records": ("Passage", "Question"),
+    "berdslib.errors": ("InputError", "MissingDataError"),
+    "berdslib.evaluation.measures": (
+        "Coverage", "ERR_IA", "MRecall", "P", "Precision", "StRecall", "alpha_nDCG", "nDCG", "pRecall",
+    ),
+    "berdslib.study.experiment": ("Experiment", "experiment"),
+    "berdslib.study.front": ("evaluate", "judge", "names", "read_run", "register", "search"),
+}  # fmt: skip
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_PLACE_OF)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACE_OF:
+        raise AttributeError(f"berdslib has no {name!r}; it has {', '.join(sorted(_PLACE_OF))}")
+    return getattr(import_module(_PLACE_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACE_OF})

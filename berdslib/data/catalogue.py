@@ -6,7 +6,7 @@ from berdslib.data import berds, sample, theperspective
 from berdslib.data.dataset import Dataset, RemoteFile
 from berdslib.data.fetch import first_passages
 from berdslib.data.pairs import pairs_file
-from berdslib.errors import known
+from berdslib.registry import Registry
 
 _PASSAGES = {"load_passages": first_passages, "passage_file": first_passages}
 
@@ -179,11 +179,21 @@ def _pir(task: str, title: str, size: str, note: str = "") -> Dataset:
         hf_repo=f"trumancai/perspective-information-retrieval-{task}",
         local=(f"pir/{task}",),
         cached=(".",),
-        note=f"Read by berdslib.data.pir.load_pir. {note}".strip(),
+        note=note,
     )
 
 
 _PIR = (
+    Dataset(
+        name="pir-sample",
+        title="Two small tasks in PIR's form, written for this project: news by place, stories by kind of likeness",
+        paper="support",
+        kind="both",
+        source="made by berdslib.data.pir_sample",
+        licence="Apache-2.0",
+        size="2 tasks (location, stories) of 20 roots each, with 400 and 40 texts",
+        note="For learning and testing: made from templates and by hand. Loaded a task at a time, as pir-demo is.",
+    ),
     _pir("perspectrum", "PIR: claims that support or oppose an argument", "1,431 queries, 2,773 candidates (Table 1)"),
     _pir("ambigqa", "PIR: evidence for one reading of an ambiguous question", "864 queries, 864 candidates (Table 1)"),
     _pir("allsides", "PIR: news on a topic from left, centre or right", "645 queries, 645 candidates (Table 1)"),
@@ -216,7 +226,7 @@ _PIR = (
             ),
         ),
         local=("pir/demo_pir_dataset.json",),
-        note="Read by berdslib.data.pir.load_pir, a task at a time.",
+        note="Loaded a task at a time: berdslib.load('pir-demo:allsides'), or -q pir-demo:allsides.",
     ),
 )
 
@@ -360,7 +370,7 @@ _OTHERS = (
     ),
 )
 
-DATASETS: dict[str, Dataset] = {one.name: one for one in (*_BERDS_SETS, *_PIR, *_OTHERS)}
+DATASETS: Registry[Dataset] = Registry("data set", {one.name: one for one in (*_BERDS_SETS, *_PIR, *_OTHERS)})
 
 
 def dataset(name: str) -> Dataset:
@@ -372,4 +382,4 @@ def dataset(name: str) -> Dataset:
     >>> dataset("kialo").hf_repo
     'timchen0618/Kialo'
     """
-    return DATASETS[known("data set", name, DATASETS)]
+    return DATASETS.find(name)[0]

@@ -52,6 +52,7 @@ class Dataset:
         dev_starts_at: number of the first dev question, where the questions of both splits are numbered through.
         how: how to get it where no command can.
         note: what a user should know before using it.
+        make: for one of your own: the function that returns its Collection; see :func:`berdslib.register`.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Dataset:
     dev_starts_at: int = 0
     how: str = ""
     note: str = ""
+    make: Callable[..., Any] | None = None
 
     @property
     def fetchable(self) -> bool:

@@ -76,10 +76,10 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
         InputError: an unknown name or split, or a file that cannot be read.
     """
     check_limit(limit)
-    if _is_path(name) and formats.is_beir(name):
+    if is_path(name) and formats.is_beir(name):
         return _beir_questions(Path(name), split)[: limit or None]
-    if _is_path(name):
-        questions = _of_split(formats.read_questions(name), split or "all", str(name))
+    if is_path(name):
+        questions = of_split(formats.read_questions(name), split or "all", str(name))
         return questions[: limit or None]
     one, load = _loader(str(name), "load_questions")
     questions = load(one, _splits(one, split))
@@ -123,7 +123,7 @@ def passage_file(name_or_path: str | Path) -> Path:
         MissingDataError: the data set is not on this machine.
         InputError: an unknown name, or a data set without passages.
     """
-    if _is_path(name_or_path):
+    if is_path(name_or_path):
         return Path(name_or_path)
     one, where = _loader(str(name_or_path), "load_passages")
     found: Path = where(one)
@@ -141,9 +141,9 @@ def load_gold(name: str | Path) -> pd.DataFrame:
         MissingDataError: the data set is not on this machine.
         InputError: an unknown name, a data set without gold verdicts, or a file that cannot be read.
     """
-    if _is_path(name) and Path(name).is_dir():
+    if is_path(name) and Path(name).is_dir():
         return check_verdicts(pd.concat([formats.beir_gold(name, part) for part in formats.beir_splits(name)]))
-    if _is_path(name):
+    if is_path(name):
         return read_verdicts(name)
     one, load = _loader(str(name), "load_gold")
     gold: pd.DataFrame = load(one)
@@ -160,7 +160,7 @@ def load_pairs(name: str | Path) -> list[LabelledPair]:
         MissingDataError: the data set is not on this machine.
         InputError: an unknown name, a data set of another kind, or a file that cannot be read.
     """
-    if _is_path(name):
+    if is_path(name):
         return read_labelled_pairs(name)
     one, where = _loader(str(name), "load_pairs")
     return read_labelled_pairs(where(one))
@@ -290,7 +290,12 @@ def _splits(one: Dataset, split: str | None) -> tuple[str, ...]:
     return one.splits if split == "all" else (split or "dev",)
 
 
-def _of_split(questions: list[Question], split: str, path: str) -> list[Question]:
+def of_split(questions: list[Question], split: str, path: str) -> list[Question]:
+    """Return the questions of a split, or all of them for "all".
+
+    Raises:
+        InputError: there are none.
+    """
     if split == "all":
         return questions
     found = [q for q in questions if q.split == split]
@@ -300,8 +305,8 @@ def _of_split(questions: list[Question], split: str, path: str) -> list[Question
     return found
 
 
-def _is_path(name: str | Path) -> bool:
-    """Whether a path is meant: a Path, or a text that is no data set and names something or looks like a file."""
+def is_path(name: str | Path) -> bool:
+    """Return whether a path is meant: a Path, or a text that is no data set and names something or looks like one."""
     path = Path(name)
     return name not in DATASETS and (
         isinstance(name, Path) or path.exists() or path.suffix != "" or len(path.parts) > 1

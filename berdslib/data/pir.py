@@ -1,8 +1,8 @@
-"""The PIR benchmark: a task is a list of queries, each a root query seen from one perspective, and the texts to find.
+"""The PIR benchmark: root queries, each asked from several perspectives, and the texts that answer each.
 
 Zhao et al. (2024), section 2. Two forms are read: the authors' JSON (the demo release) and a folder of tables in BEIR's
-manner (the full tasks on Hugging Face). Ids are strings everywhere, whatever the file holds, and gold lists are tuples:
-nothing that reads a task can change it.
+manner (the full tasks on Hugging Face). Either becomes a :class:`~berdslib.data.collection.Collection`: a root is a
+question, its full queries are recorded expansions, and the texts that answer them are gold verdicts.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from berdslib.data.catalogue import DATASETS, dataset
+from berdslib.data.collection import Collection
 from berdslib.data.dataset import Dataset
 from berdslib.data.fetch import cache_of, candidate_paths, data_paths, fetch_files, first_existing
-from berdslib.data.records import Passage, Question, no_repeats
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts, no_repeats
 from berdslib.data.tables import from_json, number, read_table, text_field
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
@@ -25,14 +25,18 @@ from berdslib.files import StrPath, read_lines
 _PER_QUERY = ("queries", "source_queries", "perspectives", "query_labels")
 _TABLES = ("corpus", "queries", "qrels")
 _ENDINGS = (".jsonl", ".parquet", ".tsv", ".csv")
+_ROOT = ("root", "source-query", "root-query")
+
+
+_STANCES = {"support": SUPPORT, "undermine": OPPOSE, "oppose": OPPOSE, "refute": OPPOSE}
 
 
 class PirQuery(NamedTuple):
-    """A root query seen from one perspective.
+    """A root query seen from one perspective, as the files of PIR have it: a row.
 
-    Fields: ``qid`` unique within the task; ``text`` the full query; ``root`` the query without its perspective;
-    ``perspective`` in words; ``gold`` docnos of the texts that answer it; ``label`` the short name of the perspective
-    ("support", "left"), "" where there is none.
+    Fields: ``qid`` as the file numbers it, for messages; ``text`` the full query; ``root`` the query without its
+    perspective; ``perspective`` in words; ``gold`` docnos of the texts that answer it; ``label`` the short name of the
+    perspective ("support", "left"), "" where there is none.
     """
 
     qid: str
@@ -43,58 +47,83 @@ class PirQuery(NamedTuple):
     label: str = ""
 
 
-class PirTask(NamedTuple):
-    """One of the six tasks: its name, its queries, and the corpus that they all search."""
+def pir_collection(name: str, rows: Sequence[PirQuery], passages: Sequence[Passage]) -> Collection:
+    """Return a task as a collection whose questions are the roots, in the order in which they first come up.
 
-    name: str
-    queries: tuple[PirQuery, ...]
-    passages: tuple[Passage, ...]
+    Every row is one perspective of its root. Where a task asks several queries from one perspective (the released
+    Perspectrum has one for each cluster of texts) each counts, as in the authors' code.
 
-
-def check_pir(task: PirTask) -> PirTask:
-    """Return a task unchanged if it is consistent; raise an error otherwise.
+    Args:
+        name: of the task.
+        rows: at least one.
+        passages: the corpus that all search.
 
     Raises:
-        InputError: no queries, a repeated qid or docno, a query without gold, or gold that is not in the corpus.
+        InputError: no rows, a repeated qid or docno, a row without gold, or gold that is not in the corpus.
     """
-    if not task.queries:
-        raise InputError(f"the task {task.name!r} has no queries")
-    no_repeats((p.docno for p in task.passages), "docno", "docno")
-    no_repeats((q.qid for q in task.queries), "query id", "qid")
-    docnos = {p.docno for p in task.passages}
-    for q in task.queries:
-        if not q.gold:
-            raise InputError(f"query {q.qid!r} has no gold texts", field="gold")
-        stray = set(q.gold) - docnos
-        if stray:
-            raise InputError(f"gold {min(stray)!r} of query {q.qid!r} is not in the corpus", field="gold")
-    return task
+    _check(name, rows, passages)
+    by_root: dict[str, list[PirQuery]] = {}
+    for row in rows:
+        by_root.setdefault(row.root, []).append(row)
+    questions, expansions, verdicts = [], {}, []
+    for root, asked in by_root.items():
+        qid, labels = root_id(root), tuple(row.label for row in asked)
+        questions.append(
+            Question(
+                qid,
+                root,
+                perspectives=tuple(row.perspective for row in asked),
+                stances=tuple(_STANCES.get(label.lower()) for label in labels),
+                source=f"pir-{name}",
+                labels=labels if any(labels) else (),
+            )
+        )
+        expansions[qid] = [(row.perspective, row.text) for row in asked]
+        verdicts += [(qid, pid, docno, 1.0, True) for pid, row in enumerate(asked) for docno in dict.fromkeys(row.gold)]
+    return Collection(name, questions, passages, make_verdicts(verdicts, "gold"), expansions)
+
+
+def _check(name: str, rows: Sequence[PirQuery], passages: Sequence[Passage]) -> None:
+    if not rows:
+        raise InputError(f"the task {name!r} has no queries")
+    no_repeats((p.docno for p in passages), "docno", "docno")
+    no_repeats((row.qid for row in rows), "query id", "qid")
+    docnos = {p.docno for p in passages}
+    for row in rows:
+        if not row.gold:
+            raise InputError(f"query {row.qid!r} has no gold texts", field="gold")
+        if stray := set(row.gold) - docnos:
+            raise InputError(f"gold {min(stray)!r} of query {row.qid!r} is not in the corpus", field="gold")
+
+
+def root_id(root: str) -> str:
+    """Return the qid of a root query; it depends on the text alone.
+
+    >>> root_id("Is tea healthy?")
+    'root-b89c8a92bdf9'
+    """
+    return f"root-{hashlib.sha256(root.encode()).hexdigest()[:12]}"
 
 
 # ---------------------------------------------------------------- loading
 
 
-def load_pir(name_or_path: str | Path, task: str | None = None) -> PirTask:
-    """Return one task of PIR.
+def read_task(path: Path, task: str | None = None) -> Collection:
+    """Read one task of a JSON file in the authors' layout, or the one of a folder of tables.
 
     **The full tasks were never downloaded from here**: what their columns are called is our guess at BEIR's manner (see
     :func:`read_pir_folder`), and a file that differs is refused with the names that would be accepted.
 
     Args:
-        name_or_path: a data set ("pir-demo", "pir-perspectrum", …), a JSON file in the authors' layout, or a folder of
-            tables.
+        path: the file or folder.
         task: which of the tasks that a file holds; may be left out where there is only one. Of a folder: what to call
             its task.
 
     Raises:
-        MissingDataError: the data set is neither on this machine nor reachable.
-        InputError: an unknown name or task, or a file that cannot be read.
+        InputError: an unknown task, or a file that cannot be read.
     """
-    path, named = _place(name_or_path)
     if path.is_dir():
-        if named and task is not None:
-            known("PIR task", task, (named,))
-        return read_pir_folder(path, named or task or path.name)
+        return read_pir_folder(path, task or path.name)
     tasks = _read_tasks(path)
     chosen = next(iter(tasks)) if task is None and len(tasks) == 1 else task
     if chosen is None:
@@ -102,27 +131,35 @@ def load_pir(name_or_path: str | Path, task: str | None = None) -> PirTask:
     return _official_task(known("PIR task", chosen, tasks), tasks[chosen], path)
 
 
-def tasks_in(name_or_path: str | Path) -> list[str]:
-    """Return the names of the tasks in a data set, a JSON file or a folder of tables.
+def task_names(path: Path) -> list[str]:
+    """Return the names of the tasks in a JSON file or a folder of tables.
 
     Raises:
-        MissingDataError: the data set is neither on this machine nor reachable.
-        InputError: an unknown name, or a file that cannot be read.
+        InputError: a file that cannot be read.
     """
-    path, named = _place(name_or_path)
-    return [named or path.name] if path.is_dir() else list(_read_tasks(path))
+    return [path.name] if path.is_dir() else list(_read_tasks(path))
 
 
-def _place(name_or_path: str | Path) -> tuple[Path, str]:
-    """Return where tasks lie, and the task's name if a data set is asked for that has only one."""
-    if name_or_path not in DATASETS and (isinstance(name_or_path, Path) or Path(name_or_path).exists()):
-        return Path(name_or_path), ""
-    if isinstance(name_or_path, str) and (os.sep in name_or_path or Path(name_or_path).suffix):
-        raise InputError("there is no such file", path=name_or_path)
-    one = dataset(known("PIR data set", str(name_or_path), [n for n in DATASETS if n.startswith("pir-")]))
-    if not one.hf_repo:
-        return first_existing(one, candidate_paths(one, one.local), "tasks"), ""
-    return _folder(one), one.name.removeprefix("pir-")
+def place_of(one: Dataset) -> Path:
+    """Return where the tasks of a data set lie; the full tasks are downloaded if they are not there.
+
+    Raises:
+        MissingDataError: they are neither on this machine nor reachable.
+    """
+    return _folder(one) if one.hf_repo else first_existing(one, candidate_paths(one, one.local), "tasks")
+
+
+def is_pir_file(path: Path) -> bool:
+    """Return whether a path names a JSON file, the authors' layout; BeRDS' own files are JSONL."""
+    return path.is_file() and ".json" in path.suffixes
+
+
+def is_pir_folder(path: Path) -> bool:
+    """Return whether a folder of tables holds queries with a root, which those of a plain BEIR folder lack."""
+    if not path.is_dir() or not _files(path, "queries"):
+        return False
+    _, _, row = next(_rows(path, "queries"), (None, 0, {}))
+    return any(field in row for field in _ROOT)
 
 
 def _folder(one: Dataset) -> Path:
@@ -155,7 +192,7 @@ def _read_tasks(path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _official_task(name: str, content: Mapping[str, Any], path: Path) -> PirTask:
+def _official_task(name: str, content: Mapping[str, Any], path: Path) -> Collection:
     corpus = _texts(content, "corpus", path)
     columns = [_texts(content, field, path) for field in _PER_QUERY]
     n = len(columns[0])
@@ -166,13 +203,12 @@ def _official_task(name: str, content: Mapping[str, Any], path: Path) -> PirTask
         if blank := [i for i, text in enumerate(column) if not text.strip()]:
             raise InputError(f"entry {blank[0]} is blank", path=path, field=field)
     gold = _gold_lists(content.get("key_ref"), n, len(corpus), path)
-    queries = tuple(
+    rows = [
         PirQuery(str(i), text, root, perspective, gold[i], label)
         for i, (text, root, perspective, label) in enumerate(zip(*columns, strict=True))
-    )
-    task = PirTask(name, queries, passages_of(corpus))
+    ]
     with errors_in(path):
-        return check_pir(task)
+        return pir_collection(name, rows, passages_of(corpus))
 
 
 def _texts(content: Mapping[str, Any], field: str, path: Path) -> list[str]:
@@ -222,7 +258,7 @@ def passages_of(texts: Sequence[str]) -> tuple[Passage, ...]:
 # ---------------------------------------------------------------- folders of tables
 
 
-def read_pir_folder(folder: StrPath, name: str) -> PirTask:
+def read_pir_folder(folder: StrPath, name: str) -> Collection:
     """Read a task from a folder with the tables corpus, queries and qrels (JSONL, Parquet, TSV or CSV).
 
     A table is every file whose path below the folder has a part that starts with its name: ``corpus.jsonl``,
@@ -254,23 +290,23 @@ def read_pir_folder(folder: StrPath, name: str) -> PirTask:
         docno = text_field(row, ("corpus-id",), path, line)
         if row.get("score") is None or number(row["score"], path, line, "score") > 0:
             gold.setdefault(qid, []).append(docno)
-    queries = []
+    queries: list[PirQuery] = []
     for path, line, row in _rows(folder, "queries"):
         qid = text_field(row, ("_id", "id", "query-id"), path, line)
         text = text_field(row, ("text", "query"), path, line)
-        root = text_field(row, ("root", "source-query", "root-query"), path, line)
+        root = text_field(row, _ROOT, path, line)
         perspective = text_field(row, ("perspective",), path, line)
         label = text_field(row, ("label", "query-label"), path, line, default="")
         queries.append(PirQuery(qid, text, root, perspective, tuple(dict.fromkeys(gold.pop(qid, ()))), label))
     if gold:
         raise InputError(f"the query {next(iter(gold))!r} is judged but not among the queries", path=folder)
     with errors_in(folder):
-        return check_pir(PirTask(name, tuple(queries), passages))
+        return pir_collection(name, queries, passages)
 
 
 def _rows(folder: Path, table: str, need: Sequence[str] = ()) -> Iterator[tuple[Path, int, dict[str, Any]]]:
     """Yield (file, line, row) of a table; underscores in the names of its columns become hyphens, but not in `_id`."""
-    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and _table_of(p.relative_to(folder)) == table]
+    files = _files(folder, table)
     if not files:
         endings = ", ".join(_ENDINGS)
         raise InputError(f"holds no table {table!r}; a file {table}.* or a folder {table}/ ({endings})", path=folder)
@@ -281,6 +317,10 @@ def _rows(folder: Path, table: str, need: Sequence[str] = ()) -> Iterator[tuple[
                 if field not in row:
                     raise InputError(f"missing; the row has: {', '.join(row)}", path=path, line=line, field=field)
             yield path, line, row
+
+
+def _files(folder: Path, table: str) -> list[Path]:
+    return [p for p in sorted(folder.rglob("*")) if p.is_file() and _table_of(p.relative_to(folder)) == table]
 
 
 def _table_of(relative: Path) -> str | None:
@@ -301,62 +341,24 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     yield from enumerate(table.to_pylist(), start=1)
 
 
-# ---------------------------------------------------------------- what retrievers search
-
-
-def full_queries(task: PirTask) -> list[Question]:
-    """Return each query, perspective included, as a question with the same qid."""
-    source = f"pir-{task.name}"
-    return [Question(q.qid, q.text, (q.perspective,), (None,), source) for q in task.queries]
-
-
-def root_queries(task: PirTask) -> list[Question]:
-    """Return each distinct root query once, as a question that asks for all its perspectives.
-
-    Its qid is that of :func:`root_id`.
-    """
-    perspectives: dict[str, dict[str, None]] = {}
-    for q in task.queries:
-        perspectives.setdefault(q.root, {})[q.perspective] = None
-    source = f"pir-{task.name}"
-    return [
-        Question(root_id(root), root, tuple(seen), (None,) * len(seen), source) for root, seen in perspectives.items()
-    ]
-
-
-def root_id(root: str) -> str:
-    """Return the qid under which :func:`root_queries` asks a root query; it depends on the text alone.
-
-    >>> root_id("Is tea healthy?")
-    'root-b89c8a92bdf9'
-    """
-    return f"root-{hashlib.sha256(root.encode()).hexdigest()[:12]}"
-
-
 # ---------------------------------------------------------------- describing
 
 
-def pir_statistics(task: PirTask) -> dict[str, float]:
+def pir_statistics(task: Collection) -> dict[str, float]:
     """Return the columns of PIR Table 1 for a task, words being what stands between blanks.
 
     Returns:
         queries, mean_query_words, corpus, mean_corpus_words; beyond the table: roots, mean_perspectives (distinct ones
         of a root) and single_roots (those with only one).
-
-    Raises:
-        InputError: the task is inconsistent, see :func:`check_pir`.
     """
-    check_pir(task)
-    by_root: dict[str, set[str]] = {}
-    for q in task.queries:
-        by_root.setdefault(q.root, set()).add(q.perspective)
-    counts = [len(perspectives) for perspectives in by_root.values()]
+    queries = task.queries
+    counts = [len(set(q.perspectives)) for q in task.questions]
     return {
-        "queries": len(task.queries),
-        "mean_query_words": _mean_words(q.text for q in task.queries),
+        "queries": len(queries),
+        "mean_query_words": _mean_words(q.text for q in queries),
         "corpus": len(task.passages),
         "mean_corpus_words": _mean_words(p.full_text for p in task.passages),
-        "roots": len(by_root),
+        "roots": len(counts),
         "mean_perspectives": sum(counts) / len(counts),
         "single_roots": counts.count(1),
     }

@@ -7,7 +7,8 @@ made from templates or by hand: they show how methods behave, not how good they 
 
 from __future__ import annotations
 
-from berdslib.data.pir import PirQuery, PirTask, check_pir
+from berdslib.data.collection import Collection
+from berdslib.data.pir import PirQuery, pir_collection
 from berdslib.data.records import Passage
 
 # Country → a city in it. An article names the city only, so that no word of the query gives it away.
@@ -161,11 +162,11 @@ STORIES = (
 )
 
 
-def location_task() -> PirTask:
+def location_task() -> Collection:
     """Return 400 articles on 20 events, each set in 20 cities, and 100 queries for one event in a named country.
 
-    A root is one of the articles, and is in the corpus as well; five other countries are asked for. A query's label is
-    the country, its qid starts with the number of its root ("07-3").
+    A root is one of the articles, and is in the corpus as well; five other countries are asked for. The labels of the
+    perspectives are the countries.
     """
     names = list(PLACES)
     texts = [article.format(city=city) for article in ARTICLES for city in PLACES.values()]
@@ -177,7 +178,7 @@ def location_task() -> PirTask:
             text = f"Find a news article that happened in {names[at]} and has the same topic as: {root}"
             perspective = f"a news article that happened in {names[at]}"
             queries.append(PirQuery(f"{t:02}-{j}", text, root, perspective, (str(20 * t + at),), names[at]))
-    return check_pir(PirTask("location", tuple(queries), _numbered(texts)))
+    return pir_collection("location", queries, _numbered(texts))
 
 
 def location_groups() -> dict[str, str]:
@@ -186,10 +187,10 @@ def location_groups() -> dict[str, str]:
     return {str(i): names[i % len(names)] for i in range(len(ARTICLES) * len(names))}
 
 
-def story_task() -> PirTask:
+def story_task() -> Collection:
     """Return 20 stories, each asked for the story about the same things and for the one of the same shape.
 
-    All 40 answers are the corpus. Labels are "entities" and "analogy"; a qid starts with the number of its root.
+    All 40 answers are the corpus. The perspectives have the labels "entities" and "analogy".
     """
     wanted = (
         ("has similar entities with", "a story that has similar entities", "entities"),
@@ -200,7 +201,7 @@ def story_task() -> PirTask:
         for i, (story, *_) in enumerate(STORIES)
         for j, (asks, perspective, label) in enumerate(wanted)
     ]
-    return check_pir(PirTask("stories", tuple(queries), _numbered([text for _, *both in STORIES for text in both])))
+    return pir_collection("stories", queries, _numbered([text for _, *both in STORIES for text in both]))
 
 
 def _numbered(texts: list[str]) -> tuple[Passage, ...]:

@@ -24,7 +24,8 @@ class Question(NamedTuple):
 
     Fields: ``qid`` a unique id; ``text`` the question; ``perspectives`` its perspectives as full statements;
     ``stances`` for each perspective "support", "oppose" or None; ``source`` the data set; ``split`` "dev" or "test";
-    ``owner`` the qid of the question that a query was made of, "" for a question itself.
+    ``labels`` for each perspective a short name ("left", "Brazil"), () where there are none. A query made of a question
+    has ``owner``, the qid of that question, and ``root``, its text; both are "" for a question itself.
     """
 
     qid: str
@@ -34,6 +35,8 @@ class Question(NamedTuple):
     source: str = ""
     split: str = ""
     owner: str = ""
+    root: str = ""
+    labels: tuple[str, ...] = ()
 
 
 class Passage(NamedTuple):
@@ -70,9 +73,21 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
         if isinstance(q.perspectives, str) or not all(isinstance(p, str) for p in q.perspectives):
             problem = f"question {q.qid!r} needs a list of texts, not {shortened(q.perspectives)}"
             raise InputError(problem, field="perspectives")
+        if q.labels and len(q.labels) != len(q.perspectives):
+            problem = f"question {q.qid!r} has {len(q.perspectives)} perspectives and {len(q.labels)} labels"
+            raise InputError(problem, field="labels")
         if need_perspectives and not q.perspectives:
             raise InputError(f"question {q.qid!r} has no perspectives, so it cannot be scored", field="perspectives")
     return questions
+
+
+def perspective_qid(qid: str, pid: int) -> str:
+    """Return the id under which a question is asked from its perspective number `pid`.
+
+    >>> perspective_qid("zoos", 0)
+    'zoos#0'
+    """
+    return f"{qid}#{pid}"
 
 
 def check_passages(passages: Iterable[Passage]) -> None:

@@ -30,6 +30,7 @@ from berdslib.data.records import (
     check_verdicts,
     make_run_as_trec_eval,
     make_verdicts,
+    perspective_qid,
 )
 from berdslib.errors import InputError, known
 
@@ -46,6 +47,7 @@ __all__ = [
     "evaluate",
     "nDCG",
     "official_cutoff",
+    "pRecall",
     "parse_measure",
     "to_ir_measures",
     "unjudged_share",
@@ -63,11 +65,13 @@ class QuestionTable(NamedTuple):
 
     ``listed`` bool (n, m): the run, best first. ``pool`` bool (d, m): every passage that supports at least one
     perspective, the largest docno first; the ideal lists of nDCG and alpha-nDCG are drawn from it, and of equally
-    good passages the first is taken, as ndeval does.
+    good passages the first is taken, as ndeval does. ``own`` for each perspective the list that was found when the
+    question was asked from it, bool (n, m) too: only p-Recall looks there.
     """
 
     listed: np.ndarray
     pool: np.ndarray
+    own: tuple[np.ndarray, ...] = ()
 
 
 # ---------------------------------------------------------------- the measures, each a few lines over the table
@@ -119,6 +123,23 @@ def _err_ia(measure: Measure, table: QuestionTable) -> float:
     ranks = np.arange(1, k + 1)
     best = reachable * (0.5 ** (ranks - 1) / ranks).sum()
     return _ratio(float((_novel_gains(top, 0.5) / ranks[: len(top)]).sum()), float(best))
+
+
+def _p_recall(measure: Measure, table: QuestionTable) -> float:
+    given = {name: measure.params.get(name, values[0]) for name, values in PRECALL.items()}
+    k = measure.params.get("cutoff", MAX_CUTOFF)
+    if given["single"] == "zero" and len(table.own) == 1:
+        return 0.0
+    scores = [_found(listed[:k], table.pool, pid, given) for pid, listed in enumerate(table.own)]
+    return float(np.mean(scores)) if given["aggregate"] == "mean" else float(min(scores) >= 1.0)
+
+
+def _found(top: np.ndarray, pool: np.ndarray, pid: int, given: dict[str, str]) -> float:
+    """Score the list of one perspective: is a gold text of it there, or which share of them?"""
+    # The authors' notebook gives the first query of a root the gold texts of all, in place (divergences.md P1).
+    of_all = given["gold"] == "official" and pid == 0
+    hits, gold = (table.any(axis=1) if of_all else table[:, pid] for table in (top, pool))
+    return float(hits.any()) if given["hit"] == "success" else _ratio(float(hits.sum()), float(gold.sum()))
 
 
 def _novel_gains(listed: np.ndarray, alpha: float) -> np.ndarray:
@@ -195,7 +216,36 @@ class _Coverage(Measure):
     SUPPORTED_PARAMS = _CUTOFF
 
 
-MRecall, Precision, Coverage = _MRecall(), _Precision(), _Coverage()
+# The published variants, the paper's own first.
+PRECALL = {
+    "hit": ("success", "recall"),
+    "aggregate": ("mean", "all"),
+    "single": ("keep", "zero"),
+    "gold": ("own", "official"),
+}
+
+
+class _PRecall(Measure):
+    """Are the gold texts of a question found from each of its perspectives? PIR section 2.3, equation 1.
+
+    The question is asked once from each perspective, and each list is scored by the verdicts on its own perspective;
+    the question scores their mean. By parameter: ``hit`` "success", 1 if any gold text is in the top k (the paper's),
+    or "recall", the share of them that is; ``aggregate`` "mean" (the paper's), or "all", 1 only if each perspective
+    scores 1; ``single`` a question with a single perspective: "keep" its score, or count it as "zero" (the authors'
+    code); ``gold`` "own", or "official", as the authors' notebook leaves it (divergences.md P1).
+    """
+
+    __name__ = "pRecall"
+    NAME = "pRecall"
+    PRETTY_NAME = "p-Recall at k"
+    SHORT_DESC = "Is each perspective found by the query that asks from it?"
+    SUPPORTED_PARAMS = {
+        **_CUTOFF,
+        **{name: ParamInfo(dtype=str, choices=list(v), default=v[0]) for name, v in PRECALL.items()},
+    }
+
+
+MRecall, Precision, Coverage, pRecall = _MRecall(), _Precision(), _Coverage(), _PRecall()
 
 _COMPUTE: dict[str, Callable[[Measure, QuestionTable], float]] = {
     "MRecall": _mrecall,
@@ -206,6 +256,7 @@ _COMPUTE: dict[str, Callable[[Measure, QuestionTable], float]] = {
     "nDCG": _ndcg,
     "alpha_nDCG": _alpha_ndcg,
     "ERR_IA": _err_ia,
+    "pRecall": _p_recall,
 }
 
 
@@ -230,13 +281,36 @@ def parse_measure(name: str) -> Measure:
     try:
         return _computed_here(ir_measures.parse_measure(name.strip()))
     except (ValueError, NameError, SyntaxError, AssertionError) as error:
-        raise InputError(f"{name!r} is not a measure: {error}") from None
+        accepted = "; ".join(f"{key}={' or '.join(map(repr, values))}" for key, values in PRECALL.items())
+        hint = f" (accepted: {accepted})" if name.startswith(pRecall.NAME) else ""
+        raise InputError(f"{name!r} is not a measure: {error}{hint}") from None
 
 
-def _all_of(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
-    """Return one or several measures, or their names, as a list of different measures."""
-    several = measures if isinstance(measures, Iterable) and not isinstance(measures, str) else [measures]
-    return list(dict.fromkeys(map(_as_measure, several)))
+def parse_measures(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
+    """Return one or several measures, or their names, as a list of different measures.
+
+    A text may name several: "Precision@5,alpha_nDCG(alpha=0.5)@10".
+
+    Raises:
+        InputError: none at all, or one that is not computed here.
+    """
+    several = [measures] if isinstance(measures, str) or not isinstance(measures, Iterable) else list(measures)
+    named = [part for one in several for part in (_split_outside_brackets(one) if isinstance(one, str) else [one])]
+    if not named:
+        raise InputError("at least one measure is needed, such as MRecall@5", field="measures")
+    return list(dict.fromkeys(map(_as_measure, named)))
+
+
+def _split_outside_brackets(text: str) -> list[str]:
+    """Split at commas that are not inside brackets: alpha_nDCG(alpha=0.5,rel=1)@5 is one measure."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [p.strip() for p in parts if p.strip()]
 
 
 def _as_measure(measure: Measure | str) -> Measure:
@@ -258,7 +332,7 @@ def _computed_here(measure: Measure) -> Measure:
         raise InputError(f"{measure}: k must be from 1 to {MAX_CUTOFF}")
     if measure.NAME == "alpha_nDCG" and not 0 <= measure["alpha"] <= 1:
         raise InputError(f"{measure}: alpha must be from 0 to 1")
-    fixed = {"cutoff", "alpha"} if measure.NAME == "alpha_nDCG" else {"cutoff"}
+    fixed = {"cutoff", *{"alpha_nDCG": ("alpha",), "pRecall": PRECALL}.get(str(measure.NAME), ())}
     if set(measure.params) - fixed:
         raise InputError(f"{measure}: only {', '.join(sorted(fixed))} can be set")
     return measure
@@ -295,39 +369,59 @@ def evaluate(
             verdicts of other questions, a verdict on a perspective that does not exist, or a measure that is not
             computed here.
     """
-    wanted = _all_of(measures)
+    wanted = parse_measures(measures)
     check_questions(questions, need_perspectives=True)
     run, verdicts = check_run(run), check_verdicts(verdicts)
-    check_same_questions(run, verdicts, questions)
+    check_same_questions(run, verdicts, questions, wanted)
     rows = [[_COMPUTE[str(m.NAME)](m, table) for m in wanted] for table in question_tables(run, verdicts, questions)]
     index = pd.Index([q.qid for q in questions], name="qid")
     return pd.DataFrame(rows, index=index, columns=[str(m) for m in wanted], dtype=np.float64)
 
 
-def check_same_questions(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]) -> None:
+def check_same_questions(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], measures: Sequence[Measure] = ()
+) -> None:
     """Refuse a run or verdicts of other questions, and log which questions will look unanswered for lack of data.
 
     Args:
         run: as :func:`berdslib.data.records.check_run` returns it.
         verdicts: as :func:`berdslib.data.records.check_verdicts` returns them.
         questions: at least one.
+        measures: what will be computed; without any, something that looks at each question's one list.
 
     Raises:
-        InputError: a frame has rows, and none of them is about any of the questions.
+        InputError: a frame has rows, and none of them is about any of the questions; or a measure looks at the lists of
+            single perspectives, and the run has none.
     """
-    asked = {q.qid for q in questions}
-    for what, frame in (("run", run), ("verdicts", verdicts)):
-        if len(frame) and not asked & set(frame["qid"]):
-            found, wanted = frame["qid"].iloc[0], questions[0].qid
-            raise InputError(f"the {what} and the questions do not belong together: {found!r} against {wanted!r} …")
-    unanswered = len(asked - set(run["qid"]))
-    if unanswered and len(run):
+    asked = {q.qid: q.qid for q in questions}
+    own = {perspective_qid(q.qid, pid): q.qid for q in questions for pid in range(len(q.perspectives))}
+    there = set(run["qid"])
+    for what, known_ids, found in (("run", {*asked, *own}, there), ("verdicts", {*asked}, set(verdicts["qid"]))):
+        if found and not known_ids & found:
+            of, wanted = min(found), questions[0].qid
+            raise InputError(f"the {what} and the questions do not belong together: {of!r} against {wanted!r} …")
+    looked_at = {**(asked if any_list(measures) else {}), **(own if looks_at_perspectives(measures) else {})}
+    if there and looks_at_perspectives(measures) and not own.keys() & there:
+        raise InputError(f"pRecall needs a list for each perspective, under ids such as {next(iter(own))!r}; "
+                         "berdslib.search(…, perspectives=True) makes them")  # fmt: skip
+    unanswered = len(looked_at.keys() - there)
+    if unanswered and there:
         logger.warning(
-            "%d of %d questions have no passage in the run; they count as unanswered", unanswered, len(asked)
+            "%d of %d questions have no passage in the run; they count as unanswered", unanswered, len(looked_at)
         )
-    top = run[(run["rank"] <= 10) & run["qid"].isin(asked)]
-    if len(run) and len(verdicts) and unjudged_among(top, verdicts) == 1.0:
+    top = run[(run["rank"] <= 10) & run["qid"].isin(looked_at)]
+    if there and len(verdicts) and unjudged_among(top.assign(qid=top["qid"].map(looked_at)), verdicts) == 1.0:
         logger.warning("no verdict is about a passage in the top 10 of the run; is it of another corpus?")
+
+
+def looks_at_perspectives(measures: Iterable[Measure]) -> bool:
+    """Return whether any of the measures looks at the lists that the perspectives of a question got."""
+    return any(m.NAME == pRecall.NAME for m in measures)
+
+
+def any_list(measures: Sequence[Measure]) -> bool:
+    """Return whether any of the measures looks at the one list that a question got; without measures, it is meant."""
+    return not measures or any(m.NAME != pRecall.NAME for m in measures)
 
 
 def question_tables(
@@ -347,8 +441,9 @@ def question_tables(
         wrong = {pid for pids in of_doc.values() for pid in pids if not 0 <= pid < m}
         if wrong:
             raise InputError(f"question {q.qid!r} has {m} perspectives, but a verdict has pid {min(wrong)}")
-        listed = lists.get(q.qid, [])
-        yield QuestionTable(_table(listed, of_doc, m), _table(sorted(of_doc, reverse=True), of_doc, m))
+        own = tuple(_table(lists.get(perspective_qid(q.qid, pid), []), of_doc, m) for pid in range(m))
+        pool = _table(sorted(of_doc, reverse=True), of_doc, m)
+        yield QuestionTable(_table(lists.get(q.qid, []), of_doc, m), pool, own)
 
 
 def _table(docnos: Sequence[str], of_doc: dict[str, list[int]], m: int) -> np.ndarray:
@@ -456,7 +551,7 @@ class _PerspectiveEvaluator(Evaluator):
 
 
 def _join_ir_measures() -> None:
-    for cls in (_MRecall, _Coverage):  # "Precision" is taken there, as another name of P
+    for cls in (_MRecall, _Coverage, _PRecall):  # "Precision" is taken there, as another name of P
         registry.setdefault(cls.NAME, cls())
     if not any(isinstance(p, PerspectiveProvider) for p in ir_measures.providers.registry.values()):
         register(PerspectiveProvider())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold, Overlap, Random, Similarity
 from berdslib.judging.causal import load_causal
@@ -16,12 +16,11 @@ from berdslib.judging.committee import Committee
 from berdslib.judging.cross import load_cross_encoder
 from berdslib.judging.laptop import load_laptop
 from berdslib.judging.nli import NLI_T5, load_nli, load_nli_t5
+from berdslib.judging.own import FunctionJudge
 from berdslib.judging.vllm import load_vllm
 from berdslib.llm.local import make_chat
 from berdslib.models.encoders import get_encoder
-
-# Built-in judges; "gold" needs a verdict table, see make_judge.
-JUDGES = ("gold", "random", "overlap", "similarity", "laptop")
+from berdslib.registry import Registry
 
 # Causal judges with their adapter and the wording they were trained on.
 CAUSAL_PRESETS = {
@@ -29,17 +28,23 @@ CAUSAL_PRESETS = {
 }
 
 
+class JudgeKind(NamedTuple):
+    """How a judge is made: ``load`` takes what follows the colon of its name, and options such as title_position."""
+
+    load: Callable[..., Judge]
+    reads_titles: bool = True
+
+
 def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str | None = None) -> Judge:
     """Return a judge by name.
 
     Args:
-        name: one of ``JUDGES`` or ``CAUSAL_PRESETS``, or "causal:MODEL" for any causal language model,
-            zero-shot on our prompt, "vllm:MODEL" for the same on vLLM (MODEL may be one of ``CAUSAL_PRESETS``),
-            "nli:MODEL" for any natural-language-inference classifier, "nli-t5" for the T5-11B of BeRDS Table 4 (22 GB
-            of GPU memory), "nli-t5:MODEL" for another model that writes "1" for entailed, "cross:MODEL" for a
-            fine-tuned cross-encoder, or "chat:MODEL" for a chat model as :func:`berdslib.llm.local.make_chat` reads
-            it: "chat:gpt-4o", "chat:local:FOLDER", or "chat:recorded:FILE" for answers from a file;
-            "overlap+similarity" is the committee of the two.
+        name: in ``JUDGES``: "causal:MODEL" is any causal language model, zero-shot on our prompt, "vllm:MODEL" the same
+            on vLLM (MODEL may be one of ``CAUSAL_PRESETS``), "nli:MODEL" any natural-language-inference classifier,
+            "nli-t5" the T5-11B of BeRDS Table 4 (22 GB of GPU memory), "nli-t5:MODEL" another model that writes "1" for
+            entailed, "cross:MODEL" a fine-tuned cross-encoder, "chat:MODEL" a chat model as
+            :func:`berdslib.llm.local.make_chat` reads it: "chat:gpt-4o", "chat:local:FOLDER", or "chat:recorded:FILE"
+            for answers from a file; "overlap+similarity" is the committee of the two.
         gold: the verdict table, needed for "gold".
         title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
             "after" for causal judges, whose prompts come from there, and "before" for the others (divergences.md B6).
@@ -50,41 +55,76 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
     """
     if "+" in name and ":" not in name:
         return Committee([make_judge(member.strip(), gold, title_position) for member in name.split("+")])
-    options: dict[str, Any] = {} if title_position is None else {"title_position": title_position}
-    kind, _, model = name.partition(":")
-    if name in CAUSAL_PRESETS:
-        kind, model = "causal", name
-    if kind in _BY_MODEL and (model or kind == "nli-t5"):
-        return _BY_MODEL[kind](model, options)
-    known("judge", name, [*JUDGES, "nli-t5", *CAUSAL_PRESETS])
-    if name in _READERS:
-        return _READERS[name](options)
-    if title_position is not None:
+    kind, model = JUDGES.find(name)
+    if title_position is not None and not kind.reads_titles:
         raise InputError(f"the judge {name!r} does not read titles")
-    if name == "random":
-        return Random()
-    if gold is None:
-        raise InputError("the judge 'gold' needs verdicts; this data set has none. Use a judge such as 'similarity'")
-    return Gold(gold)
+    if name == "gold" and gold is not None:
+        return Gold(gold)
+    return kind.load(model, **({} if title_position is None else {"title_position": title_position}))
 
 
-def _load_causal_kind(load: Callable[..., Judge], name: str, options: dict[str, Any]) -> Judge:
+def as_judge(judge: object, name: str | None = None) -> Judge:
+    """Return a judge, or a function from pairs to probabilities as one.
+
+    Raises:
+        InputError: neither; or a judge without id or threshold.
+    """
+    if callable(getattr(judge, "p_yes", None)):
+        if not (isinstance(getattr(judge, "id", None), str) and isinstance(getattr(judge, "threshold", None), float)):
+            problem = "needs an `id`, a text that names all that its answers depend on, and a `threshold` such as 0.5"
+            raise InputError(f"the judge {type(judge).__name__} {problem}", field="judge")
+        return judge  # type: ignore[return-value]
+    if not callable(judge) or isinstance(judge, type):
+        problem = "a judge is a name, an object with p_yes(pairs), or a function from pairs to probabilities"
+        raise InputError(f"{problem}, not {type(judge).__name__}", field="judge")
+    return FunctionJudge(judge, name)
+
+
+def own_judge(make: Callable[[], object], name: str) -> JudgeKind:
+    """Return a function of the user's as a kind: it makes a judge, or a function from pairs to probabilities."""
+    if not callable(make):
+        raise InputError(f"a judge is added as a function that makes it, not as {type(make).__name__}")
+    return JudgeKind(lambda _: as_judge(make(), name), reads_titles=False)
+
+
+# ---------------------------------------------------------------- the kinds
+
+
+def _no_gold(_: str) -> Judge:
+    raise InputError("the judge 'gold' needs verdicts; this data set has none. Use a judge such as 'similarity'")
+
+
+def _causal(load: Callable[..., Judge]) -> Callable[..., Judge]:
     """Load a causal model by preset or checkpoint; one that is no preset is asked zero-shot on our prompt."""
-    checkpoint, adapter, wording = CAUSAL_PRESETS.get(name, (name, "", "ours"))
-    return load(checkpoint, adapter=adapter, wording=wording, **options)
+
+    def loaded(name: str, **options: Any) -> Judge:
+        checkpoint, adapter, wording = CAUSAL_PRESETS.get(name, (name, "", "ours"))
+        return load(checkpoint, adapter=adapter, wording=wording, **options)
+
+    return loaded
 
 
-_BY_MODEL: dict[str, Callable[[str, dict[str, Any]], Judge]] = {
-    # A verdict is one word, and the probabilities of its first token say how sure the model is.
-    "chat": lambda model, options: Chat(make_chat(model, max_tokens=8, logprobs=True), **options),
-    "nli": lambda model, options: load_nli(model, **options),
-    "nli-t5": lambda model, options: load_nli_t5(model or NLI_T5, **options),
-    "cross": lambda model, options: load_cross_encoder(model, **options),
-    "vllm": lambda model, options: _load_causal_kind(load_vllm, model, options),
-    "causal": lambda model, options: _load_causal_kind(load_causal, model, options),
-}
-_READERS: dict[str, Callable[[dict[str, Any]], Judge]] = {
-    "overlap": lambda options: Overlap(**options),
-    "similarity": lambda options: Similarity(get_encoder(), **options),
-    "laptop": lambda options: load_laptop(**options),
-}
+def _preset(name: str) -> JudgeKind:
+    return JudgeKind(lambda _, **options: _causal(load_causal)(name, **options))
+
+
+_NLI_T5 = JudgeKind(lambda model, **options: load_nli_t5(model or NLI_T5, **options))
+JUDGES: Registry[JudgeKind] = Registry(
+    "judge",
+    {
+        "gold": JudgeKind(_no_gold, reads_titles=False),
+        "random": JudgeKind(lambda _: Random(), reads_titles=False),
+        "overlap": JudgeKind(lambda _, **options: Overlap(**options)),
+        "similarity": JudgeKind(lambda _, **options: Similarity(get_encoder(), **options)),
+        "laptop": JudgeKind(lambda _, **options: load_laptop(**options)),
+        **{name: _preset(name) for name in CAUSAL_PRESETS},
+        "causal:": JudgeKind(lambda model, **options: _causal(load_causal)(model, **options)),
+        "vllm:": JudgeKind(lambda model, **options: _causal(load_vllm)(model, **options)),
+        "nli:": JudgeKind(lambda model, **options: load_nli(model, **options)),
+        "nli-t5": _NLI_T5,
+        "nli-t5:": _NLI_T5,
+        "cross:": JudgeKind(lambda model, **options: load_cross_encoder(model, **options)),
+        # A verdict is one word, and the probabilities of its first token say how sure the model is.
+        "chat:": JudgeKind(lambda model, **options: Chat(make_chat(model, max_tokens=8, logprobs=True), **options)),
+    },
+)

@@ -17,6 +17,7 @@ from berdslib.errors import InputError
 from berdslib.files import chunk_starts, rows_by_key, store_errors
 from berdslib.judging.base import Judge, Pair, pairs_of
 from berdslib.judging.baselines import Gold
+from berdslib.judging.own import FunctionJudge
 from berdslib.paths import cache_dir
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,8 @@ def judge_pairs(
     A passage whose text is blank supports nothing, whatever its title: no judge is asked, and the answer is 0.
 
     Args:
-        judge: any judge. Gold verdicts are never stored: they belong to ids, not to texts, and cost nothing.
+        judge: any judge. Gold verdicts are never stored: they belong to ids, not to texts, and cost nothing. Nor are
+            those of a plain function, see :class:`berdslib.judging.own.FunctionJudge`.
         pairs: (n,) what to judge; pairs of equal content are judged once.
         store: None to judge everything anew.
         chunk: pairs judged between two commits.
@@ -94,6 +96,7 @@ def judge_pairs(
     """
     if isinstance(judge, Gold):
         return judge.p_yes(pairs), 0
+    store = None if isinstance(judge, FunctionJudge) else store
     asked = [p for p in pairs if not _is_blank(p)]
     keys = [verdict_key(judge.id, p) for p in asked]
     have = store.get(judge.id, asked) if store is not None else {}

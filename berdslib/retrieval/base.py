@@ -36,10 +36,11 @@ def checked_search(retriever: Retriever, questions: Sequence[Question], k: int) 
     Raises:
         InputError: what came back is no run, or of questions that were not asked; the message names the retriever.
     """
-    run = run_of(retriever.name, retriever.search(questions, k))
+    name = str(getattr(retriever, "name", "") or type(retriever).__name__)
+    run = run_of(name, retriever.search(questions, k))
     others = set(run["qid"]) - {q.qid for q in questions}
     if others:
-        raise InputError(f"{retriever.name}: lists passages for {min(others)!r}, which was not asked", field="qid")
+        raise InputError(f"{name}: lists passages for {min(others)!r}, which was not asked", field="qid")
     return run
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from berdslib.data.collection import Expansions
 from berdslib.data.negation import yes_and_no
 from berdslib.data.records import Question, check_questions, ranked_run
 from berdslib.errors import InputError, known
@@ -29,8 +30,6 @@ from berdslib.retrieval.base import Retriever, check_search, checked_search
 from berdslib.retrieval.fusion import reciprocal_rank_fusion, round_robin
 
 logger = logging.getLogger(__name__)
-
-Expansions = Mapping[str, Sequence[tuple[str, str]]]
 
 MERGE: dict[str, Callable[[str, str], str]] = {
     "question first": lambda question, statement: f"{question} {statement}",
@@ -88,7 +87,8 @@ def expanded_search(
 ) -> pd.DataFrame:
     """Search every question under each of its expansions, all in one call, and fuse what is found.
 
-    A question without expansions is searched as it is; how many there were is logged as a warning.
+    A question without expansions is searched as it is; how many there were is logged as a warning. So is a query that
+    was made of a question: it has its perspective already.
 
     Args:
         retriever: searches the expanded queries, each under an id of its own.
@@ -118,11 +118,11 @@ def expanded_search(
     queries: list[Question] = []
     owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
     for question in questions:
-        statements = [text for _, text in expansions.get(question.qid, ())][: number or None]
-        texts = [MERGE[merge](question.text, s) for s in statements]
-        for i, text in enumerate([question.text, *texts] if original or not texts else texts):
+        statements = [] if question.owner else [text for _, text in expansions.get(question.qid, ())][: number or None]
+        asks = [(MERGE[merge](question.text, statement), statement) for statement in statements]
+        for i, (text, statement) in enumerate([(question.text, ""), *asks] if original or not asks else asks):
             qid = f"{len(queries)}:{question.qid}"
-            queries.append(question._replace(qid=qid, text=text, owner=question.owner or question.qid))
+            queries.append(_query(question, qid, text, statement))
             owners[qid] = question.qid, i
     found = checked_search(retriever, queries, max(k, depth) if fuse == "rrf" else k)
     lists: dict[int, dict[str, list[str]]] = {}
@@ -134,6 +134,14 @@ def expanded_search(
         return _round_robin_with_repeats(in_order, k)
     run = FUSE[fuse]([ranked_run(one) for one in in_order] or [ranked_run({})])
     return run[run["rank"] <= k].reset_index(drop=True)
+
+
+def _query(question: Question, qid: str, text: str, statement: str) -> Question:
+    """Return a query made of a question; one that asks from a perspective knows it, and the question's text."""
+    query = question._replace(qid=qid, text=text, owner=question.owner or question.qid)
+    if not statement:
+        return query
+    return query._replace(root=question.text, perspectives=(statement,), stances=(), labels=())
 
 
 def _round_robin_with_repeats(lists: Sequence[Mapping[str, Sequence[str]]], k: int) -> pd.DataFrame:
@@ -167,14 +175,15 @@ def _check_options(
 
 
 def _check_covered(questions: Sequence[Question], expansions: Expansions) -> None:
-    without = [q.qid for q in questions if not expansions.get(q.qid)]
-    if len(without) == len(questions):
+    own = [q for q in questions if not q.owner]
+    without = [q.qid for q in own if not expansions.get(q.qid)]
+    if own and len(without) == len(own):
         there = ", ".join(map(repr, list(expansions)[:3])) or "no question at all"
         raise InputError(f"no question has expansions: ids are like {without[0]!r}, but expansions exist for {there}")
     if without:
         logger.warning(
             "%d of %d questions have no expansions and are searched as they are: %s",
-            len(without), len(questions), ", ".join(without[:5]) + (" …" if len(without) > 5 else ""),
+            len(without), len(own), ", ".join(without[:5]) + (" …" if len(without) > 5 else ""),
         )  # fmt: skip
 
 

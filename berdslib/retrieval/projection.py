@@ -7,7 +7,7 @@ passage, or with the passage as the perspective changes it. All have one form th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -281,18 +281,21 @@ def search_exact(form: Form, vectors: np.ndarray, k: int, tie_order: np.ndarray 
 
 
 class Projected:
-    """A dense retriever that scores by a method of ``METHODS``, over any corpus whose questions have a perspective.
+    """A dense retriever that scores queries made of a root and a perspective by a method of ``METHODS``.
 
-    All passages are scored exactly; or, with a `depth`, the candidates that the index finds. A blank question finds
-    nothing.
+    Such queries know their `root`; see :func:`berdslib.data.collection.perspective_queries`. Where the perspective is
+    the query itself, as in AmbigQA, query - root stands for it: projecting a query out of itself would leave nothing
+    (divergences.md P5). A question that was made of no other has no perspective to project out and is searched as it
+    is; a blank one finds nothing. All passages are scored exactly; or, with a `depth`, the candidates that the index
+    finds.
 
     Args:
         passages: the corpus; docnos must be unique.
         encoder: see :func:`berdslib.models.encoders.get_encoder`; root and perspective are encoded as queries.
-        perspectives: for each qid (root query, perspective), both as text.
         method: see :func:`scores`.
         strength: see :func:`scores`; :func:`berdslib.retrieval.strength.choose_strength` chooses one.
-        source: see :func:`perspective_vectors`.
+        extract: cuts root and perspective out of raw queries, in place of those that the queries know; such as
+            ``partial(extract_by, "rule")``, see :func:`berdslib.llm.extraction.extract_by`.
         depth: 0 to score every passage; else how many candidates, at least k: faster on a large corpus. They come by
             dot product, which misses best passages where vectors are not of one length, and more of them for "add+"
             and "cast+" than for "pap+".
@@ -310,11 +313,10 @@ class Projected:
         self,
         passages: Sequence[Passage],
         encoder: Encoder,
-        perspectives: Mapping[str, tuple[str, str]],
         *,
         method: str = "pap+",
         strength: float = 1.0,
-        source: str = "text",
+        extract: Callable[[Sequence[str]], Sequence[tuple[str, str]]] | None = None,
         depth: int = 0,
         index: str = "numpy",
         name: str = "",
@@ -324,8 +326,8 @@ class Projected:
         known("method", method, [*METHODS, *OFFICIAL])
         _check_strength(method, strength)
         self.name = name or method
-        self._encoder, self._perspectives, self.depth = encoder, perspectives, depth
-        self._method, self._strength, self._source = method, strength, known("source of perspectives", source, SOURCES)
+        self._encoder, self._extract, self.depth = encoder, extract, depth
+        self._method, self._strength = method, strength
         if isinstance(passages, Corpus):  # checked when it was written
             self._docnos = list(passages.docnos())
             self._vectors = encode_corpus(passages, encoder, folder, text_of=text_of)
@@ -342,22 +344,21 @@ class Projected:
         """Return a run of at most k passages a question.
 
         Raises:
-            InputError: k < 1 or above the depth, no questions, a repeated qid, or a question without root and
-                perspective.
+            InputError: k < 1 or above the depth, no questions, or a repeated qid.
         """
         check_search(questions, k)
         if self.depth and k > self.depth:
             raise InputError(f"{self.depth} candidates are scored, so k cannot be {k}; use a larger depth")
         asked = [q for q in questions if q.text.strip()]
-        if missing := [q.qid for q in asked if q.qid not in self._perspectives]:
-            raise InputError(f"question {missing[0]!r} has no root and perspective", field="perspectives")
-        found: Hits = []
-        if asked:
-            form = self._form_of(asked)
-            found = self._hits(form, k)
+        found = {}
+        for form_of, part in (
+            (self._projected, [q for q in asked if q.root]),
+            (self._plain, [q for q in asked if not q.root]),
+        ):
+            hits = self._hits(form_of(part), k) if part else []
+            found.update({q.qid: hit for q, hit in zip(part, hits, strict=True)})
         nothing = (np.empty(0, dtype=np.int64), np.empty(0))
-        by_qid = {q.qid: hit for q, hit in zip(asked, found, strict=True)}
-        return gather_run(questions, self._docnos, [by_qid.get(q.qid, nothing) for q in questions])
+        return gather_run(questions, self._docnos, [found.get(q.qid, nothing) for q in questions])
 
     def _hits(self, form: Form, k: int) -> Hits:
         if not self.depth:
@@ -365,10 +366,18 @@ class Projected:
         candidates = self._index.search(form.query.astype(np.float32), self.depth)
         return rescore(form, self._vectors, [rows for rows, _ in candidates], k, self._ties)
 
-    def _form_of(self, asked: Sequence[Question]) -> Form:
-        roots, perspectives = zip(*(self._perspectives[q.qid] for q in asked), strict=True)
-        q, r, p = (self._encoder.encode_queries(list(t)) for t in ([q.text for q in asked], roots, perspectives))
-        return make_form(self._method, q, r, p, strength=self._strength, source=self._source)
+    def _plain(self, asked: Sequence[Question]) -> Form:
+        q = self._encoder.encode_queries([question.text for question in asked])
+        return make_form("baseline", q, q, q)
+
+    def _projected(self, asked: Sequence[Question]) -> Form:
+        texts = [q.text for q in asked]
+        known_parts = [(q.root, q.perspectives[0]) for q in asked]
+        roots, perspectives = zip(*(self._extract(texts) if self._extract else known_parts), strict=True)
+        q, r, p = (self._encoder.encode_queries(list(part)) for part in (texts, roots, perspectives))
+        its_own = np.array([text == perspective for text, perspective in zip(texts, perspectives, strict=True)])
+        p = np.where(its_own[:, None], perspective_vectors(q, r, p, "difference"), p)
+        return make_form(self._method, q, r, p, strength=self._strength)
 
 
 # ---------------------------------------------------------------- small parts

@@ -1,39 +1,220 @@
-"""Systems made of parts: a retriever, expanded, its list diversified; each is a retriever again.
+"""Systems made of parts: a retriever, projected, expanded, its list diversified; each is a retriever again.
 
-A name such as ``"minilm+expand:gpt-4+mmr:0.75"`` reads from left to right: search with minilm, do so under every
-perspective that GPT-4 thought of, then reorder the fused list by MMR. The other way round,
-``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is reordered before they are fused. Two orders are
-refused. A diversifier that needs generated perspectives, or another expansion, cannot stand before an expansion,
-because the expanded queries are not the questions that these perspectives belong to. And "+cross:MODEL" is part of the
-retriever's name, so it comes first.
-
-:func:`make_system` builds a system from what it is handed: expansions, vectors, aspects.
-:func:`berdslib.study.named_systems.named_systems` finds all of that from the names alone.
+What a system string means is in :mod:`berdslib.retrieval.system_strings`; :func:`make_systems` builds what it says over
+a collection, with the expansions, vectors and verdicts that its parts need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from berdslib.data.collection import Collection, Expansions
 from berdslib.data.corpus import by_docno
-from berdslib.data.records import Passage, Question
+from berdslib.data.question_corpora import OwnCorpora
+from berdslib.data.records import RUN_COLUMNS, Passage, Question, check_run
 from berdslib.errors import InputError, known
+from berdslib.llm.extraction import extract_by
 from berdslib.models.base import Encoder
+from berdslib.models.cards import model_card
 from berdslib.models.corpus_vectors import full_text
+from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import Retriever, check_search, checked_search
 from berdslib.retrieval.candidates import Vectors
 from berdslib.retrieval.diversify import DIVERSIFIERS, diversify
-from berdslib.retrieval.expansion import SEARCHED, Expanded, Expansions
-from berdslib.retrieval.retrievers import check_retriever, make_retriever
+from berdslib.retrieval.expansion import SEARCHED, Expanded, expansions_by, template_expansions
+from berdslib.retrieval.per_question import InOwnCorpora
+from berdslib.retrieval.projection import Projected
+from berdslib.retrieval.rerank import CrossEncoderRetriever, Scorer, load_scorer
+from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever
+from berdslib.retrieval.system_strings import CROSS, EXPAND, EXTRACT, PROJECTED, Part, System, parse_system
+
+logger = logging.getLogger(__name__)
 
 # From a run and the questions to a table qid, pid, docno, p over *generated* perspectives.
 AspectsOf = Callable[[pd.DataFrame, Sequence[Question]], pd.DataFrame]
 
-_EXPAND, _CROSS = "expand", "+cross:"
+RECORDED, RULE = "recorded", "rule"
+
+
+def make_systems(
+    systems: Sequence[str],
+    collection: Collection,
+    *,
+    aspects_by: Callable[[Expansions, Sequence[Passage]], AspectsOf] | None = None,
+    encoder: str = "minilm",
+    depth: int = 100,
+    recordings: Path | None = None,
+) -> dict[str, Retriever]:
+    """Build systems from their strings; what several of them share is made, and searched, once.
+
+    Args:
+        systems: as :func:`~berdslib.retrieval.system_strings.parse_system` reads them.
+        collection: what they search; its recorded expansions are "+expand:recorded". Those of a task of PIR are its
+            full queries, which name the perspectives that the task is scored by.
+        aspects_by: from generated perspectives and the corpus to how likely each passage argues them, for diversifiers
+            that need it: a judge says so, see :func:`berdslib.judging.aspects.judged_aspects`. Such a diversifier takes
+            the perspectives that its chain expands by; without, or with "hyde:MODEL", the recorded ones, and those by
+            rule where a question has none.
+        encoder: says how alike two passages are.
+        depth: how many candidates a cross-encoder or a diversifier chooses from.
+        recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
+
+    Returns:
+        System string → retriever.
+
+    Raises:
+        InputError: what ``parse_system`` refuses, a collection without passages, expansions that are not there.
+        MissingDataError: a model or a recorded answer that is not on this machine.
+        ChatError: the endpoint fails for good.
+    """
+    parsed = {text: parse_system(text) for text in systems}  # all are read before anything is built
+    if not collection.passages:
+        raise InputError(f"{collection.name!r} has questions only; name the corpus to search", field="passages")
+    workshop = _Workshop(collection, encoder, depth, recordings, aspects_by)
+    for system in parsed.values():
+        workshop.gather(system)
+    return {text: workshop.build(system) for text, system in parsed.items()}
+
+
+class _Workshop:
+    """Builds systems over one collection; what is here is made when it is first needed, and kept."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        encoder: str,
+        depth: int,
+        recordings: Path | None,
+        aspects_by: Callable[[Expansions, Sequence[Passage]], AspectsOf] | None,
+    ) -> None:
+        self._all, self._passages = collection, collection.passages
+        self._encoder, self._depth, self._recordings = encoder, depth, recordings
+        self._aspects_by = aspects_by
+        self._expansions: dict[str, Expansions] = {}
+        self._scorers: dict[str, Scorer] = {}
+        self._aspects: dict[str, AspectsOf] = {}
+        self._built: dict[str, Retriever] = {}
+
+    def gather(self, system: System) -> None:
+        """Get the expansions and load the models that a system needs: what is missing fails before a search."""
+        for value in system.values(EXPAND):
+            self._expansions_named(value)
+        for checkpoint in system.values(CROSS):
+            self._scorers.setdefault(checkpoint, load_scorer(checkpoint))
+
+    def build(self, system: System) -> Retriever:
+        """Return a system; one that another begins with is the same object, and remembers its last lists."""
+        if system.text not in self._built:
+            self._built[system.text] = _Remembering(self._made(system))
+        return self._built[system.text]
+
+    def _made(self, system: System) -> Retriever:
+        if not system.parts:
+            return self._first(system.first)
+        *earlier, last = system.parts
+        name = system.text
+        if last.kind in PROJECTED:
+            return self._projected(system.first, earlier, last, name)
+        before = self.build(system.before)
+        if last.kind == EXPAND:
+            options = SEARCHED.get(last.value.partition(":")[0], {}) if ":" in last.value else {}
+            if last.value == RECORDED and self._all.has_full_queries:
+                options = {"merge": "statement only"}  # a full query contains its question
+            return Expanded(before, self._expansions_named(last.value), name=name, **options)
+        if last.kind == CROSS:
+            scorer = self._scorers[last.value]
+            return CrossEncoderRetriever(before, self._passages, scorer, self._depth, name=name)
+        needs = DIVERSIFIERS[last.kind].needs
+        return Diversified(
+            before,
+            last.kind,
+            relevance_weight=last.number,
+            vectors=self._vectors if needs == "vectors" else None,
+            aspects=self._aspects_for(system) if needs == "aspects" else None,
+            depth=self._depth,
+            name=name,
+        )
+
+    def _first(self, name: str) -> Retriever:
+        options = {"depth": self._depth} if "depth" in RETRIEVERS.find(name)[0].options else {}
+        return make_retriever(name, self._passages, **options)
+
+    def _projected(self, first: str, earlier: Sequence[Part], last: Part, name: str) -> Retriever:
+        extract = next((part.value for part in earlier if part.kind == EXTRACT), "")
+        make = partial(
+            Projected,
+            encoder=get_encoder(first),
+            method=last.kind,
+            strength=last.number,
+            extract=partial(extract_by, extract, recordings=self._recordings) if extract else None,
+            name=name,
+            text_of=model_card(first).passage_text,
+        )
+        return (
+            InOwnCorpora(name, make, self._passages) if isinstance(self._passages, OwnCorpora) else make(self._passages)
+        )
+
+    def _expansions_named(self, name: str) -> Expansions:
+        if name not in self._expansions:
+            self._expansions[name] = self._make_expansions(name)
+        return self._expansions[name]
+
+    def _make_expansions(self, name: str) -> Expansions:
+        if name == RULE:
+            return template_expansions(self._all.questions)
+        if ":" in name:
+            return expansions_by(name, self._all.questions, recordings=self._recordings)
+        choices = [RULE, *([RECORDED] if self._all.expansions else []), *(f"{kind}:MODEL" for kind in SEARCHED)]
+        known(f"set of expansions of {self._all.name!r}", name, choices)
+        return self._all.expansions
+
+    @cached_property
+    def _vectors(self) -> Vectors:
+        return passage_vectors(self._passages, get_encoder(self._encoder), model_card(self._encoder).passage_text)
+
+    def _aspects_for(self, system: System) -> AspectsOf:
+        if self._aspects_by is None:
+            raise InputError(f"{system.text!r} covers generated perspectives: aspects_by must say who argues them")
+        # A hypothetical passage is one answer, and no list of perspectives.
+        listed = next((name for name in system.values(EXPAND) if not name.startswith("hyde:")), "")
+        if listed not in self._aspects:
+            generated = self._expansions_named(listed) if listed else self._recorded_or_by_rule()
+            self._aspects[listed] = self._aspects_by(generated, self._passages)
+        return self._aspects[listed]
+
+    def _recorded_or_by_rule(self) -> Expansions:
+        recorded = self._all.expansions
+        without = [q.qid for q in self._all.questions if q.qid not in recorded]
+        if without:
+            logger.warning("perspectives of %d of %d questions are made by rule, as none are recorded",
+                           len(without), len(self._all.questions))  # fmt: skip
+        return {**self._expansions_named(RULE), **recorded} if without else recorded
+
+
+class _Remembering:
+    """A retriever that does not repeat its last searches: chains that begin alike ask the same of what they share."""
+
+    kept = 4
+
+    def __init__(self, retriever: Retriever) -> None:
+        self.name, self._retriever = retriever.name, retriever
+        self._runs: dict[tuple[tuple[Question, ...], int], pd.DataFrame] = {}
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question."""
+        asked = tuple(questions), k
+        if asked not in self._runs:
+            self._runs[asked] = self._retriever.search(questions, k)
+            while len(self._runs) > self.kept:
+                del self._runs[next(iter(self._runs))]
+        return self._runs[asked].copy()
 
 
 class Diversified:
@@ -88,8 +269,13 @@ class Diversified:
         run = checked_search(self._retriever, questions, max(k, self._depth))
         if run.empty:
             return run
-        aspects = self._aspects(run, questions) if self._aspects is not None else None
-        return diversify(run, aspects=aspects, k=k, **self._options)
+        if self._aspects is None:
+            return diversify(run, k=k, **self._options)
+        # A query that asks from one perspective has no others to cover: its list stays as it is.
+        own = [q for q in questions if not q.owner]
+        ours = run["qid"].isin({q.qid for q in own})
+        covered = diversify(run[ours], aspects=self._aspects(run[ours], own), k=k, **self._options)
+        return check_run(pd.concat([covered[RUN_COLUMNS], run[~ours & (run["rank"] <= k)]], ignore_index=True))
 
 
 def passage_vectors(
@@ -113,114 +299,3 @@ def passage_vectors(
         return encoder.encode_passages([text_of(corpus[docno]) for docno in docnos])
 
     return vectors_of
-
-
-def make_system(
-    text: str,
-    passages: Sequence[Passage],
-    *,
-    expansions: Mapping[str, Expansions] | None = None,
-    vectors: Vectors | None = None,
-    aspects: AspectsOf | None = None,
-    depth: int = 100,
-    retriever: Retriever | None = None,
-) -> Retriever:
-    """Build a system from a line of text, so that it can be a notebook's parameter.
-
-    Args:
-        text: "RETRIEVER", then any number of parts, each of which takes what stands before it: "+expand:NAME" (the
-            expansions of that name, round robin; "chat:MODEL" and "hyde:MODEL" are names too, see
-            :func:`berdslib.retrieval.expansion.expansions_by`), "+METHOD:WEIGHT" (a diversifier and its relevance
-            weight). A MODEL that is a file must not hold a "+" in its name.
-        passages: the corpus.
-        expansions: name → expansions; :func:`made_by_chat` says which ones a chat model has to make first.
-        vectors: for diversifiers that compare by vectors.
-        aspects: for those that need generated perspectives.
-        depth: how many candidates a diversifier chooses from.
-        retriever: used in place of the one that RETRIEVER names, where that has been built already.
-
-    Raises:
-        InputError: an unknown retriever, expansion or diversifier, a weight that is not from 0 to 1, or an order that
-            is refused.
-
-    >>> system_parts("minilm+expand:gpt-4+mmr:0.75")
-    ('minilm', [('expand', 'gpt-4'), ('mmr', '0.75')])
-    """
-    base, parts = system_parts(text)
-    system = retriever or make_retriever(base, passages)
-    for i, (kind, value) in enumerate(parts, start=1):
-        name = "+".join([base, *(f"{k}:{v}" for k, v in parts[:i])])
-        if kind == _EXPAND:
-            choices = expansions or {}
-            found, options = choices[known("set of expansions", value, choices)], SEARCHED.get(_maker(value), {})
-            system = Expanded(system, found, name=name, **options)
-        else:
-            system = Diversified(
-                system, kind, relevance_weight=_weight(kind, value), vectors=vectors, aspects=aspects, depth=depth,
-                name=name,
-            )  # fmt: skip
-    return system
-
-
-def system_parts(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return the retriever's name and the parts behind it, (kind, value); see :func:`make_system`.
-
-    Raises:
-        InputError: as :func:`make_system`, but that no set of expansions is looked up.
-    """
-    parts: list[tuple[str, str]] = []
-    base = rest = text
-    while "+" in rest:
-        rest, _, part = rest.rpartition("+")
-        kind, _, value = part.partition(":")
-        if kind != _EXPAND and kind not in DIVERSIFIERS:
-            break  # a part of the retriever's own name, such as "+cross:MODEL"
-        if kind != _EXPAND:
-            _weight(kind, value)
-        elif not value:
-            raise InputError(f"{text!r}: expand needs a name, as in expand:rule")
-        parts.insert(0, (kind, value))
-        base = rest
-    first, cross, _ = base.rpartition(_CROSS)
-    if cross and system_parts(first)[1]:
-        raise InputError(f"{text!r}: cross must follow the first retriever, as in bm25+cross:MODEL+expand:rule")
-    check_retriever(base)
-    for i, (kind, _) in enumerate(parts):
-        before = [k for k, _ in parts[:i] if k == _EXPAND or DIVERSIFIERS[k].needs == "aspects"]
-        if kind == _EXPAND and before:
-            raise InputError(f"{text!r}: expand must come before {before[0]}, and once only")
-    return base, parts
-
-
-def uses_expansions(text: str) -> bool:
-    """Return whether a system needs generated perspectives: it expands by them, or a diversifier of it reads them.
-
-    >>> uses_expansions("bm25+mmr:0.9"), uses_expansions("bm25+coverage:0.5")
-    (False, True)
-    """
-    return any(kind == _EXPAND or DIVERSIFIERS[kind].needs == "aspects" for kind, _ in system_parts(text)[1])
-
-
-def made_by_chat(text: str) -> list[str]:
-    """Return the expansions in a system's name that a chat model makes, as ``expansions_by`` takes them.
-
-    >>> made_by_chat("bm25+expand:chat:recorded:answers.jsonl+mmr:0.9"), made_by_chat("bm25+expand:rule")
-    (['chat:recorded:answers.jsonl'], [])
-    """
-    return [value for kind, value in system_parts(text)[1] if kind == _EXPAND and _maker(value) in SEARCHED]
-
-
-def _maker(value: str) -> str:
-    """Return what makes expansions by a chat model, a key of SEARCHED; "" for expansions that are there already."""
-    kind, colon, _ = value.partition(":")
-    return kind if colon else ""
-
-
-def _weight(kind: str, value: str) -> float:
-    try:
-        weight = float(value)
-    except ValueError:
-        raise InputError(f"{kind!r} needs a relevance weight, as in {kind}:0.75, not {value!r}") from None
-    if not 0 <= weight <= 1:
-        raise InputError(f"the relevance weight of {kind!r} must be from 0 to 1, not {value}")
-    return weight

@@ -1,106 +1,311 @@
-"""Systems x questions x measures → one table with intervals and tests."""
+"""Systems x collections x measures → one table with intervals and tests."""
 
 from __future__ import annotations
 
 import hashlib
+import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from berdslib.data.collection import Collection, Expansions
 from berdslib.data.corpus import by_docno
-from berdslib.data.records import Passage, Question, check_verdicts, ranked_run
+from berdslib.data.records import (
+    Passage,
+    Question,
+    check_k,
+    check_questions,
+    check_verdicts,
+    perspective_qid,
+    ranked_run,
+)
 from berdslib.data.trec import write_trec_run, write_verdicts
 from berdslib.errors import InputError, known
-from berdslib.evaluation.measures import Measure, evaluate, parse_measure
+from berdslib.evaluation.measures import (
+    Measure,
+    any_list,
+    evaluate,
+    looks_at_perspectives,
+    parse_measures,
+)
 from berdslib.files import StrPath, write_text
+from berdslib.judging.aspects import judged_aspects
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
+from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_run
-from berdslib.retrieval.base import Retriever, run_of
+from berdslib.retrieval.base import Retriever, checked_search, run_of
+from berdslib.retrieval.systems import AspectsOf, make_systems
 from berdslib.stats import bootstrap_interval, holm, macro_mean, paired_test
+from berdslib.study.arguments import AnyJudge, Data, collections_of, judge_of, says_what_it_takes
 
 MACRO = "macro"
+System = str | Retriever | pd.DataFrame
 
 
-class Experiment(NamedTuple):
-    """What an experiment found.
+@dataclass(frozen=True, eq=False, repr=False)
+class Experiment:
+    """What an experiment found; shown, it is the table of the paper.
 
-    ``table``: one row per (system, dataset, measure) with n, mean, low, high and, against the baseline, difference and
-    p_value (Holm-corrected over the systems); the dataset "macro" is the mean of the data sets' means.
-    ``scores``: system → frame (qid x measure). ``runs``: system → run. ``verdicts``: what all systems were scored with.
+    Args:
+        table: one row per (system, dataset, measure) with n, mean, low, high and, against the baseline, difference and
+            p_value (Holm-corrected over the systems); the dataset "macro" is the mean of the data sets' means.
+        scores: system → frame (qid x measure).
+        runs: system → run. Where p-Recall is asked for, the lists of single perspectives are there too, under the ids
+            of :func:`berdslib.data.records.perspective_qid`.
+        verdicts: what all systems were scored with.
+        judge: id of whoever judged.
+        baseline: the system that the others were tested against, or None.
     """
 
     table: pd.DataFrame
     scores: dict[str, pd.DataFrame]
     runs: dict[str, pd.DataFrame]
     verdicts: pd.DataFrame
+    judge: str = ""
+    baseline: str | None = None
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The table as the papers print it: a row a system, in percent, with intervals and stars."""
+        wide = paper_table(self.table, intervals=True)
+        datasets = list(dict.fromkeys(wide.columns.get_level_values(0)))
+        return wide[datasets[0]] if len(datasets) == 2 else wide  # of one data set, the macro mean says the same again
+
+    @property
+    def caption(self) -> str:
+        """How the table is to be read: how many questions, who judged, what brackets and stars mean."""
+        sizes = self.table[self.table["dataset"] != MACRO].drop_duplicates("dataset")
+        n = ", ".join(f"{row.dataset} n = {row.n}" for row in sizes.itertuples())
+        stars = f"; * differs from {self.baseline} (paired test, Holm, p < .05)" if self.baseline else ""
+        return f"Percent with 95% bootstrap intervals; {n}; verdicts: {self.judge}{stars}."
+
+    def to_latex(self) -> str:
+        """Return the shown table as LaTeX (booktabs)."""
+        return str(self.shown.to_latex(escape=True, caption=self.caption, index_names=False))
+
+    def __repr__(self) -> str:
+        """Show the table as text."""
+        return f"{self.shown.to_string()}\n{self.caption}"
+
+    def _repr_html_(self) -> str:
+        return f"{self.shown.to_html(escape=True)}<p>{html.escape(self.caption)}</p>"
 
 
+@says_what_it_takes
 def experiment(
-    systems: Mapping[str, Retriever | pd.DataFrame],
-    questions: Sequence[Question],
-    measures: Measure | str | Iterable[Measure | str],
+    systems: System | Sequence[System] | Mapping[str, System],
+    data: Data | Sequence[Data],
+    measures: Measure | str | Iterable[Measure | str] = ("MRecall@5", "Precision@5"),
     *,
-    verdicts: pd.DataFrame | None = None,
-    judge: Judge | None = None,
-    passages: Sequence[Passage] = (),
-    store: VerdictStore | None = None,
+    judge: AnyJudge = None,
     baseline: str | None = None,
+    aspect_judge: str = "laptop",
+    depth: int = 100,
+    recordings: Path | None = None,
+    store: VerdictStore | None = None,
     seed: int = 0,
 ) -> Experiment:
     """Run and score several systems on the same questions.
 
     With a judge, everything that any system lists is judged first, and all systems are scored against that one pool:
     measures with an ideal list (nDCG, alpha-nDCG, ERR-IA, StRecall) would otherwise flatter a system whose own list is
-    all that is known. They remain relative to the pool; MRecall, Precision and Coverage do not depend on it. What
-    several systems list is judged once, with a store or without.
+    all that is known. They remain relative to the pool; MRecall, Precision, Coverage and p-Recall do not depend on it.
+    What several systems list is judged once, with a store or without.
 
     Args:
-        systems: name → a retriever, or a finished run; what either holds is checked, and ranked anew by its scores.
-        questions: the asked questions; their `source` groups them into data sets.
+        systems: one or several: strings such as "minilm+mmr:0.9", retrievers of your own, or finished runs; a mapping
+            name → system where they should be called otherwise, which finished runs need.
+        data: what is searched: a collection or the name of one; of several, each is searched and judged by itself, and
+            one table shows all.
         measures: such as ``MRecall @ 5`` or "MRecall@5", one or several; the largest cut-off says how deep to retrieve
-            and judge.
-        verdicts: gold verdicts; or give a judge:
-        judge: judges what the systems list, against the questions' perspectives.
-        passages: the corpus, needed with a judge.
-        store: where the judge's verdicts are kept.
+            and judge. ``pRecall @ 5`` has every question searched from each of its perspectives, too.
+        judge: judges what the systems list, against the questions' perspectives: a name such as "laptop", a judge, or a
+            function from pairs to probabilities; None for the recorded verdicts.
         baseline: name of the system that the others are tested against.
+        aspect_judge: who says how likely a passage argues a *generated* perspective, for systems that use it.
+        depth: how many candidates a cross-encoder or a diversifier chooses from.
+        recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
+        store: where the judges' verdicts are kept; None for the user's cache.
         seed: of bootstrap and test.
 
     Raises:
-        InputError: no systems or a list of them, a data set called "macro", an unknown baseline, neither or both of
-            verdicts and judge, a measure without cut-off, verdicts that are none, or a system that returns no run; the
+        InputError: no systems, a data set called "macro", an unknown baseline, a measure without cut-off, neither a
+            judge nor recorded verdicts, a question that is in two collections, or a system that returns no run; the
             message names the system.
     """
-    named = [measures] if isinstance(measures, str | Measure) else measures
-    wanted = list(dict.fromkeys(parse_measure(m) if isinstance(m, str) else m for m in named))
-    _check(systems, wanted, verdicts, judge, baseline)
-    depth = max(m["cutoff"] for m in wanted)
-    runs = {
-        name: run_of(name, system if isinstance(system, pd.DataFrame) else system.search(questions, depth))
-        for name, system in systems.items()
-    }
-    if isinstance(judge, Gold):
-        verdicts = judge.verdicts
-    elif judge is not None:
-        pool = _pool(runs.values(), depth)
-        verdicts = judge_run(pool, questions, by_docno(passages), judge, k=max(1, len(pool)), store=store)
-    assert verdicts is not None  # _check saw to it
-    verdicts = check_verdicts(verdicts)
+    wanted, named, collections = parse_measures(measures), named_systems(systems), collections_of(data)
+    _check(collections, wanted, judge, baseline, named)
+    who = None if judge in (None, "gold") else judge_of(judge, collections[0])
+    kept = store or VerdictStore()
+    parts = []
+    for one in collections:
+        built = build(named, one, aspect_judge=aspect_judge, depth=depth, recordings=recordings, store=kept)
+        runs = {name: _run(name, system, one, wanted) for name, system in built.items()}
+        parts.append((runs, _verdicts(runs, one, wanted, who or judge_of(None, one), kept)))
+    questions = [q for one in collections for q in one.questions]
+    runs = {name: _stacked([runs[name] for runs, _ in parts]) for name in named}
+    verdicts = check_verdicts(_stacked([verdicts for _, verdicts in parts]))
     scores = {name: evaluate(run, verdicts, questions, wanted) for name, run in runs.items()}
     table = score_table(scores, questions, baseline=baseline, seed=seed)
-    return Experiment(table, scores, runs, verdicts)
+    return Experiment(table, scores, runs, verdicts, who.id if who is not None else "gold", baseline)
 
 
-def _pool(runs: Iterable[pd.DataFrame], k: int) -> pd.DataFrame:
-    """Return the top k of several runs as one run, each passage of a question once."""
-    tops = pd.concat([run[run["rank"] <= k] for run in runs]).drop_duplicates(["qid", "docno"])
+def build(
+    named: Mapping[str, System],
+    collection: Collection,
+    *,
+    aspect_judge: str = "laptop",
+    depth: int = 100,
+    recordings: Path | None = None,
+    store: VerdictStore | None = None,
+) -> dict[str, Retriever | pd.DataFrame]:
+    """Return systems ready to search a collection: those named by strings are built, the others are as they came.
+
+    Arguments and errors as :func:`experiment`.
+    """
+    check_k(depth)
+
+    def aspects_by(generated: Expansions, passages: Sequence[Passage]) -> AspectsOf:
+        return judged_aspects(generated, passages, make_judge(aspect_judge), store)
+
+    texts = [system for system in named.values() if isinstance(system, str)]
+    built = make_systems(texts, collection, aspects_by=aspects_by, depth=depth, recordings=recordings) if texts else {}
+    return {name: built[system] if isinstance(system, str) else system for name, system in named.items()}
+
+
+def search(
+    system: Retriever, collection: Collection, k: int, *, questions: bool = True, perspectives: bool = False
+) -> pd.DataFrame:
+    """Return what a system finds for the questions of a collection, for their perspectives, or for both, as one run.
+
+    Args:
+        system: a retriever.
+        collection: whose questions are asked.
+        k: passages of each list.
+        questions: search each question.
+        perspectives: search each question from each of its perspectives, see :attr:`Collection.queries`; these lists
+            have ids of their own.
+
+    Raises:
+        InputError: k is no whole number from 1, a question whose id is that of another's perspective, or the system
+            returns no run.
+    """
+    check_k(k)
+    queries = collection.queries if perspectives else []
+    if questions and (twice := {q.qid for q in queries} & {q.qid for q in collection.questions}):
+        problem = f"{min(twice)!r} is the id of a question and of another's perspective; give it another name"
+        raise InputError(problem, field="qid")
+    asked = [part for part in (list(collection.questions) if questions else [], queries) if part]
+    return _stacked([checked_search(system, part, k) for part in asked])
+
+
+def _run(
+    name: str, system: Retriever | pd.DataFrame, collection: Collection, measures: Sequence[Measure]
+) -> pd.DataFrame:
+    """Return the run of a system, as deep as the measures look, with the lists that they look at."""
+    if isinstance(system, pd.DataFrame):
+        ours = {q.qid for q in (*collection.questions, *collection.queries)}
+        run = run_of(name, system)
+        return run[run["qid"].isin(ours)] if ours & set(run["qid"]) else run
+    depth = max(m["cutoff"] for m in measures)
+    kinds = {"questions": any_list(measures), "perspectives": looks_at_perspectives(measures)}
+    return search(system, collection, depth, **kinds)
+
+
+def _verdicts(
+    runs: Mapping[str, pd.DataFrame],
+    collection: Collection,
+    measures: Sequence[Measure],
+    judge: Judge,
+    store: VerdictStore,
+) -> pd.DataFrame:
+    """Return recorded verdicts, or those of a judge on everything that any system lists."""
+    if isinstance(judge, Gold):
+        asked = judge.verdicts["qid"].isin({q.qid for q in collection.questions})
+        return judge.verdicts[asked] if asked.any() else judge.verdicts  # of other questions: the measures say so
+    pool = pooled(runs.values(), collection.questions, max(m["cutoff"] for m in measures))
+    return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=max(1, len(pool)), store=store)
+
+
+def pooled(runs: Iterable[pd.DataFrame], questions: Sequence[Question], k: int) -> pd.DataFrame:
+    """Return the top k of several runs as one run, each passage of a question once.
+
+    What a question found from one of its perspectives counts as found by the question.
+    """
+    owner = {q.qid: q.qid for q in questions}
+    owner |= {perspective_qid(q.qid, pid): q.qid for q in questions for pid in range(len(q.perspectives))}
+    tops = pd.concat([run[(run["rank"] <= k) & run["qid"].isin(owner)] for run in runs])
+    tops = tops.assign(qid=tops["qid"].map(owner)).drop_duplicates(["qid", "docno"])
     return ranked_run({str(qid): part["docno"].tolist() for qid, part in tops.groupby("qid", sort=False)})
+
+
+def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+
+
+def named_systems(systems: System | Sequence[System] | Mapping[str, System]) -> dict[str, System]:
+    """Return name → system; a string is its own name, and a retriever says what it is called."""
+    if isinstance(systems, Mapping):
+        found = dict(systems)
+    else:
+        several = [systems] if isinstance(systems, str | pd.DataFrame) or not isinstance(systems, Sequence) else systems
+        names = [name_of(system) for system in several]
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise InputError(f"two systems are called {twice[0]!r}; give a mapping, name → system")
+        found = dict(zip(names, several, strict=True))
+    if not found:
+        raise InputError("an experiment needs at least one system and one measure")
+    for name, system in found.items():
+        if not isinstance(system, str | pd.DataFrame) and not callable(getattr(system, "search", None)):
+            kind = type(system).__name__
+            raise InputError(f"system {name!r} is a {kind}: no string, no run and nothing with search(questions, k)")
+    return found
+
+
+def name_of(system: System) -> str:
+    """Return what a system is called in tables.
+
+    Raises:
+        InputError: a finished run, which has no name.
+    """
+    if isinstance(system, str):
+        return system.strip()
+    if isinstance(system, pd.DataFrame):
+        raise InputError("a finished run has no name; give a mapping, {'theirs': run}")
+    return str(getattr(system, "name", "") or type(system).__name__)
+
+
+def _check(
+    collections: Sequence[Collection],
+    measures: Sequence[Measure],
+    judge: AnyJudge,
+    baseline: str | None,
+    named: Mapping[str, System],
+) -> None:
+    for one in collections:
+        check_questions(one.questions, need_perspectives=True)
+        if judge in (None, "gold"):
+            judge_of(None, one)
+    if len(collections) > 1 and (bound := [n for n, s in named.items() if not isinstance(s, str | pd.DataFrame)]):
+        raise InputError(f"{bound[0]!r} searches one corpus, and there are several; bd.register('retriever', …) a "
+                         "function that makes it", field="systems")  # fmt: skip
+    counts = Counter(q.qid for one in collections for q in one.questions)
+    if twice := [qid for qid, count in counts.items() if count > 1]:
+        raise InputError(f"question {twice[0]!r} is in two collections", field="qid")
+    for m in measures:
+        if "cutoff" not in m.params:
+            raise InputError(f"{m} needs a cut-off, such as {m}@5")
+    if baseline is not None:
+        known("baseline", baseline, named)
+
+
+# ---------------------------------------------------------------- tables and files
 
 
 def write_experiment(folder: StrPath, result: Experiment) -> None:
@@ -198,23 +403,3 @@ def paper_table(table: pd.DataFrame, *, percent: bool = True, intervals: bool = 
     wide = shown.pivot(index="system", columns=["dataset", "measure"], values="cell")
     columns = list(dict.fromkeys(zip(shown["dataset"], shown["measure"], strict=True)))
     return wide.reindex(index=list(dict.fromkeys(shown["system"])), columns=pd.MultiIndex.from_tuples(columns))
-
-
-def _check(
-    systems: Mapping[str, Retriever | pd.DataFrame],
-    measures: Sequence[Measure],
-    verdicts: pd.DataFrame | None,
-    judge: Judge | None,
-    baseline: str | None,
-) -> None:
-    if not isinstance(systems, Mapping):
-        raise InputError(f"systems must be a mapping, name → retriever or run, not a {type(systems).__name__}")
-    if not systems or not measures:
-        raise InputError("an experiment needs at least one system and one measure")
-    if (verdicts is None) == (judge is None):
-        raise InputError("give either verdicts or a judge")
-    for m in measures:
-        if "cutoff" not in m.params:
-            raise InputError(f"{m} needs a cut-off, such as {m}@5")
-    if baseline is not None:
-        known("baseline", baseline, systems)

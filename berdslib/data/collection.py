@@ -1,0 +1,109 @@
+"""The one data model: questions with their perspectives, what is searched, and what is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pandas as pd
+
+from berdslib.data.records import Passage, Question, check_questions, check_verdicts, perspective_qid
+from berdslib.errors import InputError
+
+Expansions = Mapping[str, Sequence[tuple[str, str]]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Collection:
+    """Questions, the passages to search, and what is known about them.
+
+    A task of PIR is one too: a root query is a question, its full queries are recorded expansions, one for each of its
+    perspectives, and its gold texts are verdicts.
+
+    Args:
+        name: what it is called in messages.
+        questions: at least one, ids unique.
+        passages: the corpus; none where only the questions are there, as with BeRDS before a corpus is chosen.
+        gold: recorded verdicts, or None.
+        expansions: qid → (name of the perspective, text) pairs in the order in which they were generated. Where the
+            names are exactly the question's own perspectives, the texts are its full queries; see :attr:`queries`.
+
+    Raises:
+        InputError: no questions, or unusable ones; gold that is no verdicts, or that is about none of the questions.
+    """
+
+    name: str
+    questions: Sequence[Question]
+    passages: Sequence[Passage] = ()
+    gold: pd.DataFrame | None = None
+    expansions: Expansions = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "questions", tuple(check_questions(self.questions)))
+        if isinstance(self.passages, str) or not isinstance(self.passages, Sequence):
+            kind = type(self.passages).__name__
+            raise InputError(f"a list of passages is needed, not {kind}; berdslib.load reads files", field="passages")
+        if self.gold is not None:
+            gold, qids = check_verdicts(self.gold), {q.qid for q in self.questions}
+            if len(gold) and not qids & set(gold["qid"]):
+                there = f"{gold['qid'].iloc[0]!r} against {self.questions[0].qid!r} …"
+                raise InputError(f"the verdicts and the questions do not belong together: {there}", field="gold")
+            object.__setattr__(self, "gold", gold)
+
+    @property
+    def queries(self) -> list[Question]:
+        """Each question asked from each of its perspectives: what p-Recall searches.
+
+        The text is the recorded full query where there is one (PIR), else the question and behind it the perspective.
+        """
+        return [query for q in self.questions for query in perspective_queries(q, self.expansions)]
+
+    @property
+    def has_full_queries(self) -> bool:
+        """Whether the expansions are full queries, which contain their question."""
+        return any(_full_queries(q, self.expansions) is not None for q in self.questions)
+
+    def only(self, questions: Sequence[Question]) -> Collection:
+        """Return the same collection with other questions, such as some of its own."""
+        return replace(self, questions=questions)
+
+    def __repr__(self) -> str:
+        """Say how much of what there is."""
+        parts = [_count(len(self.questions), "question"), _count(len(self.passages), "passage")]
+        parts.append("no gold verdicts" if self.gold is None else _count(len(self.gold), "gold verdict"))
+        if self.expansions:
+            parts.append(f"expansions of {_count(len(self.expansions), 'question')}")
+        return f"Collection {self.name!r}: {', '.join(parts)}"
+
+
+def perspective_queries(question: Question, expansions: Expansions) -> list[Question]:
+    """Return one query for each perspective of a question; see :attr:`Collection.queries`.
+
+    Its qid is that of :func:`berdslib.data.records.perspective_qid`; it has one perspective, and it knows the question
+    it was made of by id (`owner`) and text (`root`).
+    """
+    full = _full_queries(question, expansions)
+    texts = [f"{question.text} {p}" for p in question.perspectives] if full is None else full
+    return [
+        question._replace(
+            qid=perspective_qid(question.qid, pid),
+            text=text,
+            perspectives=question.perspectives[pid : pid + 1],
+            stances=question.stances[pid : pid + 1],
+            labels=question.labels[pid : pid + 1],
+            owner=question.qid,
+            root=question.text,
+        )
+        for pid, text in enumerate(texts)
+    ]
+
+
+def _full_queries(question: Question, expansions: Expansions) -> list[str] | None:
+    pairs = expansions.get(question.qid, ())
+    if not pairs or tuple(name for name, _ in pairs) != tuple(question.perspectives):
+        return None
+    return [text for _, text in pairs]
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

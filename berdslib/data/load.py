@@ -1,0 +1,171 @@
+"""Collections by name or from files: ``berdslib.load``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from berdslib.data.catalogue import DATASETS, dataset
+from berdslib.data.collection import Collection, Expansions
+from berdslib.data.dataset import Dataset
+from berdslib.data.datasets import (
+    check_limit,
+    is_path,
+    load_expansions,
+    load_gold,
+    load_passages,
+    load_questions,
+    of_split,
+)
+from berdslib.data.formats import is_beir
+from berdslib.data.pir import is_pir_file, is_pir_folder, place_of, read_task, task_names
+from berdslib.data.pir_sample import location_task, story_task
+from berdslib.data.records import Passage
+from berdslib.errors import InputError, MissingDataError, known
+
+_PIR = "pir-"
+_PIR_SAMPLE: Mapping[str, Callable[[], Collection]] = {"location": location_task, "stories": story_task}
+
+# A corpus or verdicts: a data set's name, a file or folder, or what is there already.
+Corpus = str | Path | Sequence[Passage]
+Gold = str | Path | pd.DataFrame
+
+
+def load(
+    name: str | Path | Sequence[str | Path],
+    *,
+    passages: Corpus | None = None,
+    split: str | None = None,
+    gold: Gold | None = None,
+    limit: int = 0,
+) -> Collection:
+    """Return questions with their corpus and what is known about them.
+
+    Args:
+        name: a data set ("sample", "theperspective", "kialo", …); a task of PIR ("pir-demo:allsides",
+            "pir-sample:location", or a JSON file in the authors' layout, "FILE.json:TASK"); a file of questions (JSONL,
+            TSV or CSV); a BEIR folder; or several of these, which need `passages`.
+        passages: a data set, file or folder to search, or a list of passages; None for the data set's own.
+        split: "dev", "test" or "all"; None for "dev" where a data set has splits, else for everything.
+        gold: verdicts to score by: a file, a data set, or a frame; None for the data set's own, where it has some.
+        limit: only the first so many questions of each; 0 for all.
+
+    Raises:
+        InputError: an unknown name or split, or a file that cannot be read.
+        MissingDataError: a data set that is neither on this machine nor reachable.
+    """
+    check_limit(limit)
+    several = [name] if isinstance(name, str | Path) else list(name)
+    if not several:
+        raise InputError("no data set is named")
+    if len(several) > 1 and passages is None:
+        raise InputError("several data sets are searched together only in a corpus that you name", field="passages")
+    shared = _passages(passages)
+    loaded = [_load_one(one, shared, split, limit) for one in several]
+    whole = loaded[0] if len(loaded) == 1 else _joined(loaded, shared or ())
+    if gold is None:
+        return whole
+    verdicts = gold if isinstance(gold, pd.DataFrame) else load_gold(gold)
+    return Collection(whole.name, whole.questions, whole.passages, verdicts, whole.expansions)
+
+
+def _load_one(name: str | Path, shared: Sequence[Passage] | None, split: str | None, limit: int) -> Collection:
+    found = _whole(name, shared, split)
+    asked = found.questions[: limit or None]
+    return Collection(found.name, asked, found.passages if shared is None else shared, found.gold, found.expansions)
+
+
+def _whole(name: str | Path, shared: Sequence[Passage] | None, split: str | None) -> Collection:
+    """Return everything that a name stands for; its own corpus is read only where no other takes its place."""
+    place, task = _task(name)
+    if isinstance(place, Path):
+        return _of_split(read_task(place, task), split)
+    if place == f"{_PIR}sample":
+        tasks = ", ".join(_PIR_SAMPLE)
+        if task is None:
+            raise InputError(f"{place!r} holds several tasks; name one of: {tasks}, as in {place}:location")
+        return _of_split(_PIR_SAMPLE[known("task", task, _PIR_SAMPLE)](), split)
+    if is_path(name):
+        return _from_path(Path(name), shared, split)
+    one = dataset(str(name))
+    if one.make is not None:
+        return _made(one, split)
+    questions = load_questions(one.name, split)
+    own = load_passages(one.name) if shared is None and "load_passages" in one.loaders else ()
+    verdicts = load_gold(one.name) if "load_gold" in one.loaders else None
+    return Collection(one.name, questions, own, verdicts, _recorded(one, split))
+
+
+def _task(name: str | Path) -> tuple[str | Path, str | None]:
+    """Return where a task of PIR lies and which it is; the name as it came, and None, for anything else."""
+    text, (head, _, task) = str(name), str(name).rpartition(":")
+    for place, chosen in ((text, None), (head, task)):
+        if place == f"{_PIR}sample":
+            return place, chosen
+        if place.startswith(_PIR) and place in DATASETS:
+            one = dataset(place)
+            return place_of(one), chosen or (place.removeprefix(_PIR) if one.hf_repo else None)
+        if place and (is_pir_file(Path(place)) or is_pir_folder(Path(place))):
+            return Path(place), chosen
+    return name, None
+
+
+def _from_path(path: Path, shared: Sequence[Passage] | None, split: str | None) -> Collection:
+    questions = load_questions(path, split)
+    if not is_beir(path):
+        return Collection(path.name.partition(".")[0] or path.name, questions)
+    return Collection(path.name, questions, load_passages(path) if shared is None else (), load_gold(path))
+
+
+def _made(one: Dataset, split: str | None) -> Collection:
+    """Return what a function of the user's returns; it may take the split, or hold questions of all."""
+    assert one.make is not None
+    takes_split = "split" in inspect.signature(one.make).parameters
+    made = one.make(split=split) if takes_split else one.make()
+    if not isinstance(made, Collection):
+        raise InputError(f"the data set {one.name!r} must make a Collection, not {type(made).__name__}")
+    return made if takes_split else _of_split(made, split)
+
+
+def _of_split(whole: Collection, split: str | None) -> Collection:
+    return whole if split is None else whole.only(of_split(list(whole.questions), split, whole.name))
+
+
+def _recorded(one: Dataset, split: str | None) -> Expansions:
+    """Return recorded expansions; of those that were never recorded, or are not on this machine, there are none."""
+    if "load_expansions" not in one.loaders:
+        return {}
+    try:
+        return load_expansions(one.name, split)
+    except MissingDataError:
+        return {}  # a system that needs them says so, and what there is instead
+
+
+def _passages(given: Corpus | None) -> Sequence[Passage] | None:
+    return load_passages(given) if isinstance(given, str | Path) else given
+
+
+def _joined(parts: Sequence[Collection], passages: Sequence[Passage]) -> Collection:
+    verdicts = [one.gold for one in parts if one.gold is not None]
+    expansions = {qid: pairs for one in parts for qid, pairs in one.expansions.items()}
+    questions = [q for one in parts for q in one.questions]
+    gold = pd.concat(verdicts, ignore_index=True) if len(verdicts) == len(parts) else None
+    return Collection(",".join(one.name for one in parts), questions, passages, gold, expansions)
+
+
+def tasks_in(name: str | Path) -> list[str]:
+    """Return the names of the tasks of PIR that a data set, a JSON file or a folder holds.
+
+    Raises:
+        InputError: it holds none, or cannot be read.
+        MissingDataError: it is neither on this machine nor reachable.
+    """
+    if name == f"{_PIR}sample":
+        return list(_PIR_SAMPLE)
+    place, _ = _task(name)
+    if not isinstance(place, Path):
+        raise InputError(f"{str(name)!r} is no data set of PIR, and no file or folder of tasks")
+    return task_names(place)

@@ -1,0 +1,99 @@
+"""Things by name: one pattern for retrievers, judges, data sets and diversifiers.
+
+A name is a word, "bm25", or a word and what it is about, "hf:org/model". Names of your own join by :meth:`Registry.add`
+(at the front door ``berdslib.register``). Where you cannot call it yourself, in the shell or in a notebook of a grid,
+the environment variable ``BERDS_PLUGINS`` names the modules that do, and they are imported when a name is looked up.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+from berdslib.errors import InputError, known
+
+Thing = TypeVar("Thing")
+PLUGINS = "BERDS_PLUGINS"
+# A "+" would begin a part of a system, a ":" what the name is about, a comma the next name.
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_imported: set[str] = set()
+
+
+class Registry(Mapping[str, Thing], Generic[Thing]):
+    """What is known by name, of one kind.
+
+    Args:
+        kind: what these things are, for messages ("retriever").
+        things: name → thing. A name that ends in ":" takes whatever follows it as its argument, as "hf:" does.
+
+    >>> pets = Registry("pet", {"cat": "Felis catus", "dog:": "Canis familiaris"})
+    >>> pets.find("cat"), pets.find("dog:poodle")
+    (('Felis catus', ''), ('Canis familiaris', 'poodle'))
+    """
+
+    def __init__(self, kind: str, things: Mapping[str, Thing]) -> None:
+        self.kind, self._things = kind, dict(things)
+        self._built_in = frozenset(things)
+
+    def add(self, name: str, thing: Thing) -> None:
+        """Add a thing under a name of yours; adding it again replaces it, as running a notebook's cell twice does.
+
+        Raises:
+            InputError: the name is taken by a built-in, or could not be told apart in a system string.
+        """
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise InputError(
+                f"a {self.kind} needs a name of letters, digits, '.', '_' and '-', not {name!r}", field="name"
+            )
+        if name in self._built_in or f"{name}:" in self._built_in:
+            raise InputError(f"the {self.kind} {name!r} is built in; choose another name", field="name")
+        self._things[name] = thing
+
+    def find(self, name: str) -> tuple[Thing, str]:
+        """Return the thing of a name and the argument behind its colon, "" where it takes none.
+
+        Raises:
+            InputError: the name is not known; the message lists those that are.
+        """
+        self._see_plugins()
+        head, colon, argument = name.partition(":")
+        if name not in self._things and colon and argument and head + colon in self._things:
+            return self._things[head + colon], argument
+        return self._things[known(self.kind, name, self.names())], ""
+
+    def names(self) -> list[str]:
+        """Return all names; one that takes an argument reads "hf:…"."""
+        self._see_plugins()
+        return [f"{name}…" if name.endswith(":") else name for name in self._things]
+
+    def __contains__(self, name: object) -> bool:
+        self._see_plugins()
+        return name in self._things
+
+    def __getitem__(self, name: str) -> Thing:
+        self._see_plugins()
+        return self._things[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._see_plugins()
+        return iter(self._things)
+
+    def __len__(self) -> int:
+        self._see_plugins()
+        return len(self._things)
+
+    @staticmethod
+    def _see_plugins() -> None:
+        wanted = {name.strip() for name in os.environ.get(PLUGINS, "").split(",") if name.strip()}
+        for name in sorted(wanted - _imported):
+            _imported.add(name)  # first, because the module itself looks things up
+            try:
+                importlib.import_module(name)
+            except ModuleNotFoundError as error:
+                if error.name != name:
+                    raise
+                problem = f"names the module {name!r}, which cannot be imported; is its folder on PYTHONPATH?"
+                raise InputError(problem, field=PLUGINS) from None

@@ -1,0 +1,187 @@
+"""The front door: the functions of ``import berdslib as bd``, beside :func:`~berdslib.study.experiment.experiment`.
+
+One order of arguments everywhere: run, verdicts, data, measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from berdslib.data import trec
+from berdslib.data.catalogue import DATASETS
+from berdslib.data.collection import Collection
+from berdslib.data.corpus import by_docno
+from berdslib.data.dataset import Dataset
+from berdslib.data.records import Question, check_k, check_run
+from berdslib.errors import InputError, known
+from berdslib.evaluation import measures as scoring
+from berdslib.judging.registry import JUDGES, own_judge
+from berdslib.judging.store import VerdictStore, judge_run
+from berdslib.registry import Registry
+from berdslib.retrieval.base import Retriever
+from berdslib.retrieval.diversify import DIVERSIFIERS, own_diversifier
+from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.study import experiment as experiments
+from berdslib.study.arguments import AnyJudge, Data, collection_of, judge_of, says_what_it_takes
+
+
+@says_what_it_takes
+def search(
+    system: str | Retriever,
+    data: Data,
+    k: int = 100,
+    *,
+    perspectives: bool = False,
+    aspect_judge: str = "laptop",
+    depth: int = 100,
+    recordings: Path | None = None,
+    store: VerdictStore | None = None,
+) -> pd.DataFrame:
+    """Return what a system finds: a run, frame qid, docno, rank, score.
+
+    Args:
+        system: such as "minilm+mmr:0.9", or a retriever of your own.
+        data: a collection, or the name of one.
+        k: passages of each list.
+        perspectives: also search each question from each of its perspectives, which p-Recall looks at.
+        aspect_judge: see :func:`berdslib.study.experiment.experiment`, as for the next three.
+        depth: how many candidates a cross-encoder or a diversifier chooses from.
+        recordings: a file of a chat model's answers.
+        store: where the aspect judge's verdicts are kept; None for the user's cache.
+
+    Raises:
+        InputError: an unknown system or collection, one without passages, or k is no whole number from 1.
+    """
+    collection, named = collection_of(data), experiments.named_systems(system)
+    settings = {"aspect_judge": aspect_judge, "depth": depth, "recordings": recordings}
+    ((_, built),) = experiments.build(named, collection, store=store or VerdictStore(), **settings).items()
+    if isinstance(built, pd.DataFrame):
+        raise InputError("a finished run has been searched already; give it to judge or evaluate", field="system")
+    return experiments.search(built, collection, k, perspectives=perspectives)
+
+
+@says_what_it_takes
+def judge(
+    run: pd.DataFrame, data: Data, judge: AnyJudge = "laptop", k: int = 5, *, store: VerdictStore | None = None
+) -> pd.DataFrame:
+    """Judge the first k passages of each list against every perspective of its question.
+
+    Args:
+        run: frame qid, docno and score (or rank), whoever made it; see :func:`read_run`.
+        data: a collection with the run's questions and passages, or the name of one.
+        judge: a name, a judge, or a function from pairs to probabilities; None for recorded verdicts.
+        k: how deep to judge.
+        store: where verdicts are kept; None for the user's cache.
+
+    Returns:
+        Verdicts: frame qid, pid (which perspective), docno, p_yes, supports, judge.
+
+    Raises:
+        InputError: an unknown judge, a frame that is no run or of other questions, a passage that is not in the corpus,
+            or k is no whole number from 1.
+        MissingDataError: a model that is neither on this machine nor reachable.
+    """
+    check_k(k)
+    collection = collection_of(data)
+    chosen = judge_of(judge, collection)
+    pool = experiments.pooled([_run_of(run, collection)], collection.questions, k)
+    deepest = max(1, len(pool))
+    return judge_run(
+        pool, collection.questions, by_docno(collection.passages), chosen, k=deepest, store=store or VerdictStore()
+    )
+
+
+@says_what_it_takes
+def evaluate(
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    data: Data | Sequence[Question],
+    measures: scoring.Measure | str | Iterable[scoring.Measure | str] = ("MRecall@5", "Precision@5"),
+) -> pd.DataFrame:
+    """Score a run: one row per asked question, one column per measure; see :mod:`berdslib.evaluation.measures`.
+
+    Args:
+        run: frame qid, docno and score (or rank).
+        verdicts: frame qid, pid, docno and p_yes or supports, such as :func:`judge` or a collection's ``gold``.
+        data: a collection, the name of one, or its questions.
+        measures: one or several, as ``MRecall @ 5`` or by name, ``"MRecall@5"``.
+
+    Raises:
+        InputError: a frame that is none, or is about other questions, or an unknown measure.
+    """
+    if not isinstance(data, str | Path | Collection) and isinstance(data, Sequence):
+        return scoring.evaluate(run, verdicts, data, measures)
+    return scoring.evaluate(run, verdicts, collection_of(data).questions, measures)
+
+
+def read_run(path: str | Path) -> pd.DataFrame:
+    """Read a run file of anybody's: TREC's six columns, gzipped or not.
+
+    Raises:
+        InputError: a file that cannot be read; the message says where.
+    """
+    return trec.read_trec_run(path)
+
+
+# ---------------------------------------------------------------- names
+
+
+_KINDS: dict[str, tuple[Registry[Any], Callable[..., Any]]] = {
+    "retriever": (RETRIEVERS, lambda make, _: own_retriever(make)),
+    "judge": (JUDGES, own_judge),
+    "dataset": (DATASETS, lambda make, name: _own_dataset(make, name)),
+    "diversifier": (DIVERSIFIERS, lambda pick, _: own_diversifier(pick)),
+}
+
+
+@says_what_it_takes
+def register(kind: str, name: str, make: Callable[..., Any]) -> None:
+    """Give something of your own a name, which then works wherever names do: here, in notebooks and in system strings.
+
+    The shell and the notebooks of a grid are other processes: name a module that registers it in ``BERDS_PLUGINS``.
+
+    Args:
+        kind: "retriever", "judge", "dataset" or "diversifier".
+        name: letters, digits, ".", "_" and "-"; a name of yours may be used again, a built-in one may not.
+        make: of a retriever, the function from passages (and options by name) to an object with ``search(questions,
+            k)``; of a judge, a function without arguments that returns one, or a function from pairs to probabilities;
+            of a data set, a function without arguments (or with ``split``) that returns a Collection; of a diversifier,
+            the function ``(vectors, scores, k, weight) -> order`` itself.
+
+    Raises:
+        InputError: an unknown kind, a name that is taken or cannot be used, or something that is no function.
+    """
+    registry, wrap = _KINDS[known("kind", kind, _KINDS)]
+    if not callable(make):
+        raise InputError(f"a {kind} is added as a function, not as {type(make).__name__}", field="make")
+    registry.add(name, wrap(make, name))
+
+
+@says_what_it_takes
+def names(kind: str) -> list[str]:
+    """Return what can be named: all "retriever"s, "judge"s, "dataset"s or "diversifier"s.
+
+    Raises:
+        InputError: an unknown kind.
+    """
+    return _KINDS[known("kind", kind, _KINDS)][0].names()
+
+
+def _own_dataset(make: Callable[..., Any], name: str) -> Dataset:
+    first_line = (make.__doc__ or "registered by you").strip().splitlines()[0]
+    return Dataset(
+        name=name, title=first_line, paper="support", kind="both", source="yours", licence="", size="", make=make
+    )
+
+
+def _run_of(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
+    clean = check_run(run)
+    asked = {q.qid for q in (*collection.questions, *collection.queries)}
+    if len(clean) and not asked & set(clean["qid"]):
+        there = f"{clean['qid'].iloc[0]!r} against {collection.questions[0].qid!r} …"
+        raise InputError(f"the run and the questions do not belong together: {there}", field="run")
+    return clean
