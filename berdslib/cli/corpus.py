@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from berdslib.cli.inputs import read_questions
+from berdslib.cli.inputs import read_collection
 from berdslib.cli.options import FOLDER, JSON, POSITIVE, QUESTIONS, print_frame, say
 from berdslib.cli.root import main
 
@@ -113,7 +113,8 @@ def corpus_web(
 
     if offline and retry_failed:
         raise click.UsageError("--offline fetches nothing, so it cannot --retry-failed")
-    asked = read_questions(questions, split, limit)
+    found = read_collection(questions, None, split, limit, need_passages=False, need_perspectives=False)
+    asked = list(found.questions)
     web = Web(
         num=top, extractor=check_extractor(extractor), workers=workers, offline=offline, retry_failed=retry_failed
     )

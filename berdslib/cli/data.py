@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from berdslib.cli.inputs import read_corpus, read_gold, read_questions, read_run, split_names
+from berdslib.cli.inputs import read_collection, read_run, split_names
 from berdslib.cli.options import CORPUS, JSON, QUESTIONS, print_frame, say
 from berdslib.cli.root import main
+from berdslib.errors import InputError
 
 
 @main.group()
@@ -101,10 +102,11 @@ def data_export(
 
     if run_path and not (layout == "berds" or str(path).removesuffix(".gz").endswith(".jsonl")):
         raise click.UsageError("a BEIR folder holds no run; --run is for a BeRDS JSONL")
-    asked = read_questions(questions, split, limit, need_perspectives=True)
-    verdicts = read_gold(gold or questions, "give a file of verdicts with --gold")
+    found = read_collection(questions, corpus, split, limit, gold=gold)
+    asked, passages, verdicts = found.questions, found.passages, found.gold
+    if verdicts is None:
+        raise InputError(f"{questions!r} has no gold verdicts; give a file of verdicts with --gold")
     run = read_run(run_path, asked) if run_path else None
-    passages = read_corpus(corpus, questions)
     splits = {q.split for q in asked}
     part = splits.pop() if len(splits) == 1 else ""
     export_collection(path, asked, passages, verdicts, layout=layout, split=part or "test", run=run)

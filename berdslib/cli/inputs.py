@@ -1,12 +1,15 @@
-"""What the values of the options name: questions, corpora, systems, runs, gold verdicts, measures."""
+"""What the values of the options name: questions with their corpus and gold verdicts, and runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from berdslib.errors import InputError, errors_in
+
+if TYPE_CHECKING:  # the command line starts before pandas is loaded
+    from berdslib.data.collection import Collection
 
 
 def split_names(text: str) -> list[str]:
@@ -23,87 +26,63 @@ def split_names(text: str) -> list[str]:
     return names
 
 
-def read_questions(names: str, split: str | None, limit: int, *, need_perspectives: bool = False) -> list[Any]:
-    """Return the questions of all named sets.
+def read_collections(
+    questions: str, corpus: str | None, split: str | None, limit: int, *, gold: str | None = None
+) -> list[Collection]:
+    """Return what is asked and searched: all sets of questions over one corpus, or each set over its own.
 
     Raises:
-        InputError: no questions, a repeated qid, or one without perspectives where they are needed.
+        InputError: a set without perspectives, or whatever :func:`berdslib.data.load.load` refuses.
     """
-    from berdslib.data.datasets import load_questions
+    from berdslib.data.load import load
     from berdslib.data.records import check_questions
 
-    found = [q for name in split_names(names) for q in load_questions(name, split, limit)]
-    with errors_in(names):
-        return list(check_questions(found, need_perspectives=need_perspectives))
+    names = split_names(questions)
+    joined: list[Any] = [names] if corpus else [*names]
+    found = [load(one, passages=corpus, split=split, limit=limit, gold=gold) for one in joined]
+    for one in found:
+        with errors_in(questions):
+            check_questions(one.questions, need_perspectives=True)
+    return found
 
 
-def read_corpus(corpus: str | None, questions: str) -> Sequence[Any]:
-    """Return the passages of the named corpus, or of the data set or BEIR folder that the questions are from."""
-    from berdslib.data.datasets import load_passages
-    from berdslib.data.formats import is_beir
-
-    asked = split_names(questions)
-    if corpus is None and (len(asked) != 1 or (Path(asked[0]).exists() and not is_beir(asked[0]))):
-        raise InputError("--corpus is required, because the questions come from a file or from several data sets")
-    return load_passages(corpus or asked[0])
-
-
-def read_systems(
-    names: Sequence[str],
-    corpus: str | None,
+def read_collection(
     questions: str,
+    corpus: str | None,
     split: str | None,
-    asked: Sequence[Any],
-    aspect_judge: str,
-    depth: int,
-    recordings: Path | None,
-    store: Any = None,
-) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Return the corpus and the systems over it; system names are checked before the corpus is read."""
-    from berdslib.retrieval.systems import uses_expansions
-    from berdslib.study.named_systems import known_expansions, named_systems
-
-    expands = [name for name in names if uses_expansions(name)]
-    passages, sets = read_corpus(corpus, questions), split_names(questions)
-    expansions = known_expansions(sets, split, asked, names, recordings=recordings) if expands else {}
-    return passages, named_systems(names, passages, expansions, aspect_judge=aspect_judge, store=store, depth=depth)
-
-
-def read_gold(questions: str, otherwise: str) -> Any:
-    """Return the gold verdicts of all named sets, BEIR folders or files of verdicts.
+    limit: int,
+    *,
+    need_passages: bool = True,
+    need_perspectives: bool = True,
+    gold: str | None = None,
+) -> Collection:
+    """Return all sets of questions as one collection.
 
     Args:
-        questions: their names or paths.
-        otherwise: what to do where one has none.
+        questions: names of sets, comma-separated, or a path.
+        corpus: what they search; None for the corpus of the one set that is named.
+        split: of each set.
+        limit: of each set.
+        need_passages: require a corpus.
+        need_perspectives: require perspectives.
+        gold: verdicts in place of those of the sets.
+
+    Raises:
+        InputError: what is required is not there, or whatever :func:`berdslib.data.load.load` refuses.
     """
-    import pandas as pd
+    from berdslib.data.load import load
+    from berdslib.data.records import check_questions
 
-    from berdslib.data.datasets import dataset, names
-
-    able = ", ".join(name for name in names() if "load_gold" in dataset(name).loaders)
-    for name in split_names(questions):
-        if name in names() and "load_gold" not in dataset(name).loaders:
-            raise InputError(f"{name!r} has no gold verdicts (available for: {able}); {otherwise}")
-    return pd.concat(
-        [_gold_of(name, f"available for: {able}; {otherwise}") for name in split_names(questions)], ignore_index=True
-    )
-
-
-def _gold_of(name: str, otherwise: str) -> Any:
-    from berdslib.data.datasets import load_gold
-
-    try:
-        return load_gold(name)
-    except InputError as error:
-        if not Path(name).is_file():
-            raise
-        problem = f"no gold verdicts can be read from it ({error.problem}); {otherwise}"
-        raise InputError(problem, path=name, line=error.line, field=error.field) from None
-
-
-def gold_for(judge: str, questions: str) -> Any:
-    """Return the gold verdicts where the judge is "gold", else None."""
-    return read_gold(questions, "choose another judge, such as -j similarity") if judge == "gold" else None
+    names: list[str | Path] = [*split_names(questions)]
+    if len(names) > 1 and corpus is None and need_passages:
+        raise InputError("--corpus is required, because the questions come from several data sets")
+    searched = corpus if corpus is not None or need_passages else ()
+    found = load(names, passages=searched, split=split, limit=limit, gold=gold)
+    if need_passages and not found.passages:
+        raise InputError(f"--corpus is required, because {questions!r} holds questions only")
+    with errors_in(questions):
+        check_questions(found.questions, need_perspectives=need_perspectives)
+    return found
 
 
 def read_run(path: str, asked: Sequence[Any]) -> Any:
@@ -111,31 +90,12 @@ def read_run(path: str, asked: Sequence[Any]) -> Any:
     from berdslib.data.trec import read_trec_run
 
     run = read_trec_run(path)
-    if not set(run["qid"]) & {q.qid for q in asked}:
+    from berdslib.data.records import perspective_qid
+
+    own = {perspective_qid(q.qid, pid) for q in asked for pid in range(len(q.perspectives))}
+    if not set(run["qid"]) & ({q.qid for q in asked} | own):
         problem = (
             f"answers none of the questions: their ids are like {asked[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
         )
         raise InputError(problem, path=path, field="qid")
     return run
-
-
-def read_measures(text: str) -> list[Any]:
-    """Read measures such as "Precision@5,alpha_nDCG(alpha=0.5)@10"."""
-    from berdslib.evaluation.measures import parse_measure
-
-    wanted = [parse_measure(part) for part in _split_outside_brackets(text)]
-    if not wanted:
-        raise InputError("at least one measure is needed, such as MRecall@5", field="measures")
-    return wanted
-
-
-def _split_outside_brackets(text: str) -> list[str]:
-    """Split at commas that are not inside brackets: alpha_nDCG(alpha=0.5,rel=1)@5 is one measure."""
-    parts, depth = [""], 0
-    for char in text:
-        depth += (char == "(") - (char == ")")
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return [p.strip() for p in parts if p.strip()]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from berdslib.cli.inputs import gold_for, read_corpus, read_questions, read_run, read_systems, split_names
+from berdslib.cli.inputs import read_collection, read_run, split_names
 from berdslib.cli.options import CORPUS, JSON, POSITIVE, QUESTIONS, STORE, TITLE_POSITION, print_frame, say
 from berdslib.cli.root import main
 
@@ -63,19 +63,19 @@ def judge_pairs(
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.judging.training import detection_set
+    from berdslib.study.front import search
 
     if retrievers and run_paths:
         raise click.UsageError("give retrievers or finished runs, not both")
-    asked = read_questions(questions, split, limit, need_perspectives=True)
-    asked = detection_set.draw_questions(asked, draw, seed) if draw else asked
-    chosen = make_judge(judge, gold_for(judge, questions), title_position) if judge else None
+    found = read_collection(questions, corpus, split, limit)
+    found = found.only(detection_set.draw_questions(list(found.questions), draw, seed)) if draw else found
+    asked = list(found.questions)
+    chosen = make_judge(judge, found.gold, title_position) if judge else None
     if run_paths:
-        passages, runs = read_corpus(corpus, questions), [read_run(path, asked) for path in run_paths]
+        runs = [read_run(path, asked) for path in run_paths]
     else:
-        names = split_names(retrievers or "bm25,minilm")
-        passages, systems = read_systems(names, corpus, questions, split, asked, "laptop", 100, None)
-        runs = [systems[name].search(asked, k) for name in names]
-    looked_up = by_docno(passages)
+        runs = [search(name, found, k) for name in split_names(retrievers or "bm25,minilm")]
+    looked_up = by_docno(found.passages)
     listed = detection_set.detection_pairs(asked, runs, looked_up, k=k, near=None)
     pairs = detection_set.detection_pairs(asked, runs, looked_up, k=k, near=near)
     place = title_position or "before"

@@ -7,16 +7,7 @@ from typing import Any
 
 import click
 
-from berdslib.cli.inputs import (
-    gold_for,
-    read_corpus,
-    read_gold,
-    read_measures,
-    read_questions,
-    read_run,
-    read_systems,
-    split_names,
-)
+from berdslib.cli.inputs import read_collection, read_collections, read_run, split_names
 from berdslib.cli.options import (
     ASPECT_JUDGE,
     CORPUS,
@@ -34,7 +25,7 @@ from berdslib.cli.options import (
     say,
 )
 from berdslib.cli.root import main
-from berdslib.errors import InputError, errors_in
+from berdslib.errors import InputError, errors_in, printable
 
 
 @main.command()
@@ -45,9 +36,10 @@ from berdslib.errors import InputError, errors_in
     "--retriever",
     default="bm25",
     show_default=True,
-    help="Retriever or chain: bm25, hf:org/model, minilm+mmr:0.9, minilm+expand:recorded+coverage:0.5, "
+    help="A system: bm25, hf:org/model, minilm+mmr:0.9, minilm+pap:1.0, minilm+expand:recorded+coverage:0.5, "
     "minilm+expand:chat:MODEL (or hyde:MODEL).",
 )
+@click.option("--perspectives", is_flag=True, help="Also ask from each perspective, which pRecall looks at.")
 @ASPECT_JUDGE
 @RECORDINGS
 @DEPTH
@@ -62,6 +54,7 @@ def retrieve(
     limit: int,
     corpus: str | None,
     retriever: str,
+    perspectives: bool,
     aspect_judge: str,
     recordings: Path | None,
     depth: int,
@@ -71,19 +64,23 @@ def retrieve(
 ) -> None:
     """Rank passages for questions and write a TREC run."""
     from berdslib.data.trec import check_trec_ids, write_trec_run
+    from berdslib.retrieval.system_strings import parse_system
     from berdslib.study.experiment import file_stems
+    from berdslib.study.front import search
 
-    asked = read_questions(questions, split, limit)
-    retriever = retriever.strip()
-    passages, systems = read_systems([retriever], corpus, questions, split, asked, aspect_judge, depth, recordings)
+    system = parse_system(retriever).text  # before a corpus is read
+    found = read_collection(questions, corpus, split, limit, need_perspectives=perspectives)
+    asked, passages = found.questions, found.passages
     check_trec_ids(asked, passages)
-    run = systems[retriever].search(asked, k)
-    write_trec_run(output, run, tag=file_stems([retriever])[retriever])
+    run = search(
+        system, found, k, perspectives=perspectives, aspect_judge=aspect_judge, depth=depth, recordings=recordings
+    )
+    write_trec_run(output, run, tag=file_stems([system])[system])
     summary = {
         "output": output,
-        "retriever": retriever,
+        "retriever": system,
         "questions": len(asked),
-        "answered": run["qid"].nunique(),
+        "answered": len({q.qid for q in asked} & set(run["qid"])),
         "passages_listed": len(run),
         "corpus_size": len(passages),
     }
@@ -127,13 +124,14 @@ def judge(
     from berdslib.judging.base import pairs_of
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore, judge_pairs, verdicts_of
+    from berdslib.study.experiment import pooled
 
-    asked = read_questions(questions, split, limit, need_perspectives=True)
-    run = read_run(run_path, asked)
-    passages = by_docno(read_corpus(corpus, questions))
-    chosen = make_judge(judge, gold_for(judge, questions), title_position)
+    found = read_collection(questions, corpus, split, limit)
+    asked, run = found.questions, read_run(run_path, found.questions)
+    chosen = make_judge(judge, found.gold, title_position)
     with errors_in(run_path):
-        pairs = pairs_of(run, asked, passages, k)
+        pool = pooled([run], asked, k)
+        pairs = pairs_of(pool, asked, by_docno(found.passages), max(1, len(pool)))
     p_yes, new = judge_pairs(chosen, pairs, VerdictStore(store))
     verdicts = verdicts_of(pairs, p_yes, chosen)
     (write_trec_qrels if output.removesuffix(".gz").endswith(".qrels") else write_verdicts)(output, verdicts)
@@ -185,10 +183,10 @@ def evaluate(
 
     from berdslib.data.trec import read_verdicts
     from berdslib.evaluation.measures import evaluate as score
-    from berdslib.evaluation.measures import official_cutoff, unjudged_share
+    from berdslib.evaluation.measures import official_cutoff, parse_measures, unjudged_share
     from berdslib.study.experiment import score_table
 
-    wanted = read_measures(measures)
+    wanted = parse_measures(measures)
     if (berds_jsonl is None) == (run_path is None):
         raise click.UsageError("give either a BeRDS JSONL file, or --run with --questions")
     if berds_jsonl is not None and (questions or verdicts_path or split):
@@ -205,10 +203,11 @@ def evaluate(
     else:
         if questions is None:
             raise click.UsageError("--run needs --questions")
-        asked = read_questions(questions, split, 0, need_perspectives=True)
-        run = read_run(str(run_path), asked)
-        missing = "give verdicts with --verdicts FILE"
-        gold = read_verdicts(verdicts_path) if verdicts_path else read_gold(questions, missing)
+        found = read_collection(questions, None, split, 0, need_passages=False)
+        asked, run = list(found.questions), read_run(str(run_path), found.questions)
+        gold = read_verdicts(verdicts_path) if verdicts_path else found.gold
+        if gold is None:
+            raise InputError(f"{questions!r} has no gold verdicts; give verdicts with --verdicts FILE")
         tables = {verdicts_path or "gold": gold}
     scores = {}
     for name, table in tables.items():
@@ -249,17 +248,18 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
     "--retrievers",
     default="bm25,minilm",
     show_default=True,
-    help="Comma-separated; chains such as minilm+mmr:0.9, bm25+expand:rule, minilm+expand:recorded+coverage:0.5 "
-    "or minilm+expand:chat:MODEL (or hyde:MODEL) too.",
+    help="Systems, comma-separated: a retriever and its parts, such as minilm+mmr:0.9, minilm+pap:1.0, "
+    "bm25+expand:rule, minilm+expand:recorded+coverage:0.5 or minilm+expand:chat:MODEL (or hyde:MODEL).",
 )
 @ASPECT_JUDGE
 @RECORDINGS
 @DEPTH
 @JUDGE
 @MEASURES
-@click.option("--baseline", help="Retriever to test the others against. [the first]")
+@click.option("--baseline", help="System to test the others against. [the first]")
 @STORE
 @click.option("-o", "--output", type=FOLDER, help="Folder for runs, verdicts, table.")
+@click.option("--long", "as_rows", is_flag=True, help="Print a row for each system, data set and measure.")
 @JSON
 def experiment(
     questions: str,
@@ -276,37 +276,48 @@ def experiment(
     baseline: str | None,
     store: Path | None,
     output: Path | None,
+    as_rows: bool,
     as_json: bool,
 ) -> None:
-    """Retrieve, judge and score: systems x measures, with intervals and paired tests."""
+    r"""Retrieve, judge and score: the paper's table, systems x measures, with intervals and paired tests.
+
+    \b
+    berds experiment -q sample -r bm25,minilm+mmr:0.9
+    berds experiment -q pir-demo:allsides -r minilm,minilm+pap:1.0 -m pRecall@5,MRecall@5
+    """
     from berdslib.data.trec import check_trec_ids
+    from berdslib.evaluation.measures import parse_measures
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
+    from berdslib.retrieval.system_strings import parse_system
     from berdslib.study.experiment import experiment as run_experiment
     from berdslib.study.experiment import write_experiment
-    from berdslib.study.named_systems import uses_judge
 
-    names = list(dict.fromkeys(split_names(retrievers)))
-    wanted = read_measures(measures)
-    asked = read_questions(questions, split, limit, need_perspectives=True)
-    chosen = make_judge(judge, gold_for(judge, questions), title_position)
-    passages, systems = read_systems(
-        names, corpus, questions, split, asked, aspect_judge, depth, recordings, VerdictStore(store)
-    )
+    wanted = parse_measures(measures)
+    systems = {parse_system(name).text: parse_system(name) for name in split_names(retrievers)}
+    collections = read_collections(questions, corpus, split, limit)
+    chosen = None if judge == "gold" else make_judge(judge, title_position=title_position)
     if output:
-        check_trec_ids(asked, passages)
-    if judge == aspect_judge and any(map(uses_judge, names)):
+        for one in collections:
+            check_trec_ids(one.questions, one.passages)
+    if judge == aspect_judge and any(system.uses_aspects for system in systems.values()):
         click.echo("the same judge re-ranks and scores, so any gain is circular", err=True)
     result = run_experiment(
-        systems,
-        asked,
+        list(systems),
+        collections,
         wanted,
         judge=chosen,
-        passages=passages,
+        baseline=parse_system(baseline).text if baseline else next(iter(systems)),
+        aspect_judge=aspect_judge,
+        depth=depth,
+        recordings=recordings,
         store=VerdictStore(store),
-        baseline=baseline or names[0],
     )
-    click.echo(f"{len(asked)} questions, {len(passages)} passages, judge {chosen.id}", err=True)
-    print_frame(result.table, as_json)  # first: a disk that is full costs the files, and not the result
+    asked, searched = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
+    click.echo(f"{asked} questions, {searched} passages, judge {result.judge}", err=True)
+    if as_rows or as_json:
+        print_frame(result.table, as_json)  # first: a disk that is full costs the files, and not the result
+    else:
+        click.echo(printable(repr(result)))
     if output:
         write_experiment(output, result)

@@ -239,13 +239,14 @@ class _PRecall(Measure):
     NAME = "pRecall"
     PRETTY_NAME = "p-Recall at k"
     SHORT_DESC = "Is each perspective found by the query that asks from it?"
-    SUPPORTED_PARAMS = {
+    SUPPORTED_PARAMS = {  # noqa: RUF012 - as ir-measures declares it
         **_CUTOFF,
         **{name: ParamInfo(dtype=str, choices=list(v), default=v[0]) for name, v in PRECALL.items()},
     }
 
 
-MRecall, Precision, Coverage, pRecall = _MRecall(), _Precision(), _Coverage(), _PRecall()
+MRecall, Precision, Coverage = _MRecall(), _Precision(), _Coverage()
+pRecall = _PRecall()  # noqa: N816 - the paper's name
 
 _COMPUTE: dict[str, Callable[[Measure, QuestionTable], float]] = {
     "MRecall": _mrecall,

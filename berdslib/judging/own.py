@@ -22,7 +22,7 @@ class FunctionJudge:
         self, function: Callable[[Sequence[Pair]], Sequence[float]], name: str | None = None, threshold: float = 0.5
     ) -> None:
         self._function, self.threshold = function, threshold
-        self.id = name or getattr(function, "__name__", type(function).__name__)
+        self.id = str(name or getattr(function, "__name__", type(function).__name__))
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return what the function says of each pair, float64 (n,)."""

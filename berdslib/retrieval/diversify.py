@@ -358,5 +358,6 @@ def _depth(block: Block, k: int) -> int:
     return min(k, n) if k else n
 
 
-def own_diversifier(pick):  # replaced by the one of another branch
+def own_diversifier(pick: Callable[..., Any]) -> Diversifier:
+    """Replaced by the one of another branch."""
     raise NotImplementedError

@@ -90,8 +90,11 @@ class Experiment:
         return str(self.shown.to_latex(escape=True, caption=self.caption, index_names=False))
 
     def __repr__(self) -> str:
-        """Show the table as text."""
-        return f"{self.shown.to_string()}\n{self.caption}"
+        """Show the table as text; of several data sets, intervals for their mean only, or no screen is wide enough."""
+        if len(self.shown.columns.names) == 1:
+            return f"{self.shown.to_string()}\n{self.caption}"
+        means = paper_table(self.table).drop(columns=MACRO, level=0)
+        return f"Mean over the data sets\n{self.shown[MACRO].to_string()}\n\n{means.to_string()}\n{self.caption}"
 
     def _repr_html_(self) -> str:
         return f"{self.shown.to_html(escape=True)}<p>{html.escape(self.caption)}</p>"

@@ -57,8 +57,10 @@ def search(
         InputError: an unknown system or collection, one without passages, or k is no whole number from 1.
     """
     collection, named = collection_of(data), experiments.named_systems(system)
-    settings = {"aspect_judge": aspect_judge, "depth": depth, "recordings": recordings}
-    ((_, built),) = experiments.build(named, collection, store=store or VerdictStore(), **settings).items()
+    kept = store or VerdictStore()
+    ((_, built),) = experiments.build(
+        named, collection, aspect_judge=aspect_judge, depth=depth, recordings=recordings, store=kept
+    ).items()
     if isinstance(built, pd.DataFrame):
         raise InputError("a finished run has been searched already; give it to judge or evaluate", field="system")
     return experiments.search(built, collection, k, perspectives=perspectives)
@@ -113,9 +115,9 @@ def evaluate(
     Raises:
         InputError: a frame that is none, or is about other questions, or an unknown measure.
     """
-    if not isinstance(data, str | Path | Collection) and isinstance(data, Sequence):
-        return scoring.evaluate(run, verdicts, data, measures)
-    return scoring.evaluate(run, verdicts, collection_of(data).questions, measures)
+    if isinstance(data, str | Path | Collection):
+        data = collection_of(data).questions
+    return scoring.evaluate(run, verdicts, data, measures)
 
 
 def read_run(path: str | Path) -> pd.DataFrame:
