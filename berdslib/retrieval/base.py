@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Passage, Question, check_k, check_passages, check_questions, check_run, make_run
+from berdslib.data.records import (
+    Passage,
+    Question,
+    check_k,
+    check_passages,
+    check_questions,
+    check_run,
+    make_run,
+    ranked_run,
+)
 from berdslib.errors import InputError
 
 
@@ -44,10 +53,13 @@ def checked_search(retriever: Retriever, questions: Sequence[Question], k: int) 
     return run
 
 
-def run_of(system: str, found: pd.DataFrame) -> pd.DataFrame:
-    """Check what a system found as :func:`berdslib.data.records.check_run` does; a complaint names the system."""
+def run_of(system: str, found: pd.DataFrame | Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Check what a system found as :func:`berdslib.data.records.check_run` does; a complaint names the system.
+
+    A retriever of one's own may return plain lists, qid → docnos with the best first.
+    """
     try:
-        return check_run(found)
+        return check_run(ranked_run(found) if isinstance(found, Mapping) else found)
     except InputError as error:
         raise InputError(f"{system}: {error.problem}", field=error.field) from None
 

@@ -201,7 +201,7 @@ def test_notebook_list_shows_parameters():
     [[], ["retrieve"], ["judge"], ["evaluate"], ["experiment"], ["data"], ["data", "list"], ["data", "card"],
      ["data", "fetch"], ["data", "stats"], ["notebook"], ["notebook", "run"], ["notebook", "list"], ["demo"], ["lab"],
      ["grid"], ["grid", "run"], ["grid", "status"], ["prompts"], ["prompts", "fetch"], ["prompts", "import"],
-     ["prompts", "show"], ["judge-pairs"], ["judge-eval"], ["data", "export"], ["pir"]],
+     ["prompts", "show"], ["judge-pairs"], ["judge-eval"], ["data", "export"]],
 )  # fmt: skip
 def test_every_command_has_help(command):
     text = berds(*command, "--help").stdout
@@ -220,13 +220,7 @@ def test_importing_the_package_and_asking_for_help_load_nothing_heavy():
 @pytest.mark.real_data
 def test_theperspective_reference_scores(real_data):
     """Two retrievers on 134 questions with gold verdicts; the figures are in the README."""
-    from berdslib.data.datasets import load_passages
-    from berdslib.retrieval.retrievers import make_retriever
-    from berdslib.study.experiment import experiment
-
-    questions = load_questions("theperspective")
-    systems = {"bm25": make_retriever("bm25", load_passages("theperspective"))}
-    result = experiment(systems, questions, ["Precision@5", "MRecall@5"], verdicts=load_gold("theperspective"))
+    result = berdslib.experiment("bm25", "theperspective", ["Precision@5", "MRecall@5"])
     means = result.table[result.table["dataset"] == "macro"].set_index("measure")["mean"] * 100
     assert means["Precision@5"] == pytest.approx(65.5, abs=0.5)
     assert means["MRecall@5"] == pytest.approx(76.1, abs=0.5)

@@ -5,7 +5,7 @@ import json
 import pytest
 from shell import berds, tried
 
-from berdslib.cli.inputs import read_gold, read_systems
+from berdslib.cli.inputs import read_collection, read_collections
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.formats import write_beir
 from berdslib.errors import InputError
@@ -33,44 +33,34 @@ def test_a_beir_folder_is_questions_corpus_and_gold(beir, tmp_path):
     assert scored[0]["mean"] == whole[0]["mean"] > 0
 
 
+QUESTION = '{"_id": "q", "question": "Why?", "perspectives": ["So."]}\n'
+
+
 def test_gold_may_be_a_file_of_verdicts(tmp_path):
-    path = tmp_path / "v.tsv"
-    path.write_text("qid\tpid\tdocno\tp_yes\nq\t0\td\t1\n")
-    assert read_gold(str(path), "nothing").loc[0, "docno"] == "d"
+    questions, gold = tmp_path / "q.jsonl", tmp_path / "v.tsv"
+    questions.write_text(QUESTION)
+    gold.write_text("qid\tpid\tdocno\tp_yes\nq\t0\td\t1\n")
+    found = read_collection(str(questions), None, None, 0, need_passages=False, gold=str(gold))
+    assert found.gold.loc[0, "docno"] == "d"
 
 
-def test_a_set_of_questions_without_gold_says_what_has_some(tmp_path):
+def test_questions_without_gold_say_so_and_what_to_do(tmp_path):
     path = tmp_path / "q.jsonl"
-    path.write_text('{"_id": "q", "question": "Why?", "perspectives": ["So."]}\n')
-    with pytest.raises(InputError, match=r"q\.jsonl:1 \[qid\]: no gold verdicts.*available for: sample.* give another"):
-        read_gold(str(path), "give another")
-    with pytest.raises(InputError, match=r"'arguana' has no gold verdicts \(available for: .*sample.*\); give another"):
-        read_gold("arguana", "give another")
+    path.write_text(QUESTION)
+    assert read_collection(str(path), "sample", None, 0).gold is None
+    refused = tried("experiment", "-q", path, "-c", "sample", "-r", "bm25")
+    assert refused.exit_code == 1 and "'q' has no recorded verdicts; name one, such as 'laptop'" in refused.stderr
+    refused = tried("data", "export", tmp_path / "out", "-q", path, "-c", "sample")
+    assert refused.exit_code == 1 and "no gold verdicts; give a file of verdicts with --gold" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("chain", "expands"),
-    [
-        ("bm25", False),
-        ("bm25+mmr:0.5", False),
-        ("bm25+mmr:0.5+cover:0.5", False),
-        ("bm25+expand:rule", True),
-        ("bm25+coverage:0.5", True),
-        ("bm25+mmr:0.5+xquad:0.5", True),
-    ],
-)
-def test_expansions_are_loaded_only_for_chains_that_use_them(chain, expands, monkeypatch):
-    """Of a data set of BeRDS they may have to be downloaded first."""
-    asked = []
-
-    def looked_up(*arguments, **options):
-        asked.append(arguments)
-        return {"rule": {}}
-
-    monkeypatch.setattr("berdslib.study.named_systems.known_expansions", looked_up)
-    monkeypatch.setattr("berdslib.study.named_systems.named_systems", lambda names, *_, **__: dict.fromkeys(names))
-    read_systems([chain], None, "sample", "dev", load_questions("sample", "dev"), "overlap", 100, None)
-    assert bool(asked) == expands
+def test_several_sets_share_the_corpus_that_is_named_or_have_their_own():
+    (shared,) = read_collections("sample,pir-sample:stories", "sample", None, 0)
+    assert len(shared.questions) == 8 + 20 and len(shared.passages) == len(load_passages("sample"))
+    first, second = read_collections("sample,pir-sample:stories", None, None, 0)
+    assert (len(first.passages), len(second.passages)) == (len(load_passages("sample")), 40)
+    with pytest.raises(InputError, match="--corpus is required, because the questions come from several data sets"):
+        read_collection("sample,pir-sample:stories", None, None, 0)
 
 
 @pytest.mark.parametrize("names", [",", " , ", ""])

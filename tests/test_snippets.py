@@ -1,0 +1,95 @@
+"""Every snippet of the README and of docs/everyday.md runs as it stands, in Python and in the shell."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from shell import berds
+
+import berdslib as bd
+from berdslib.data.catalogue import DATASETS
+from berdslib.data.trec import write_trec_run
+from berdslib.judging.registry import JUDGES
+from berdslib.retrieval.diversify import DIVERSIFIERS
+from berdslib.retrieval.retrievers import RETRIEVERS
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/everyday.md")
+
+
+def blocks(page, language):
+    """Return the code blocks of a page as test parameters, each named by the heading above it."""
+    found = re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.S | re.M)
+    return [pytest.param(code, id=f"{Path(page).stem}-{i}") for i, code in enumerate(found)]
+
+
+PYTHON = [block for page in PAGES for block in blocks(page, "python")]
+COMMANDS = [
+    line.partition("#")[0].strip()
+    for page in PAGES
+    for block in blocks(page, "")
+    for line in block.values[0].splitlines()
+    if line.startswith("berds ")
+]
+
+
+@pytest.fixture(autouse=True)
+def _names_are_forgotten(user_cache):
+    """What a snippet registers is gone after it."""
+    kept = [(registry, dict(registry._things)) for registry in (RETRIEVERS, JUDGES, DATASETS, DIVERSIFIERS)]
+    yield
+    for registry, things in kept:
+        registry._things.clear()
+        registry._things.update(things)
+
+
+@pytest.fixture
+def own_files(tmp_path, monkeypatch):
+    """The folder of a user: questions, a corpus, verdicts and somebody else's run."""
+    monkeypatch.chdir(tmp_path)
+    question = {"_id": "q", "question": "Are cities good?", "perspectives": ["Cities are good.", "They are loud."]}
+    Path("my_questions.jsonl").write_text(json.dumps(question) + "\n")
+    texts = ["Cities are good for people.", "They are loud and dirty.", "Trains run late."]
+    lines = [json.dumps({"_id": f"d{i}", "text": text}) for i, text in enumerate(texts)]
+    Path("my_corpus.jsonl").write_text("\n".join(lines) + "\n")
+    Path("my_verdicts.tsv").write_text("qid\tpid\tdocno\tp_yes\nq\t0\td0\t1\nq\t1\td1\t1\n")
+    write_trec_run("their_run.trec", bd.search("bm25", "sample", 20), tag="theirs")
+
+
+def test_there_are_eight_everyday_tasks_of_five_lines_at_most():
+    tasks = [block.values[0].splitlines() for block in blocks("docs/everyday.md", "python")]
+    assert len(tasks) == 8 and max(len(lines) for lines in tasks) <= 5
+    for lines in tasks:
+        assert [line for line in lines if "import" in line] == ["import berdslib as bd"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", PYTHON)
+def test_python(code, own_files, capsys):
+    exec(compile(code, "snippet", "exec"), {})
+    printed = capsys.readouterr().out
+    if "print(" in code:
+        assert "MRecall@5" in printed or "pRecall@5" in printed
+
+
+@pytest.mark.slow
+def test_commands_one_after_another(own_files):
+    assert len(COMMANDS) >= 9
+    for command in COMMANDS:
+        berds(*command.removeprefix("berds ").split())
+
+
+@pytest.mark.slow
+def test_the_readme_says_in_the_shell_what_it_says_in_python(own_files, capsys):
+    (code,) = (block.values[0] for block in blocks("README.md", "python"))
+    exec(compile(code, "README", "exec"), {})
+    shell = [command for command in COMMANDS if "--split test" in command]
+    assert berds(*shell[0].removeprefix("berds ").split()).stdout == capsys.readouterr().out
+
+
+def test_every_page_that_the_readme_names_is_there():
+    for page in ("README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))):
+        place = (ROOT / page).parent
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / page).read_text(encoding="utf-8")):
+            assert "://" in link or (place / link).exists(), f"{page}: {link}"
