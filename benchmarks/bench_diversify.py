@@ -2,10 +2,10 @@
 
 Usage: OMP_NUM_THREADS=1 python benchmarks/bench_diversify.py [--questions 500] [--candidates 100] [--dim 384]
 
-Full orders; vectors of length 1: a direction of the question's own plus noise of the same length. Without
-similarities, ours and the loop are given the matrices; pyversity, which always computes them, is given vectors of one
-number. With them, ours scales vectors of any length, pyversity is told that they are scaled, and the loop's cosines are
-sums in plain Python, over a fiftieth of the questions. Best of several runs, taken in turns, so
+OMP_NUM_THREADS says how many threads ours may use, and BLAS for pyversity, which takes one question at a time. Full orders unless k is given; vectors of length 1: a direction of the question's own plus noise of the
+same length. Without similarities, ours and the loop are given the matrices; pyversity, which always computes them, is
+given vectors of one number. With them, ours scales vectors of any length, pyversity is told that they are scaled, and
+the loop's cosines are sums in plain Python, over a fiftieth of the questions. Best of several runs, taken in turns, so
 that a busy machine is equally busy for all.
 """
 
@@ -17,9 +17,10 @@ import numpy as np
 import pyversity
 
 from berdslib.data.records import make_run
-from berdslib.retrieval.diversify import diversify, mmr_orders, mmr_sweep, similarities
+from berdslib.retrieval.diversify import diversify, mmr, mmr_orders, mmr_sweep, similarities
 
 WEIGHT = 0.75
+FEW = [5, 10]
 PAPER = [0.5, 0.75, 0.9, 0.95, 0.99]
 
 
@@ -66,15 +67,19 @@ def main(options):
     lists = [(r.tolist(), s.tolist()) for r, s in zip(relevance, cosines, strict=True)]
     few = [(r.tolist(), v.tolist()) for r, v in zip(relevance[: q // 50 or 1], vectors, strict=False)]
 
-    def theirs(of_question):
+    def ours(weight=WEIGHT, k=0):
+        return mmr(relevance, unit, at, present, weight, k)
+
+    def theirs(of_question, k=n):
         options = {"diversity": 1 - WEIGHT, "normalize": False}
-        return [pyversity.mmr(v, r, n, **options).indices for v, r in zip(of_question, relevance, strict=True)]
+        return [pyversity.mmr(v, r, k, **options).indices for v, r in zip(of_question, relevance, strict=True)]
 
     orders, _ = mmr_orders(relevance, cosines, present, WEIGHT)
-    agree = np.mean([(ours == other).all() for ours, other in zip(orders, theirs(vectors), strict=True)])
+    agree = {k: np.mean((ours(k=k)[0] == theirs(vectors, k)).all(axis=1)) for k in (*FEW, n)}
     loop = np.mean([plain_mmr(*one) == order.tolist() for one, order in zip(lists[:50], orders, strict=False)])
     print(f"{q} questions x {n} candidates, {d} numbers a vector; OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS')}")
-    print(f"equal orders: with the plain loop {loop:.1%} (single against double precision), with pyversity {agree:.1%}")
+    print(f"equal orders: with the plain loop {loop:.1%} (single against double precision)")
+    print("equal orders: with pyversity " + ", ".join(f"{share:.1%} (k={k})" for k, share in agree.items()))
 
     once = in_turns({"loop": lambda: [plain_mmr(*one) for one in lists]}, 1)["loop"]
     cosine = in_turns({"few": lambda: [plain_mmr(r, plain_cosines(v)) for r, v in few]}, 1)["few"] * q / len(few)
@@ -89,19 +94,20 @@ def main(options):
     row("plain Python loop", once, ready["ours"])
     row("pyversity on vectors of one number", ready["pyversity"], ready["ours"])
 
-    full = in_turns(
-        {
-            "ours": lambda: mmr_orders(relevance, similarities(unit, at), present, WEIGHT),
-            "five": lambda: mmr_orders(relevance, similarities(unit, at), present, PAPER),
-            "pyversity": lambda: theirs(vectors),
-        }
-    )
+    works = {"ours": ours, "five": lambda: ours(PAPER), "pyversity": lambda: theirs(vectors)}
+    for k in FEW:
+        works |= {f"ours {k}": lambda k=k: ours(k=k), f"pyversity {k}": lambda k=k: theirs(vectors, k)}
+    full = in_turns(works)
     print("similarities included")
-    row("ours: similarities, mmr_orders", full["ours"], full["ours"])
+    row("ours: mmr", full["ours"], full["ours"])
     row("plain Python loop and cosines", cosine, full["ours"])
     row("pyversity", full["pyversity"], full["ours"])
+    for k in FEW:
+        print(f"similarities included, k={k} of {n}")
+        row("ours: mmr", full[f"ours {k}"], full[f"ours {k}"])
+        row("pyversity", full[f"pyversity {k}"], full[f"ours {k}"])
     print("the five weights that the paper tries, similarities included")
-    row("ours: similarities, mmr_orders", full["five"], full["five"])
+    row("ours: mmr", full["five"], full["five"])
     row("pyversity, five times the above", 5 * full["pyversity"], full["five"])
 
     qids, docnos = np.repeat(np.arange(q), n).astype(str), np.arange(q * n).astype(str)

@@ -22,7 +22,7 @@ class Features(NamedTuple):
     """What the passages of a run are compared by.
 
     ``table`` (d, f) vectors float32, or probabilities float64 with one column an aspect; ``at`` int (rows,) the
-    row in ``table`` of each row of the run; ``aspects`` int (q,) how many each question has.
+    row in ``table`` of each row of the run, one for all equal vectors; ``aspects`` int (q,) how many each question has.
     """
 
     table: np.ndarray
@@ -33,11 +33,12 @@ class Features(NamedTuple):
 class Block(NamedTuple):
     """Questions whose lists are about equally long, padded to the longest of them.
 
-    ``relevance`` float64 (q, n) normalised scores, best rank first; ``present`` bool (q, n) false where a list is
-    shorter; ``features`` (d, f) the table of :class:`Features`; ``at`` int (q, n) the row in it of each candidate;
-    ``aspects`` int (q,) how many each question has.
+    ``qids`` str (q,); ``relevance`` float64 (q, n) normalised scores, best rank first; ``present`` bool (q, n) false
+    where a list is shorter; ``features`` (d, f) the table of :class:`Features`; ``at`` int (q, n) the row in it of each
+    candidate; ``aspects`` int (q,) how many each question has.
     """
 
+    qids: np.ndarray
     relevance: np.ndarray
     present: np.ndarray
     features: np.ndarray
@@ -134,6 +135,7 @@ def blocks(clean: pd.DataFrame, normalise: str, features: Features) -> Iterator[
     if clean.empty:
         return
     lists = _lists(clean)
+    qids = clean["qid"].to_numpy()[lists.starts]
     relevance = np.clip(normalised(lists), -_LARGEST, _LARGEST)
     waiting = np.argsort(lists.long, kind="stable")
     while len(waiting):
@@ -144,7 +146,7 @@ def blocks(clean: pd.DataFrame, normalise: str, features: Features) -> Iterator[
         present = place < lists.long[questions][:, None]
         rows = np.where(present, lists.starts[questions][:, None] + place, 0)
         of_block = (features.table, features.at[rows], features.aspects[questions])
-        yield questions, Block(relevance[rows], present, *of_block)
+        yield questions, Block(qids[questions], relevance[rows], present, *of_block)
 
 
 def reordered(clean: pd.DataFrame, found: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], k: int) -> pd.DataFrame:
@@ -185,7 +187,18 @@ def vector_features(clean: pd.DataFrame, vectors: Vectors) -> Features:
     length = np.sqrt(np.einsum("ij,ij->i", table, table))
     if not ((length > 1e-15) & (length < 1e15)).all():
         table = _scaled(table, docnos)
-    return Features(table, at, np.zeros(len(clean), dtype=np.int64))
+    return Features(table, _first_alike(table)[at], np.zeros(len(clean), dtype=np.int64))
+
+
+def _first_alike(table: np.ndarray) -> np.ndarray:
+    """Return for each row of a float32 table the first row that equals it, which may be itself."""
+    # Whole numbers that may overflow add up to the same in any order, so equal rows have equal keys.
+    factors = np.random.default_rng(0).integers(2**32, size=table.shape[1], dtype=np.uint32)
+    keys = pd.Series(np.einsum("ij,j->i", table.view(np.uint32), factors))
+    alike, first = np.arange(len(table)), dict[bytes, int]()
+    for row in np.flatnonzero(keys.duplicated(keep=False)).tolist():
+        alike[row] = first.setdefault(table[row].tobytes(), row)
+    return alike
 
 
 def _scaled(table: np.ndarray, docnos: Sequence[str]) -> np.ndarray:

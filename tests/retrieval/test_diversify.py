@@ -1,11 +1,16 @@
 """Diversifiers: MMR against equation 1, the others against their papers and pyversity, and what holds for all."""
 
+import os
+import subprocess
+import sys
+import threading
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 import pyversity
+import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +18,16 @@ from berdslib.data.records import check_run, make_run, ranked_run
 from berdslib.errors import InputError
 from berdslib.retrieval import candidates
 from berdslib.retrieval.candidates import NORMALISATIONS
-from berdslib.retrieval.diversify import DIVERSIFIERS, diversify, mmr_orders, mmr_sweep, similarities
+from berdslib.retrieval.diversify import (
+    DIVERSIFIERS,
+    diversify,
+    in_threads,
+    mmr,
+    mmr_orders,
+    mmr_sweep,
+    own_diversifier,
+    similarities,
+)
 
 
 def lists_of(run):
@@ -84,6 +98,110 @@ def test_similarities_are_cosines(size):
         length = np.linalg.norm(own, axis=1)
         expected = own @ own.T / np.maximum(length[:, None] * length, 1e-300)
         np.testing.assert_allclose(found[i], expected, atol=2e-6)
+
+
+def random_lists(q=150, n=41, f=7, seed=3):
+    """Relevance, vectors (every tenth of length 0), their places and which candidates are there."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((60, f), dtype=np.float32) * 10 ** rng.integers(-3, 4, (60, 1)).astype(np.float32)
+    vectors[::10] = 0
+    at = np.stack([rng.permutation(60)[:n] for _ in range(q)])
+    return rng.random((q, n)), vectors, at, np.arange(n) < rng.integers(1, n + 1, q)[:, None]
+
+
+@pytest.mark.parametrize("k", [1, 2, 10, 11, 0])  # rows of picks up to 10, all rows from 11
+@pytest.mark.parametrize("weight", [0.0, 0.6])
+def test_mmr_of_vectors_is_equation_1_however_few_are_picked(k, weight):
+    relevance, vectors, at, present = random_lists()
+    orders, values = mmr(relevance, vectors, at, present, weight, k)
+    for i in range(len(at)):
+        m = int(present[i].sum())
+        own = vectors[at[i, :m]].astype(np.float64)
+        length = np.linalg.norm(own, axis=1)
+        own /= np.where(length > 0, length, 1)[:, None]
+        order, value = plain_mmr(relevance[i, :m].tolist(), (own @ own.T).tolist(), weight, k or 41)
+        np.testing.assert_allclose(values[i, : len(order)], value, atol=2e-6)
+        if weight:  # at 0, what resembles nothing ties
+            assert orders[i, : len(order)].tolist() == order
+
+
+def test_several_weights_of_few_picks_are_each_weight_alone():
+    relevance, vectors, at, present = random_lists()
+    orders, values = mmr(relevance, vectors, at, present, [0.3, 0.9, 0.6], 2)
+    assert orders.shape == values.shape == (3, 150, 2)
+    for i, weight in enumerate([0.3, 0.9, 0.6]):
+        order, value = mmr(relevance, vectors, at, present, weight, 2)
+        np.testing.assert_array_equal(orders[i], order)
+        np.testing.assert_array_equal(values[i], value)
+
+
+TWINS = """
+import numpy as np
+from berdslib.data.records import check_run, make_run
+from berdslib.retrieval.diversify import diversify
+
+rng = np.random.default_rng(0)
+for n in (7, 33, 99):
+    texts = rng.integers(0, n // 3, (30, n))  # passages of the same text in every list
+    qids, docnos = np.repeat(np.arange(30), n).astype(str), [f"d{i:04}" for i in range(30 * n)]
+    own = dict(zip(docnos, rng.standard_normal((n, 64))[texts.ravel()]))
+    text = dict(zip(docnos, texts.ravel()))
+    run = make_run(qids, docnos, np.zeros(30 * n))
+    for k in (n // 5, 0):
+        out = diversify(run, vectors=own, relevance_weight=0.0, k=k, normalise="minmax")
+        out = out.assign(text=out["docno"].map(text))
+        listed = run.assign(text=run["docno"].map(text)).groupby(["qid", "text"])["docno"].agg(list)
+        for keys, found in out.groupby(["qid", "text"])["docno"].agg(list).items():
+            assert found == listed[keys][: len(found)], (n, k, keys, found, listed[keys])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processor", ["Prescott", "Nehalem", "Haswell", ""])
+def test_passages_of_the_same_text_keep_the_order_of_the_run_on_any_processor(processor):
+    # OpenBLAS has other code for older processors, and in some of it equal rows of a matrix are rounded unequally.
+    environment = os.environ | ({"OPENBLAS_CORETYPE": processor} if processor else {})
+    done = subprocess.run([sys.executable, "-c", TWINS], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_equal_vectors_are_one_row_of_the_table():
+    rng = np.random.default_rng(1)
+    texts = rng.integers(0, 40, 100)
+    vectors = rng.standard_normal((40, 3))[texts]
+    run = ranked_run({"q": [f"d{i}" for i in range(100)], "r": ["d99", "d0"]})
+    features = candidates.vector_features(check_run(run), lambda docnos: vectors[[int(d[1:]) for d in docnos]])
+    first = {text: i for i, text in reversed(list(enumerate(texts.tolist())))}
+    by_docno = dict(zip(check_run(run)["docno"], features.at.tolist(), strict=True))
+    assert all(by_docno[f"d{i}"] == first[text] for i, text in enumerate(texts.tolist()))
+
+
+@pytest.mark.parametrize("k", [3, 0])
+def test_threads_change_nothing(k):
+    lists = random_lists(q=300, f=300)
+    with threadpoolctl.threadpool_limits(1, "blas"):
+        alone = mmr(*lists, 0.6, k)
+    with threadpoolctl.threadpool_limits(3, "blas"):
+        shared = mmr(*lists, 0.6, k)
+    for one, other in zip(alone, shared, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_work_is_shared_among_the_threads_of_blas_which_gets_them_back():
+    meeting = threading.Barrier(3, timeout=10)  # passed only by three at the same time
+
+    def work(questions):
+        meeting.wait()
+        return questions, blas_threads()
+
+    with threadpoolctl.threadpool_limits(3, "blas"):
+        found = in_threads(work, 9, 3)
+        assert blas_threads() == {3}
+    assert found == [(slice(0, 3), {1}), (slice(3, 6), {1}), (slice(6, 9), {1})]
 
 
 # ---------------------------------------------------------------- runs for all methods
@@ -421,6 +539,79 @@ def test_pyversity_agrees_with_its_dial_turned_round(method):
             vectors = np.stack([given["vectors"][d] for d in docnos])
             result = pyversity.diversify(vectors, relevance, len(docnos), method, diversity=1 - weight, **options)
             assert out[qid] == [docnos[i] for i in result.indices]
+
+
+# ---------------------------------------------------------------- functions of one's own
+
+
+def mmr_of_one_question(vectors, scores, k, weight):
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    order, left = [int(np.argmax(scores))], set(range(len(scores))) - {int(np.argmax(scores))}
+    while len(order) < k:
+        nearest = (unit @ unit[order].T).max(axis=1)
+        best = max(sorted(left), key=lambda i: weight * scores[i] - (1 - weight) * nearest[i])
+        order.append(best)
+        left.remove(best)
+    return order
+
+
+@pytest.mark.parametrize("k", [0, 2, 5])
+def test_a_function_of_ones_own_reorders_as_the_method_it_is_written_after(k):
+    run, given = some_input(50, questions=40)
+    for weight in (0.0, 0.5, 1.0):
+        options = {"vectors": given["vectors"], "relevance_weight": weight, "k": k, "normalise": "minmax"}
+        out = diversify(run, mmr_of_one_question, **options)
+        assert out["docno"].tolist() == diversify(run, "mmr", **options)["docno"].tolist()
+        pd.testing.assert_frame_equal(check_run(out), out.drop(columns="value"))
+
+
+def test_a_function_of_ones_own_in_the_table_is_used_by_its_name(monkeypatch):
+    run, given = some_input(51)
+    seen = []
+
+    def from_behind(vectors, scores, k, weight):
+        seen.append((vectors.dtype, vectors.shape, scores.dtype, scores.shape, k, weight))
+        return np.arange(len(scores))[::-1][:k]
+
+    monkeypatch.setitem(DIVERSIFIERS, "from behind", own_diversifier(from_behind))
+    out = lists_of(diversify(run, "from behind", vectors=given["vectors"], relevance_weight=0.25, k=3))
+    assert out == {qid: docnos[::-1][:3] for qid, docnos in lists_of(run).items()}
+    expected = [
+        (np.dtype("float32"), (n, 6), np.dtype("float64"), (n,), min(3, n), 0.25)
+        for n in map(len, lists_of(run).values())
+    ]
+    assert sorted(seen, key=repr) == sorted(expected, key=repr)
+    with pytest.raises(InputError, match="'from behind' needs vectors"):
+        diversify(run, "from behind")
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ([0], "returned 1 positions"),
+        ([0, 1, 2], "returned 3 positions"),
+        ([0, 3], "returned position 3"),
+        ([-1, 0], "returned position -1"),
+        ([1, 1], "returned position 1 twice"),
+        ([0.0, 1.0], "returned 0.0, which is no whole number"),
+        ([True, False], "returned True, which is no whole number"),
+        (["d1", "d2"], "returned 'd1', which is no whole number"),
+        ([[0, 1]], "which is no list of positions"),
+        (([0, 1], [0.9, 0.5]), "which is no list of positions"),
+        (([0, 1], [0.9]), "which is no whole number"),
+        (None, "returned None, which is no list of positions"),
+    ],
+)
+def test_what_a_function_of_ones_own_may_not_return_is_said(order, said):
+    run, vectors = ranked_run({"q7": ["a", "b", "c"]}), {"a": [1, 0], "b": [0, 1], "c": [1, 1]}
+
+    def mine(vectors, scores, k, weight):
+        return order
+
+    with pytest.raises(InputError) as caught:
+        diversify(run, mine, vectors=vectors, k=2)
+    for part in ("mine returned", said, "question 'q7'", "2 positions, whole numbers from 0 to 2, none twice"):
+        assert part in str(caught.value)
 
 
 # ---------------------------------------------------------------- what is refused
