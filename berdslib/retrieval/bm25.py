@@ -30,15 +30,15 @@ VARIANTS = ("lucene", "atire", "robertson", "bm25l", "bm25+")
 _NONE = np.empty(0, dtype=np.int64), np.empty(0)
 _FORMAT = 1  # of a saved index; raised whenever what is written changes
 _NUMBA_FROM = 100_000  # passages: compiling takes a second, which only a large corpus gives back
-_BATCH, _CHARACTERS = 4096, 4_000_000  # passages read at once, and about how much text: 60 MB while it is cut
-_WEIGHED = 1_000_000  # counts made scores at once: 50 MB meanwhile
+_BATCH, _CHARACTERS = 1024, 1_000_000  # passages read at once; fewer where they are long: 20 MB meanwhile
+_WEIGHED = 1_000_000  # counts turned into scores at once: 50 MB meanwhile
 
 # ---------------------------------------------------------------- words
 
 
 @dataclass(frozen=True)
 class _EachWord:
-    """An analyser that treats each word of the text on its own, so that a corpus need ask once for each word.
+    """An analyser that treats each word of the text on its own, so that a corpus asks once for each different one.
 
     Attributes:
         treat: from a lower-case word that ``_WORD`` found to what is indexed, or None to leave it out.
@@ -147,7 +147,7 @@ class _Counts(NamedTuple):
 
 
 def _batches(passages: Iterable[Passage]) -> Iterator[list[str]]:
-    """Yield the texts in order, many in one list: a few thousand passages, or fewer that are long."""
+    """Yield the texts in order, many in one list: a thousand passages, or fewer that are long."""
     batch: list[str] = []
     size = 0
     for passage in tqdm(passages, desc="reading words", delay=2, leave=False):
@@ -184,7 +184,7 @@ def _count_words(passages: Iterable[Passage], analyse: Callable[[str], list[str]
     times, words, starts, lengths = array("i"), array("i"), array("q", [0]), array("q")
     for texts in _batches(passages):
         row, word = _number_words(texts, analyse, numbers)
-        # Ones, which are added up where a word is there again.
+        # Ones, which are added up where a word occurs again.
         block = sparse.csr_array((np.ones_like(row), (row, word)), shape=(len(texts), len(numbers.vocabulary)))
         starts.extend((block.indptr[1:] + len(words)).tolist())
         times.frombytes(block.data.tobytes())
