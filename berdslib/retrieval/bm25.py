@@ -6,9 +6,14 @@ import importlib.util
 import json
 import logging
 import re
-from collections.abc import Callable, Sequence
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -25,26 +30,46 @@ VARIANTS = ("lucene", "atire", "robertson", "bm25l", "bm25+")
 _NONE = np.empty(0, dtype=np.int64), np.empty(0)
 _FORMAT = 1  # of a saved index; raised whenever what is written changes
 _NUMBA_FROM = 100_000  # passages: compiling takes a second, which only a large corpus gives back
+_BATCH, _CHARACTERS = 1024, 1_000_000  # passages read at once; fewer where they are long: 20 MB meanwhile
+_WEIGHED = 1_000_000  # counts turned into scores at once: 50 MB meanwhile
+
+# ---------------------------------------------------------------- words
 
 
-def _english(text: str) -> list[str]:
+@dataclass(frozen=True)
+class _EachWord:
+    """An analyser that treats each word of the text on its own, so that a corpus asks once for each different one.
+
+    Attributes:
+        treat: from a lower-case word that ``_WORD`` found to what is indexed, or None to leave it out.
+    """
+
+    treat: Callable[[str], str | None]
+
+    def __call__(self, text: str) -> list[str]:
+        treated = map(self.treat, _WORD.findall(text.lower()))
+        return [word for word in treated if word is not None]
+
+
+def _english() -> _EachWord:
     from bm25s.tokenization import STOPWORDS_EN
 
-    return [w for w in _WORD.findall(text.lower()) if w not in STOPWORDS_EN]
+    stop_words = frozenset(STOPWORDS_EN)
+    return _EachWord(lambda word: None if word in stop_words else word)
 
 
-def _english_stem() -> Callable[[str], list[str]]:
+def _english_stem() -> _EachWord:
     import Stemmer
 
-    stemmer = Stemmer.Stemmer("english")
-    return lambda text: stemmer.stemWords(_english(text))
+    keep, stem = _english().treat, Stemmer.Stemmer("english").stemWord
+    return _EachWord(lambda word: None if keep(word) is None else stem(word))
 
 
 # Each entry makes a function from text to words.
 ANALYSERS: dict[str, Callable[[], Callable[[str], list[str]]]] = {
-    "english": lambda: _english,
+    "english": _english,
     "english-stem": _english_stem,
-    "words": lambda: lambda text: _WORD.findall(text.lower()),
+    "words": lambda: _EachWord(lambda word: word),
     # At single blanks: where two follow each other there is an empty word between them, as in the code of PIR.
     "whitespace": lambda: lambda text: text.split(" "),
 }
@@ -64,6 +89,148 @@ def analyser(name: str) -> Callable[[str], list[str]]:
     ['cats', 'out']
     """
     return ANALYSERS[known("analyser", name, ANALYSERS)]()
+
+
+@cache
+def _word_characters() -> np.ndarray:
+    r"""Mark the code points that ``\w`` matches, (1114112,) bool."""
+    every = np.arange(sys.maxunicode + 1, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    marks = np.zeros(len(every), dtype=bool)
+    for run in re.finditer(r"\w+", every):
+        marks[run.start() : run.end()] = True
+    return marks
+
+
+def _find_words(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    """Return what ``_WORD`` finds in the lower-cased texts, in one list, and how many words each text has, (n,) int.
+
+    This is more than twice as fast as the regular expression: the texts become one array of code points, in which all
+    that is no part of a word is blanked, so that one ``split`` is left to do.
+    """
+    lower = [text.lower() for text in texts]
+    codes = np.frombuffer("\n".join([*lower, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    inside = _word_characters()[codes]  # the last is a line break, so what is rolled over the ends marks nothing
+    inside &= np.roll(inside, 1) | np.roll(inside, -1)  # a single letter or digit is no word
+    starts = np.flatnonzero(inside & ~np.roll(inside, 1))
+    words = np.where(inside, codes, np.uint32(ord(" "))).tobytes().decode("utf-32-le").split()
+    ends = np.cumsum([len(text) + 1 for text in lower])
+    return words, np.diff(np.searchsorted(starts, ends), prepend=0)
+
+
+# ---------------------------------------------------------------- counts
+
+
+class _Numbers(dict[str, int]):
+    """From a word as it stands in the texts to its number in the index, given when first asked for; -1: left out.
+
+    Attributes:
+        vocabulary: from what is indexed to its number, in the order in which it was first seen.
+    """
+
+    def __init__(self, treat: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self._treat = treat
+        self.vocabulary: dict[str, int] = {}
+
+    def __missing__(self, word: str) -> int:
+        treated = self._treat(word)
+        self[word] = -1 if treated is None else self.vocabulary.setdefault(treated, len(self.vocabulary))
+        return self[word]
+
+
+class _Counts(NamedTuple):
+    """What a corpus holds: `times`, (n, words) sparse int32 by columns; `lengths` in words, (n,) int; the numbers."""
+
+    times: Any
+    lengths: np.ndarray
+    vocabulary: dict[str, int]
+
+
+def _batches(passages: Iterable[Passage]) -> Iterator[list[str]]:
+    """Yield the texts in order, many in one list: a thousand passages, or fewer that are long."""
+    batch: list[str] = []
+    size = 0
+    for passage in tqdm(passages, desc="reading words", delay=2, leave=False):
+        batch.append(passage.full_text)
+        size += len(batch[-1])
+        if len(batch) == _BATCH or size >= _CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _number_words(
+    texts: Sequence[str], analyse: Callable[[str], list[str]], numbers: _Numbers
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the words of the texts, one after another: which text each stands in, and its number; both (n,) int32."""
+    if isinstance(analyse, _EachWord):
+        words, found = _find_words(texts)
+    else:
+        lists = [analyse(text) for text in texts]
+        words, found = list(chain.from_iterable(lists)), np.array([len(one) for one in lists])
+    number = np.fromiter(map(numbers.__getitem__, words), dtype=np.intc, count=len(words))
+    text = np.repeat(np.arange(len(texts), dtype=np.intc), found)
+    indexed = number >= 0
+    return text[indexed], number[indexed]
+
+
+def _count_words(passages: Iterable[Passage], analyse: Callable[[str], list[str]]) -> _Counts:
+    """Count the words of each passage; beside the counts themselves, one batch of texts is in memory."""
+    from scipy import sparse
+
+    numbers = _Numbers(analyse.treat if isinstance(analyse, _EachWord) else lambda word: word)
+    # A sparse matrix by rows, which grows: Python's own arrays do so in place.
+    times, words, starts, lengths = array("i"), array("i"), array("q", [0]), array("q")
+    for texts in _batches(passages):
+        row, word = _number_words(texts, analyse, numbers)
+        # Ones, which are added up where a word occurs again.
+        block = sparse.csr_array((np.ones_like(row), (row, word)), shape=(len(texts), len(numbers.vocabulary)))
+        starts.extend((block.indptr[1:] + len(words)).tolist())
+        times.frombytes(block.data.tobytes())
+        words.frombytes(block.indices.tobytes())
+        lengths.extend(np.bincount(row, minlength=len(texts)).tolist())
+    if not numbers.vocabulary:  # files without a number cannot be mapped; a word that nobody asks for stands in
+        return _count_words([Passage("", "\0"), *[Passage("", "")] * (len(lengths) - 1)], str.split)
+    # Of 32 bits unless there are more than 2**31 counts: scipy would make the words' numbers as wide.
+    pointers = np.asarray(starts, dtype=sparse.get_index_dtype(maxval=len(words)))
+    shape = (len(lengths), len(numbers.vocabulary))
+    by_row = sparse.csr_array((np.asarray(times), np.asarray(words), pointers), shape=shape)
+    return _Counts(by_row.tocsc(), np.asarray(lengths), numbers.vocabulary)
+
+
+# ---------------------------------------------------------------- scores
+
+
+def _fill(index: Any, counts: _Counts) -> None:
+    """Give a ``bm25s.BM25`` what its own ``index`` would, to the last bit, from counts instead of lists of words."""
+    from bm25s import scoring
+
+    n, pointers = len(counts.lengths), counts.times.indptr.astype(np.int64)
+    frequencies = dict(enumerate(np.diff(pointers).tolist()))
+    idf_of, weight_of = scoring._select_idf_scorer(index.idf_method), scoring._select_tfc_scorer(index.method)
+    settings = {"l_avg": counts.lengths.mean(), "k1": index.k1, "b": index.b, "delta": index.delta}
+    idf = scoring._build_idf_array(frequencies, n, idf_of, index.dtype)
+    index.nonoccurrence_array = None
+    if index.method in index.methods_requiring_nonoccurrence:
+        index.nonoccurrence_array = scoring._build_nonoccurrence_array(
+            frequencies, n, idf_of, weight_of, l_d=settings["l_avg"], dtype=index.dtype, **settings
+        )
+    data = np.empty(counts.times.nnz, dtype=index.dtype)
+    for start in tqdm(range(0, len(data), _WEIGHED), desc="weighing words", delay=2, leave=False):
+        part = slice(start, min(start + _WEIGHED, len(data)))
+        word = np.searchsorted(pointers, np.arange(part.start, part.stop), side="right") - 1
+        times, lengths = counts.times.data[part].astype(index.dtype), counts.lengths[counts.times.indices[part]]
+        data[part] = idf[word] * weight_of(tf_array=times, l_d=lengths, **settings)
+        if index.nonoccurrence_array is not None:
+            data[part] -= index.nonoccurrence_array[word]
+    rows = counts.times.indices.astype(index.int_dtype, copy=False)
+    index.scores = {"data": data, "indices": rows, "indptr": pointers, "num_docs": n}
+    index.vocab_dict = counts.vocabulary
+    index.unique_token_ids_set = set(counts.vocabulary.values())
+
+
+# ---------------------------------------------------------------- retrievers
 
 
 class _BM25Base:
@@ -135,22 +302,9 @@ class BM25(_BM25Base):
         # The lower bounds that Lv and Zhai (2011) recommend; the other variants have none.
         delta = 1.0 if method == "bm25+" else 0.5
         self._index = bm25s.BM25(k1=k1, b=b, delta=delta, method=method, dtype="float64")
-        with_numba = _use_numba(len(passages))
-        if with_numba:
-            self._index.activate_numba_csc()
-        self._index.index(self._numbered_words(passages), show_progress=len(passages) > 100_000)
-        if with_numba:
+        _fill(self._index, _count_words(passages, self._analyse))
+        if _use_numba(len(passages)):
             self._index.activate_numba_scorer()
-
-    def _numbered_words(self, passages: Sequence[Passage]) -> tuple[list[list[int]], dict[str, int]]:
-        """Return each passage's words as numbers, and the vocabulary; the texts are read one after another."""
-        vocabulary: dict[str, int] = {}
-        numbers = []
-        for passage in tqdm(passages, desc="reading words", delay=2, leave=False):
-            numbers.append([vocabulary.setdefault(w, len(vocabulary)) for w in self._analyse(passage.full_text)])
-        if not vocabulary:  # bm25s cannot index a corpus without a single word; one that nobody asks for stands in
-            vocabulary, numbers[0] = {"\0": 0}, [0]
-        return numbers, vocabulary
 
     def save(self, path: Path) -> None:
         """Write the index as a folder, which appears under its name only when complete; texts are not part of it.
@@ -197,6 +351,9 @@ class BM25(_BM25Base):
         held = int(scores["indptr"][-1])
         if (scores["num_docs"], len(loaded._ties), len(scores["data"]), len(scores["indices"])) != (n, n, held, held):
             raise InputError("holds no complete BM25 index: the sizes of its files disagree", path=path)
+        vocabulary = loaded._index.vocab_dict
+        if vocabulary.get("") == len(scores["indptr"]) - 1:  # from bm25s' own `index`: the empty word, of no passage
+            del vocabulary[""]
         # As plain arrays, which are what numba takes; the files stay mapped.
         scores.update({name: np.asarray(scores[name]) for name in ("data", "indices", "indptr")})
         if _use_numba(n):

@@ -1,0 +1,185 @@
+"""How BM25 reads words and weighs them, against bm25s' own `index`, the regular expression, and what it may hold."""
+
+import copy
+import json
+import re
+import sys
+import tracemalloc
+
+import bm25s
+import numpy as np
+import pytest
+import Stemmer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berdslib.data.corpus import write_corpus
+from berdslib.data.datasets import load_passages
+from berdslib.data.records import Passage, Question
+from berdslib.retrieval import bm25
+from berdslib.retrieval.bm25 import ANALYSERS, BM25, VARIANTS, analyser
+
+WORD = re.compile(r"(?u)\b\w\w+\b")
+STOP_WORDS = bm25s.tokenization.STOPWORDS_EN
+
+
+def words_of(text):
+    return WORD.findall(text.lower())
+
+
+def content_words_of(text):
+    return [word for word in words_of(text) if word not in STOP_WORDS]
+
+
+# What each analyser does, written out; "commas" is one that a user adds.
+PLAIN = {
+    "english": content_words_of,
+    "english-stem": lambda text: Stemmer.Stemmer("english").stemWords(content_words_of(text)),
+    "words": words_of,
+    "whitespace": lambda text: text.split(" "),
+    "commas": lambda text: text.split(","),
+}
+
+
+def mixed_passages(n=150, seed=4):
+    """Words of several scripts, many of them often; stop words, single letters, no text, one word again and again."""
+    rng = np.random.default_rng(seed)
+    words = ["the", "Of", "cats", "cat", "running", "x", "7", "42", "a_b", "_", "don't", "naïve", "ΣΟΦΟΣ", "İstanbul"]
+    words += [
+        "straße",
+        "日本語",
+        "देवनागरी",
+        "e\u0301t\u00e9",
+        "x²",
+        "Ⅻ",
+        "\ud83d",
+        "🙂",
+        "و\u200dب",
+        "",
+        "tab\tbed",
+        "a,b",
+    ]
+    shares = 1 / np.arange(1, len(words) + 1)
+    shares /= shares.sum()
+    drawn = [rng.permutation(rng.choice(words, rng.integers(0, 25), p=shares)) for _ in range(n)]
+    passages = [Passage(f"d{i:03}", " ".join(row), "Of the title" if i % 3 else "") for i, row in enumerate(drawn)]
+    return [*passages, Passage("none", ""), Passage("stop words", "the of"), Passage("again", "cats " * 300)]
+
+
+@pytest.fixture(scope="module", params=["sample", "mixed"])
+def passages(request):
+    return load_passages("sample") if request.param == "sample" else mixed_passages()
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Let every seam be crossed: between batches of texts, short or long, and between parts that are weighed."""
+    monkeypatch.setattr(bm25, "_BATCH", 7)
+    monkeypatch.setattr(bm25, "_CHARACTERS", 300)
+    monkeypatch.setattr(bm25, "_WEIGHED", 100)
+    monkeypatch.setitem(ANALYSERS, "commas", lambda: PLAIN["commas"])
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_scores_are_those_that_bm25s_computes_itself_to_the_last_bit(variant, name, passages, small_parts):
+    numbers, lists = {}, []
+    for passage in passages:
+        lists.append([numbers.setdefault(word, len(numbers)) for word in PLAIN[name](passage.full_text)])
+    delta = 1.0 if variant == "bm25+" else 0.5
+    peer = bm25s.BM25(k1=1.1, b=0.6, delta=delta, method=variant, dtype="float64")
+    peer.index((lists, dict(numbers)), create_empty_token=False, show_progress=False)
+
+    ours = BM25(passages, variant=variant, k1=1.1, b=0.6, analyser=name)
+
+    assert ours._index.vocab_dict == numbers
+    assert ours._index.unique_token_ids_set == peer.unique_token_ids_set
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(ours._index.scores[part], peer.scores[part], strict=True)
+    assert ours._index.scores["num_docs"] == peer.scores["num_docs"] == len(passages)
+    if variant in ("bm25l", "bm25+"):
+        np.testing.assert_array_equal(ours._index.nonoccurrence_array, peer.nonoccurrence_array, strict=True)
+    on_peer = copy.copy(ours)
+    on_peer._index = peer
+    asked = [Question(f"q{i}", p.full_text[:60]) for i, p in enumerate(passages[::5])]
+    assert ours.search(asked, 20).equals(on_peer.search(asked, 20))
+
+
+@pytest.mark.parametrize("name", [name for name in PLAIN if name in ANALYSERS])
+def test_an_analyser_does_what_is_written_out_here(name):
+    cut = analyser(name)
+    for passage in mixed_passages():
+        assert cut(passage.full_text) == PLAIN[name](passage.full_text)
+
+
+def test_a_corpus_on_disk_gives_the_same_index_as_a_list(tmp_path):
+    passages = load_passages("sample")
+    listed, on_disk = BM25(passages)._index, BM25(write_corpus(passages, tmp_path / "corpus"))._index
+    assert listed.vocab_dict == on_disk.vocab_dict
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(listed.scores[part], on_disk.scores[part])
+
+
+def assert_same_words(texts):
+    words, counts = bm25._find_words(texts)
+    lists = [words_of(text) for text in texts]
+    assert words == [word for one in lists for word in one]
+    assert counts.tolist() == [len(one) for one in lists]
+
+
+@pytest.mark.slow
+def test_every_character_is_or_is_not_part_of_a_word_as_the_regular_expression_says():
+    """Alone, doubled, after a letter, before one, and between two; lower-casing can make two characters of one."""
+    every = [chr(code) for code in range(sys.maxunicode + 1)]
+    assert_same_words(
+        ["".join(f"{c} {c}{c} a{c} {c}a a{c}a " for c in every[i : i + 2**16]) for i in range(0, len(every), 2**16)]
+    )
+
+
+# What lower-casing and word boundaries treat apart: sigmas, a capital that becomes two characters, marks, half a pair.
+ODD = st.sampled_from(
+    [*"aZ09_ -'’.·\n\r\x1c\x85ΣσςİıßŉǅﬁÅ²Ⅻ٣日", "\u0307", "\u0345", "\u200d", "\u2028", "\ud800", "\udc00", "🙂", "𝔘"]
+)
+
+
+@given(st.lists(st.text(ODD | st.characters()), min_size=1, max_size=6))
+def test_words_are_found_as_by_the_regular_expression_text_by_text(texts):
+    assert_same_words(texts)
+
+
+def test_an_empty_word_that_no_passage_holds_finds_nothing(tmp_path):
+    """Two blanks have an empty word between them, which bm25s' own index numbers although it has no column for it."""
+    passages, asked = [Passage("a", "two blanks"), Passage("b", "two")], [Question("q", "two  blanks")]
+    fresh = BM25(passages, analyser="whitespace")
+    assert fresh.search(asked, 5)["docno"].tolist() == ["a", "b"]
+    fresh.save(tmp_path / "index")
+    vocabulary = json.loads((tmp_path / "index" / "vocab.index.json").read_text())
+    (tmp_path / "index" / "vocab.index.json").write_text(json.dumps({**vocabulary, "": len(vocabulary)}))
+    assert BM25.load(tmp_path / "index").search(asked, 5).equals(fresh.search(asked, 5))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_corpus_without_a_word_finds_nothing_also_once_saved(variant, tmp_path):
+    fresh = BM25([Passage("a", ""), Passage("b", "the of"), Passage("c", "x")], variant=variant)
+    fresh.save(tmp_path / "index")
+    for index in (fresh, BM25.load(tmp_path / "index")):
+        assert index.search([Question("q1", "cats"), Question("q2", "x the")], 5).empty
+        assert np.isfinite(index._index.scores["data"]).all()
+
+
+@pytest.mark.slow
+def test_building_holds_little_more_than_the_index(monkeypatch):
+    """Lists of words needed 4.6 times the index."""
+    monkeypatch.setattr(bm25, "_BATCH", 100)
+    monkeypatch.setattr(bm25, "_WEIGHED", 10_000)
+    words = np.array([f"word{i}" for i in range(2000)])
+    drawn = np.random.default_rng(0).integers(0, 2000, (5000, 80))
+    passages = [Passage(f"d{i}", " ".join(row)) for i, row in enumerate(words[drawn])]
+    BM25(passages[:100])  # what is imported, and the table of characters
+    tracemalloc.start()
+    try:
+        index = BM25(passages)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * sum(index._index.scores[part].nbytes for part in ("data", "indices", "indptr"))
