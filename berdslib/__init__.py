@@ -15,7 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from berdslib.version import __version__
 
 if TYPE_CHECKING:
     from berdslib.data.collection import Collection as Collection
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from berdslib.evaluation.measures import alpha_nDCG as alpha_nDCG
     from berdslib.evaluation.measures import nDCG as nDCG
     from berdslib.evaluation.measures import pRecall as pRecall
+    from berdslib.study import figures as figures
+    from berdslib.study import published as published
     from berdslib.study.experiment import Experiment as Experiment
     from berdslib.study.experiment import experiment as experiment
     from berdslib.study.front import evaluate as evaluate
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from berdslib.study.front import read_run as read_run
     from berdslib.study.front import register as register
     from berdslib.study.front import search as search
+    from berdslib.study.notebooks import output_folder as output_folder
 
 _PLACES = {
     "berdslib.data.collection": ("Collection",),
@@ -52,17 +55,21 @@ _PLACES = {
     ),
     "berdslib.study.experiment": ("Experiment", "experiment"),
     "berdslib.study.front": ("evaluate", "judge", "names", "read_run", "register", "search"),
+    "berdslib.study.notebooks": ("output_folder",),
 }  # fmt: skip
+_MODULES = {"figures": "berdslib.study.figures", "published": "berdslib.study.published"}
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
-__all__ = ["__version__", *sorted(_PLACE_OF)]
+__all__ = ["__version__", *sorted(_PLACE_OF), *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _PLACE_OF:
-        raise AttributeError(f"berdslib has no {name!r}; it has {', '.join(sorted(_PLACE_OF))}")
+        raise AttributeError(f"berdslib has no {name!r}; it has {', '.join(sorted({*_PLACE_OF, *_MODULES}))}")
     return getattr(import_module(_PLACE_OF[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACE_OF})
+    return sorted({*globals(), *_PLACE_OF, *_MODULES})

@@ -15,7 +15,7 @@ from berdslib.cli.root import main
 @main.command("judge-pairs")
 @QUESTIONS
 @CORPUS
-@click.option("-r", "--retrievers", help="Comma-separated, as for `berds experiment`. [bm25,minilm, without --run]")
+@click.option("-r", "--systems", help="Comma-separated, as for `berds experiment`. [bm25,minilm, without --run]")
 @click.option("--run", "run_paths", multiple=True, type=click.Path(), help="TREC run file; may be repeated.")
 @click.option("-k", default=5, show_default=True, type=POSITIVE, help="Documents of a question and run.")
 @click.option(
@@ -42,7 +42,7 @@ def judge_pairs(
     split: str | None,
     limit: int,
     corpus: str | None,
-    retrievers: str | None,
+    systems: str | None,
     run_paths: Sequence[str],
     k: int,
     draw: int | None,
@@ -65,8 +65,8 @@ def judge_pairs(
     from berdslib.judging.training import detection_set
     from berdslib.study.front import search
 
-    if retrievers and run_paths:
-        raise click.UsageError("give retrievers or finished runs, not both")
+    if systems and run_paths:
+        raise click.UsageError("give systems or finished runs, not both")
     found = read_collection(questions, corpus, split, limit)
     found = found.only(detection_set.draw_questions(list(found.questions), draw, seed)) if draw else found
     asked = list(found.questions)
@@ -74,7 +74,7 @@ def judge_pairs(
     if run_paths:
         runs = [read_run(path, asked) for path in run_paths]
     else:
-        runs = [search(name, found, k) for name in split_names(retrievers or "bm25,minilm")]
+        runs = [search(name, found, k) for name in split_names(systems or "bm25,minilm")]
     looked_up = by_docno(found.passages)
     listed = detection_set.detection_pairs(asked, runs, looked_up, k=k, near=None)
     pairs = detection_set.detection_pairs(asked, runs, looked_up, k=k, near=near)

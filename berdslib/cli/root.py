@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from berdslib import __version__
 from berdslib.errors import BerdsError, printable
+from berdslib.version import __version__
 
 
 class _Group(click.Group):

@@ -33,7 +33,7 @@ from berdslib.errors import InputError, errors_in, printable
 @CORPUS
 @click.option(
     "-r",
-    "--retriever",
+    "--system",
     default="bm25",
     show_default=True,
     help="A system: bm25, hf:org/model, minilm+mmr:0.9, minilm+pap:1.0, minilm+expand:recorded+coverage:0.5, "
@@ -53,7 +53,7 @@ def retrieve(
     split: str | None,
     limit: int,
     corpus: str | None,
-    retriever: str,
+    system: str,
     perspectives: bool,
     aspect_judge: str,
     recordings: Path | None,
@@ -68,7 +68,7 @@ def retrieve(
     from berdslib.study.experiment import file_stems
     from berdslib.study.front import search
 
-    system = parse_system(retriever).text  # before a corpus is read
+    system = parse_system(system).text  # before a corpus is read
     found = read_collection(questions, corpus, split, limit, need_perspectives=perspectives)
     asked, passages = found.questions, found.passages
     check_trec_ids(asked, passages)
@@ -78,7 +78,7 @@ def retrieve(
     write_trec_run(output, run, tag=file_stems([system])[system])
     summary = {
         "output": output,
-        "retriever": system,
+        "system": system,
         "questions": len(asked),
         "answered": len({q.qid for q in asked} & set(run["qid"])),
         "passages_listed": len(run),
@@ -245,7 +245,7 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
 @CORPUS
 @click.option(
     "-r",
-    "--retrievers",
+    "--systems",
     default="bm25,minilm",
     show_default=True,
     help="Systems, comma-separated: a retriever and its parts, such as minilm+mmr:0.9, minilm+pap:1.0, "
@@ -266,7 +266,7 @@ def experiment(
     split: str | None,
     limit: int,
     corpus: str | None,
-    retrievers: str,
+    systems: str,
     aspect_judge: str,
     recordings: Path | None,
     depth: int,
@@ -294,20 +294,20 @@ def experiment(
     from berdslib.study.experiment import write_experiment
 
     wanted = parse_measures(measures)
-    systems = {parse_system(name).text: parse_system(name) for name in split_names(retrievers)}
+    parsed = {parse_system(name).text: parse_system(name) for name in split_names(systems)}
     collections = read_collections(questions, corpus, split, limit)
     chosen = None if judge == "gold" else make_judge(judge, title_position=title_position)
     if output:
         for one in collections:
             check_trec_ids(one.questions, one.passages)
-    if judge == aspect_judge and any(system.uses_aspects for system in systems.values()):
+    if judge == aspect_judge and any(system.uses_aspects for system in parsed.values()):
         click.echo("the same judge re-ranks and scores, so any gain is circular", err=True)
     result = run_experiment(
-        list(systems),
+        list(parsed),
         collections,
         wanted,
         judge=chosen,
-        baseline=parse_system(baseline).text if baseline else next(iter(systems)),
+        baseline=parse_system(baseline).text if baseline else next(iter(parsed)),
         aspect_judge=aspect_judge,
         depth=depth,
         recordings=recordings,

@@ -35,9 +35,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
 
-from berdslib import __version__
 from berdslib.data.download import TRANSIENT
 from berdslib.errors import MissingDataError
+from berdslib.version import __version__
 
 if TYPE_CHECKING:
     import httpx

@@ -17,7 +17,8 @@ import pandas as pd
 from threadpoolctl import ThreadpoolController
 
 from berdslib.data.records import check_run
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError
+from berdslib.registry import Registry
 from berdslib.retrieval.candidates import (
     Block,
     Features,
@@ -82,7 +83,7 @@ def diversify(
     if callable(method):
         name, diversifier = _name_of(method), own_diversifier(method)
     else:
-        name, diversifier = method, DIVERSIFIERS[known("diversifier", method, DIVERSIFIERS)]
+        name, diversifier = method, DIVERSIFIERS.find(method)[0]
     choose = diversifier.choose
     _check_weight(relevance_weight, k)
     clean = check_run(run)
@@ -504,17 +505,20 @@ class Diversifier(NamedTuple):
     choose: Choose
 
 
-DIVERSIFIERS: dict[str, Diversifier] = {
-    "mmr": Diversifier("vectors", _mmr),
-    "msd": Diversifier("vectors", _by_pyversity("msd")),
-    "dpp": Diversifier("vectors", _by_pyversity("dpp")),
-    "cover": Diversifier("vectors", _by_pyversity("cover")),
-    # Else it would standardise scores itself, whatever `normalise` says.
-    "ssd": Diversifier("vectors", _by_pyversity("ssd", normalize_scores=False)),
-    "xquad": Diversifier("aspects", _xquad),
-    "pm2": Diversifier("aspects", _pm2),
-    "coverage": Diversifier("aspects", _coverage),
-}
+DIVERSIFIERS: Registry[Diversifier] = Registry(
+    "diversifier",
+    {
+        "mmr": Diversifier("vectors", _mmr),
+        "msd": Diversifier("vectors", _by_pyversity("msd")),
+        "dpp": Diversifier("vectors", _by_pyversity("dpp")),
+        "cover": Diversifier("vectors", _by_pyversity("cover")),
+        # Else it would standardise scores itself, whatever `normalise` says.
+        "ssd": Diversifier("vectors", _by_pyversity("ssd", normalize_scores=False)),
+        "xquad": Diversifier("aspects", _xquad),
+        "pm2": Diversifier("aspects", _pm2),
+        "coverage": Diversifier("aspects", _coverage),
+    },
+)
 
 
 def _as_listed(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -545,8 +549,3 @@ def _features_for(
 def _depth(block: Block, k: int) -> int:
     n = block.present.shape[1]
     return min(k, n) if k else n
-
-
-def own_diversifier(pick: Callable[..., Any]) -> Diversifier:
-    """Replaced by the one of another branch."""
-    raise NotImplementedError

@@ -15,10 +15,10 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
-from berdslib import __version__
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath, write_text
 from berdslib.paths import project_root
+from berdslib.version import __version__
 
 logger = logging.getLogger(__name__)
 

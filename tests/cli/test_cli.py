@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from shell import berds, tried
 
+import berdslib as bd
 from berdslib.data.datasets import load_gold, load_questions
 from berdslib.data.formats import write_berds
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
@@ -220,7 +221,7 @@ def test_importing_the_package_and_asking_for_help_load_nothing_heavy():
 @pytest.mark.real_data
 def test_theperspective_reference_scores(real_data):
     """Two retrievers on 134 questions with gold verdicts; the figures are in the README."""
-    result = berdslib.experiment("bm25", "theperspective", ["Precision@5", "MRecall@5"])
+    result = bd.experiment("bm25", "theperspective", ["Precision@5", "MRecall@5"])
     means = result.table[result.table["dataset"] == "macro"].set_index("measure")["mean"] * 100
     assert means["Precision@5"] == pytest.approx(65.5, abs=0.5)
     assert means["MRecall@5"] == pytest.approx(76.1, abs=0.5)
