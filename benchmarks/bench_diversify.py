@@ -2,11 +2,12 @@
 
 Usage: OMP_NUM_THREADS=1 python benchmarks/bench_diversify.py [--questions 500] [--candidates 100] [--dim 384]
 
-OMP_NUM_THREADS says how many threads ours may use, and BLAS for pyversity, which takes one question at a time. Full orders unless k is given; vectors of length 1: a direction of the question's own plus noise of the
-same length. Without similarities, ours and the loop are given the matrices; pyversity, which always computes them, is
-given vectors of one number. With them, ours scales vectors of any length, pyversity is told that they are scaled, and
-the loop's cosines are sums in plain Python, over a fiftieth of the questions. Best of several runs, taken in turns, so
-that a busy machine is equally busy for all.
+OMP_NUM_THREADS says how many threads ours may use, and BLAS for pyversity, which takes one question at a time. Full
+orders unless k is given; vectors of length 1: a direction of the question's own plus noise of the same length. Without
+similarities, ours and the loop are given the matrices; pyversity, which always computes them, is given vectors of one
+number. With them, ours scales vectors of any length, pyversity is told that they are scaled, and the loop's cosines are
+sums in plain Python, over a fiftieth of the questions. Best of several runs, taken in turns, so that a busy machine is
+equally busy for all.
 """
 
 import argparse
