@@ -58,10 +58,12 @@ _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = ["__version__", *sorted(_PLACE_OF)]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLACE_OF:
-        raise AttributeError(f"berdslib has no {name!r}; it has {', '.join(sorted(_PLACE_OF))}")
-    return getattr(import_module(_PLACE_OF[name]), name)
+if not TYPE_CHECKING:  # to a type checker a misspelt name stays one
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PLACE_OF:
+            raise AttributeError(f"berdslib has no {name!r}; it has {', '.join(sorted(_PLACE_OF))}")
+        return getattr(import_module(_PLACE_OF[name]), name)
 
 
 def __dir__() -> list[str]:
