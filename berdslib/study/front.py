@@ -89,9 +89,9 @@ def judge(
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     check_k(k)
-    collection = collection_of(data)
-    chosen = judge_of(judge, collection)
-    return experiments.judged([_run_of(run, collection)], collection, chosen, k, store_of(store))
+    collection, kept = collection_of(data), store_of(store)
+    clean = _run_of(run, collection)  # before a model is loaded
+    return experiments.judged([clean], collection, judge_of(judge, collection), k, kept)
 
 
 @says_what_it_takes
