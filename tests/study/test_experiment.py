@@ -440,8 +440,8 @@ def test_a_retriever_without_a_name_has_that_of_its_class():
         (["bm25", Fixed("bm25", "a")], "two systems are called 'bm25'"),
         ([ranked_run({"q": ["a"]})], "a finished run has no name; give a mapping"),
         (ranked_run({"q": ["a"]}), "a finished run has no name; give a mapping"),
-        ([5], "system 'int' is a int: no string, no run and nothing with search"),
-        ({"five": 5}, "system 'five' is a int: no string, no run and nothing with search"),
+        ([5], "has a method search.questions, k.; 'int' is of type int"),
+        ({"five": 5}, "has a method search.questions, k.; 'five' is of type int"),
     ],
 )
 def test_systems_that_cannot_be_told_apart_or_are_none(given, said):

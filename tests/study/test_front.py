@@ -216,6 +216,7 @@ def python(code):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_importing_the_package_loads_nothing_heavy():
     done = python("""
         import sys
