@@ -165,9 +165,9 @@ def root_versus_full(
     starts = np.cumsum(sizes) - sizes
     rows = []
     for k in ks:
-        any_of_root = [_found(t.listed[:k].any(axis=1), t.pool.any(axis=1), hit) for t in tables]
+        any_of_root = [_found(t.listed[:k], t.pool, hit) for t in tables]
         both = [
-            [_found(listed[:k, pid], t.pool[:, pid], hit) for listed in (t.listed, t.own[pid])]
+            [_found(listed[:k, [pid]], t.pool[:, [pid]], hit) for listed in (t.listed, t.own[pid])]
             for t in tables
             for pid in range(len(t.own))
         ]
@@ -179,11 +179,10 @@ def root_versus_full(
     return pd.DataFrame(rows, columns=["k", "root_any", "root", "full", "difference", "low", "high"])
 
 
-def _found(hits: np.ndarray, gold: np.ndarray, hit: str) -> float:
-    """Score a list: is any gold passage in it, or which share of them? Both bool, over the list and over the pool."""
-    if hit == "success" or not gold.any():
-        return float(hits.any())
-    return float(hits.sum() / gold.sum())
+def _found(listed: np.ndarray, pool: np.ndarray, hit: str) -> float:
+    """Score a list, bool (n, m): does it show any of m perspectives? Or which share of the passages in the pool?"""
+    hits, gold = listed.any(axis=1).sum(), pool.any(axis=1).sum()
+    return float(hits > 0) if hit == "success" or not gold else float(hits / gold)
 
 
 # ---------------------------------------------------------------- groups of passages, such as countries
@@ -297,9 +296,7 @@ def group_success(
     return table.sort_values(["desired", "group"], ascending=[False, True], kind="stable").reset_index(drop=True)
 
 
-def group_heatmap(
-    run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int
-) -> pd.DataFrame:
+def group_heatmap(run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int) -> pd.DataFrame:
     """Say which groups fill the top k when another is asked for (PIR figure 6).
 
     Args:

@@ -163,7 +163,9 @@ def write_essays(
     """
     prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"))
     if whole := [q.qid for q in queries if not q.root or len(q.perspectives) != 1]:
-        raise InputError(f"{whole[0]!r} is no query for one side of a topic; a collection's `queries` are", field="root")
+        raise InputError(
+            f"{whole[0]!r} is no query for one side of a topic; a collection's `queries` are", field="root"
+        )
     stances = [stance_of(q.perspectives[0]) for q in queries]
     names = ["Support" if stance > 0 else "Oppose" for stance in stances]
     shown = _shown(queries, run, passages, depth)

@@ -218,7 +218,10 @@ def test_what_is_shown_when_another_country_is_wanted():
 
 
 def test_a_country_without_articles_cannot_be_wanted():
-    for call in (lambda *rest: group_success(ASKED_RUN, NEWS_GOLD, *rest), lambda *rest: group_heatmap(ASKED_RUN, *rest)):
+    for call in (
+        lambda *rest: group_success(ASKED_RUN, NEWS_GOLD, *rest),
+        lambda *rest: group_heatmap(ASKED_RUN, *rest),
+    ):
         with pytest.raises(InputError, match="question '3' asks for 'France', and no passage is of that group"):
             call(NEWS, {"b1": "Brazil"}, 2)
 
