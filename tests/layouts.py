@@ -25,20 +25,20 @@ def write_questions(path, questions):
 
 
 def write_pir(task, path):
-    """Write a collection in the authors' JSON layout, which read_task reads back.
+    """Write a task in the authors' JSON layout, which berdslib.load reads back.
 
     That layout knows texts and queries by their places only: other ids are lost, and a title is written in front of its
     text.
     """
     place = {p.docno: i for i, p in enumerate(task.passages)}
-    gold = {key: [place[d] for d in part["docno"]] for key, part in task.gold.groupby(["qid", "pid"])}
-    asked = [(q, pid) for q in task.questions for pid in range(len(q.perspectives))]
+    gold = {key: part["docno"].tolist() for key, part in task.gold.groupby(["qid", "pid"])}
+    texts = [gold[q.qid, pid] for q in task.questions for pid in range(len(q.perspectives))]
     content = {
         "corpus": [p.full_text for p in task.passages],
         "queries": [q.text for q in task.queries],
         "source_queries": [q.root for q in task.queries],
         "perspectives": [q.perspectives[0] for q in task.queries],
-        "key_ref": {str(i): gold[q.qid, pid] for i, (q, pid) in enumerate(asked)},
+        "key_ref": {str(i): [place[docno] for docno in docnos] for i, docnos in enumerate(texts)},
         "query_labels": [q.labels[0] if q.labels else "" for q in task.queries],
     }
     with write_text(path) as file:

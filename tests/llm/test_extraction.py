@@ -169,7 +169,7 @@ F1 = {"perspectrum": 97.5, "ambigqa": 100.0, "allsides": 40.7, "exfever": 82.8}
 def test_the_rule_on_the_demo_tasks(real_data, name):
     task = load(f"pir-demo:{name}")
     held_out = ~dev_mask([q.root for q in task.queries])
-    f1 = [qa_f1(extract(q.text).perspective, list(q.perspectives)) for q in task.queries]
+    f1 = [qa_f1(extract(q.text).perspective, q.perspectives) for q in task.queries]
     assert 100 * np.mean(np.array(f1)[held_out]) == pytest.approx(F1[name], abs=0.05)
     roots = [qa_f1(extract(q.text).root, [q.root]) for q in task.queries]
     if name != "ambigqa":  # no rule finds the root of a question

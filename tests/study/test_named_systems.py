@@ -1,6 +1,5 @@
 """Systems by their strings, over the sample: the same lists as their parts, made one after the other."""
 
-import re
 from functools import partial
 from pathlib import Path
 
@@ -51,16 +50,6 @@ def test_a_chain_is_a_retriever_at_the_front_door(sample):
 def test_an_experiment_takes_chains_of_every_kind(sample):
     names = ["bm25", "bm25+expand:rule", "bm25+coverage:0.5"]
     assert set(experiment(names, sample).table["system"]) == set(names)
-
-
-@pytest.mark.slow
-def test_the_python_of_the_readme_runs_as_it_is_printed(capsys):
-    page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(block, names)
-    assert blocks and "MRecall@5" in capsys.readouterr().out
 
 
 @pytest.mark.slow
