@@ -1,8 +1,11 @@
 """Execute every notebook from a fresh kernel on its default parameters and write it back with outputs, cleaned.
 
 Usage: python scripts/execute_notebooks.py [NAME …]
+
+Vectors are float32 here, whatever the processor is fastest with: what is committed then comes out the same elsewhere.
 """
 
+import os
 import sys
 
 import nbformat
@@ -37,6 +40,7 @@ def clean(notebook):
 
 
 def main():
+    os.environ.setdefault("BERDS_NUMBER_FORMAT", "float32")
     names = sys.argv[1:] or [p.stem for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))]
     for name in names:
         source = find_notebook(name)

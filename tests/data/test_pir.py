@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from layouts import write_pir
 
 from berdslib.data.load import load, tasks_in
-from berdslib.data.pir import PirQuery, passages_of, pir_collection, pir_statistics, read_json, root_id
+from berdslib.data.pir import PirQuery, passages_of, pir_collection, pir_statistics, read_json, read_task, root_id
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, perspective_qid
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import evaluate
@@ -270,7 +270,7 @@ def test_what_is_wrong_with_a_folder_is_said(beir, file, text, message):
     if text is not None:
         (beir / file).write_text(text)
     with pytest.raises(InputError, match=message):
-        load(beir)
+        read_task(beir)
 
 
 # ---------------------------------------------------------------- data sets by name
