@@ -45,6 +45,7 @@ from berdslib.stats import bootstrap_interval, holm, macro_mean, paired_test
 from berdslib.study.arguments import AnyJudge, Data, collections_of, judge_of, says_what_it_takes
 
 MACRO = "macro"
+_MEAN = "Mean over the data sets"
 System = str | Retriever | pd.DataFrame
 
 
@@ -90,14 +91,21 @@ class Experiment:
         return str(self.shown.to_latex(escape=True, caption=self.caption, index_names=False))
 
     def __repr__(self) -> str:
-        """Show the table as text; of several data sets, intervals for their mean only, or no screen is wide enough."""
-        if len(self.shown.columns.names) == 1:
-            return f"{self.shown.to_string()}\n{self.caption}"
-        means = paper_table(self.table).drop(columns=MACRO, level=0)
-        return f"Mean over the data sets\n{self.shown[MACRO].to_string()}\n\n{means.to_string()}\n{self.caption}"
+        """Show the table as text."""
+        first, *rest = [table.to_string() for table in self._tables()]
+        heading = f"{_MEAN}\n" if rest else ""
+        return "\n\n".join([heading + first, *rest]) + f"\n{self.caption}"
 
     def _repr_html_(self) -> str:
-        return f"{self.shown.to_html(escape=True)}<p>{html.escape(self.caption)}</p>"
+        tables = [table.to_html(escape=True) for table in self._tables()]
+        heading = f"<p>{_MEAN}</p>" if len(tables) > 1 else ""
+        return f"{heading}{''.join(tables)}<p>{html.escape(self.caption)}</p>"
+
+    def _tables(self) -> list[pd.DataFrame]:
+        """Return what is shown; of several data sets, intervals for their mean only, or no screen is wide enough."""
+        if len(self.shown.columns.names) == 1:
+            return [self.shown]
+        return [self.shown[[MACRO]].droplevel(0, axis=1), paper_table(self.table).drop(columns=MACRO, level=0)]
 
 
 @says_what_it_takes
