@@ -13,14 +13,13 @@ import pandas as pd
 from projection_tasks import tasks_by_value
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.pir import load_pir
+from berdslib.data.load import load
 from berdslib.data.pir_sample import location_task, story_task
-from berdslib.evaluation.perspective_recall import query_scores
 from berdslib.models.encoders import get_encoder
+from berdslib.retrieval.base import docno_order, top_k
 from berdslib.retrieval.projection import perspective_vectors, scores, unit_vectors
 from berdslib.retrieval.strength import STRENGTHS, choose_option, dev_mask
 from berdslib.stats import bootstrap_interval
-from berdslib.study.pir import ranked, task_vectors
 from berdslib.study.rag import stance_task
 
 DEMO = ("perspectrum", "ambigqa", "allsides", "exfever")
@@ -60,7 +59,7 @@ def measure(task, encoder):
     parts = task_vectors(task, encoder)
     by_strength = {s: scores("pap", *parts, strength=s, source=source) for s in STRENGTHS}
     old, old_scores = old_rule(*parts, by_text=scores("pap", *parts), baseline=by_strength[0.0])
-    root_of = pd.factorize(np.array([q.root for q in task.queries], dtype=object))[0]
+    root_of = pd.factorize(np.array([q.owner for q in task.queries], dtype=object))[0]
     return Measured(
         task.name,
         root_of,
@@ -71,8 +70,22 @@ def measure(task, encoder):
     )
 
 
+def task_vectors(task, encoder):
+    """Return the vectors of queries, roots and perspectives, (n, d) each, and of the passages, (m, d)."""
+    texts = zip(*((q.text, q.root, q.perspectives[0]) for q in task.queries), strict=True)
+    return *(encoder.encode_queries(list(part)) for part in texts), encoder.encode_passages(
+        [p.full_text for p in task.passages]
+    )
+
+
 def hits(task, values):
-    return 100 * query_scores(ranked(task, values, K), task.queries, K).to_numpy()
+    """Return 100 for each query that has a gold text among its best, else 0, (n,); p-Recall is a root's mean of it."""
+    docnos = np.array([p.docno for p in task.passages], dtype=object)
+    gold = task.gold.groupby(["qid", "pid"])["docno"].agg(set)
+    wanted = [gold[q.qid, pid] for q in task.questions for pid in range(len(q.perspectives))]
+    order = docno_order(list(docnos))
+    best = (docnos[top_k(row, K, order)] for row in values)
+    return np.array([100.0 * bool(texts & set(found)) for texts, found in zip(wanted, best, strict=True)])
 
 
 def cosine(a, b):
@@ -194,7 +207,7 @@ def with_strength_chosen(task):
 
 
 def all_tasks(folder):
-    loaded = [load_pir("pir-demo", name) for name in DEMO]
+    loaded = [load(f"pir-demo:{name}") for name in DEMO]
     loaded += [stance_task(load_questions("sample", "all"), load_gold("sample"), load_passages("sample"))]
     return [*loaded, story_task(), location_task(), *tasks_by_value(folder).values()]
 

@@ -14,7 +14,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from berdslib.data.pir import PirQuery, PirTask, check_pir
+from berdslib.data.pir import PirQuery, pir_collection
 from berdslib.data.pir_sample import ARTICLES, PLACES
 from berdslib.data.records import Passage
 
@@ -114,7 +114,7 @@ def assemble(name, asked, table, taken, wording, rng):
     docno = {text: str(i) for i, text in enumerate(corpus)}
     roots = {root: i for i, root in enumerate(dict.fromkeys(root for root, *_ in asked))}
     perspective, query = wording
-    queries = [
+    rows = [
         PirQuery(
             f"{roots[root]:02}-{value}",
             query.format(value=value, root=root),
@@ -125,7 +125,7 @@ def assemble(name, asked, table, taken, wording, rng):
         )
         for root, _, value, texts in asked
     ]
-    return check_pir(PirTask(name, tuple(queries), tuple(Passage(d, t) for t, d in docno.items())))
+    return pir_collection(name, rows, [Passage(d, t) for t, d in docno.items()])
 
 
 # ---------------------------------------------------------------- cut from Wikipedia

@@ -2,7 +2,6 @@
 
 import json
 
-from berdslib.data.pir import check_pir
 from berdslib.data.tables import write_jsonl
 from berdslib.files import write_text
 
@@ -26,20 +25,21 @@ def write_questions(path, questions):
 
 
 def write_pir(task, path):
-    """Write a task in the authors' JSON layout, which load_pir reads back.
+    """Write a task in the authors' JSON layout, which berdslib.load reads back.
 
     That layout knows texts and queries by their places only: other ids are lost, and a title is written in front of its
     text.
     """
-    check_pir(task)
     place = {p.docno: i for i, p in enumerate(task.passages)}
+    gold = {key: part["docno"].tolist() for key, part in task.gold.groupby(["qid", "pid"])}
+    texts = [gold[q.qid, pid] for q in task.questions for pid in range(len(q.perspectives))]
     content = {
         "corpus": [p.full_text for p in task.passages],
         "queries": [q.text for q in task.queries],
         "source_queries": [q.root for q in task.queries],
-        "perspectives": [q.perspective for q in task.queries],
-        "key_ref": {str(i): [place[docno] for docno in q.gold] for i, q in enumerate(task.queries)},
-        "query_labels": [q.label for q in task.queries],
+        "perspectives": [q.perspectives[0] for q in task.queries],
+        "key_ref": {str(i): [place[docno] for docno in docnos] for i, docnos in enumerate(texts)},
+        "query_labels": [q.labels[0] if q.labels else "" for q in task.queries],
     }
     with write_text(path) as file:
         json.dump({task.name: content}, file, ensure_ascii=False)

@@ -107,7 +107,10 @@ def _task(name: str | Path) -> tuple[str | Path, str | None]:
             return place, chosen
         if place.startswith(_PIR) and place in DATASETS:
             one = dataset(place)
-            return place_of(one), chosen or (place.removeprefix(_PIR) if one.hf_repo else None)
+            if one.hf_repo:  # it holds one task, whatever its folder is called
+                own = place.removeprefix(_PIR)
+                chosen = known("PIR task", chosen or own, (own,))
+            return place_of(one), chosen
         if place and (is_pir_file(Path(place)) or is_pir_folder(Path(place))):
             return Path(place), chosen
     return name, None
@@ -165,7 +168,7 @@ def tasks_in(name: str | Path) -> list[str]:
     """
     if name == f"{_PIR}sample":
         return list(_PIR_SAMPLE)
-    place, _ = _task(name)
+    place, task = _task(name)
     if not isinstance(place, Path):
         raise InputError(f"{str(name)!r} is no data set of PIR, and no file or folder of tasks")
-    return task_names(place)
+    return [task] if task and place.is_dir() else task_names(place)

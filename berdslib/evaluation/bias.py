@@ -1,7 +1,9 @@
-"""Bias: the perspectives, and the countries, that a retriever favours (PIR section 2.5 and appendix A.10).
+"""Bias: what a retriever shows when nobody asks for a perspective, what asking brings, and the countries it favours.
 
-Everything takes a run and a task's queries, and gives a table. Intervals draw what was asked (root queries, queries),
-since the passages of one list are not independent.
+PIR sections 2.4 and 2.5 and appendix A.10. Everything takes one run that holds the lists of the questions themselves
+and those found from each of their perspectives, as ``berdslib.search(…, perspectives=True)`` returns it; in a task of
+PIR the questions are the root queries. Intervals draw what was asked (questions, queries), since the passages of one
+list are not independent.
 """
 
 from __future__ import annotations
@@ -11,18 +13,26 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from berdslib.data.pir import PirQuery, root_id
-from berdslib.data.records import check_run
-from berdslib.errors import InputError
-from berdslib.evaluation.perspective_recall import gold_table, label_of, query_scores, top
+from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts, perspective_qid
+from berdslib.errors import InputError, known
+from berdslib.evaluation.measures import (
+    PRECALL,
+    Coverage,
+    Measure,
+    QuestionTable,
+    check_same_questions,
+    pRecall,
+    question_tables,
+)
 from berdslib.stats import ratio_interval
 
 UNKNOWN = "(unknown)"
 
 
 def perspective_shares(
-    run_root: pd.DataFrame,
-    queries: Sequence[PirQuery],
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
     k: int,
     *,
     labels: Collection[str] | None = None,
@@ -30,45 +40,38 @@ def perspective_shares(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Of the gold texts that root queries find, say how many belong to each perspective (PIR tables 3 and 10).
+    """Of the supporting passages that questions find, say how many belong to each perspective (PIR tables 3 and 10).
 
     The paper's "chance that the top document supports" (58.5, section 2.1) is the mean of its table 3: k = 1 there. A
-    text that is gold from two perspectives counts for both, so shares can sum to more than 1, as TART's do.
+    passage that supports two perspectives counts for both, so shares can sum to more than 1, as TART's do.
 
     Args:
-        run_root: a run on :func:`berdslib.data.pir.root_queries`.
-        queries: the full queries, which say what is gold from which perspective.
+        run: frame qid, docno and score (or rank); only the questions' own lists are looked at.
+        verdicts: who supports what, such as a collection's gold.
+        questions: all asked questions; perspectives are counted under their labels, see :func:`labels_of`.
         k: how many passages of each list are looked at.
         labels: the perspectives to compare, such as ("support", "undermine"); None for all.
         level: coverage of the interval.
-        resamples: how many bootstrap samples of the roots.
+        resamples: how many bootstrap samples of the questions.
         seed: of the random draws.
 
     Returns:
-        Frame with one row a perspective: label, hits, share (of the hits), low, high, gold_share (of the gold texts of
-        all roots, where a retriever without a preference would be). NaN where nothing was found.
+        Frame with one row a perspective: label, hits, share (of the hits), low, high, gold_share (of the supporting
+        passages of all questions, where a retriever without a preference would be). NaN where nothing was found.
 
     Raises:
-        InputError: an unknown label, or one listed twice, k is no whole number from 1, a frame that is no run, or a run
-            of other queries.
+        InputError: an unknown label, or one listed twice, k is no whole number from 1, or as for
+            :func:`berdslib.evaluation.measures.evaluate`; also a run without any question's own list.
     """
-    gold = gold_table(queries)
-    names = list(dict.fromkeys(gold["label"])) if labels is None else list(labels)
-    unknown = set(names) - set(gold["label"])
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"the label {twice!r} is listed twice; each is one row", field="labels")
-    if unknown or not names:
-        there = ", ".join(sorted(set(gold["label"]))[:20])
-        raise InputError(f"no query has the label {min(unknown, default='')!r}; there are: {there}", field="labels")
-    gold = gold[gold["label"].isin(names)].drop_duplicates(["root", "label", "docno"])
-    gold = gold.assign(qid=gold["root"].map(root_id))
-    roots = list(dict.fromkeys(root_id(q.root) for q in queries))
-    hits = top(run_root, k, roots).merge(gold, on=["qid", "docno"])
-    counts = _crosstab(hits, "qid", "label", roots, names)
-    found = hits.drop_duplicates(["qid", "docno"])["qid"].value_counts().reindex(roots, fill_value=0).to_numpy()
+    check_k(k)
+    tables = _tables(run, verdicts, questions, Coverage)
+    names = _chosen(labels, questions)
+    members = [_members(q, names) for q in questions]
+    hits = [_by_label(table.listed[:k], of) for table, of in zip(tables, members, strict=True)]
+    gold = [_by_label(table.pool, of) for table, of in zip(tables, members, strict=True)]
+    counts, found = np.array([h.sum(axis=0) for h in hits]), np.array([h.any(axis=1).sum() for h in hits])
+    n_gold = np.array([g.sum(axis=0) for g in gold]).sum(axis=0)
     low, high = ratio_interval(counts, found, level=level, resamples=resamples, seed=seed)
-    n_gold = len(gold.drop_duplicates(["qid", "docno"]))
     return pd.DataFrame(
         {
             "label": names,
@@ -76,9 +79,110 @@ def perspective_shares(
             "share": _divide(counts.sum(axis=0), found.sum()),
             "low": low,
             "high": high,
-            "gold_share": gold["label"].value_counts().reindex(names).to_numpy() / n_gold,
+            "gold_share": _divide(n_gold, sum(int(g.any(axis=1).sum()) for g in gold)),
         }
     )
+
+
+def labels_of(question: Question) -> tuple[str, ...]:
+    """Return the short name of each perspective of a question, or the perspective itself where it has none.
+
+    >>> labels_of(Question("q", "Tea?", ("Tea is good.", "Tea is bad."), labels=("for", "")))
+    ('for', 'Tea is bad.')
+    """
+    short = question.labels or ("",) * len(question.perspectives)
+    return tuple(label or perspective for label, perspective in zip(short, question.perspectives, strict=True))
+
+
+def _chosen(labels: Collection[str] | None, questions: Sequence[Question]) -> list[str]:
+    """Return the labels to compare, each of which some question has."""
+    there = list(dict.fromkeys(label for q in questions for label in labels_of(q)))
+    names = there if labels is None else list(labels)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the label {twice!r} is listed twice; each is one row", field="labels")
+    if (unknown := set(names) - set(there)) or not names:
+        known_ones = ", ".join(sorted(there)[:20])
+        problem = f"no perspective has the label {min(unknown, default='')!r}; there are: {known_ones}"
+        raise InputError(problem, field="labels")
+    return names
+
+
+def _members(question: Question, names: Sequence[str]) -> np.ndarray:
+    """Return which of the names each perspective has, bool (m, len(names))."""
+    return np.array([[label == name for name in names] for label in labels_of(question)])
+
+
+def _by_label(table: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Turn a table passage x perspective into passage x label: of perspectives with one label, any will do."""
+    return (table[:, :, None] & members).any(axis=1)
+
+
+# ---------------------------------------------------------------- with and without perspectives
+
+
+def root_versus_full(
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    ks: Sequence[int],
+    *,
+    hit: str = "success",
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare questions asked without and with their perspectives (PIR figures 2 and 4).
+
+    A question without a perspective, a root query, can be scored in two ways, and the paper does not say which it took.
+    `root_any`: a passage that supports any perspective will do, since none is named. `root`: like for like, the
+    passages that each perspective's own query should find, in the list that the root query got. What naming the
+    perspective brings is `full` - `root`.
+
+    Args:
+        run: frame qid, docno and score (or rank) with the lists of the questions and of their perspectives.
+        verdicts: who supports what, such as a collection's gold.
+        questions: all asked questions.
+        ks: cutoffs, such as 5 and 10.
+        hit: "success", 1 if any supporting passage is in the top k, or "recall", the share of them that is.
+        level: coverage of the interval.
+        resamples: how many bootstrap samples of the questions.
+        seed: of the random draws.
+
+    Returns:
+        Frame with one row a cutoff: k, root_any (mean over questions), root, full (means over queries, one a
+        perspective), difference = full - root, and its interval low, high.
+
+    Raises:
+        InputError: an unknown hit, a cutoff that is no whole number from 1, or as for
+            :func:`berdslib.evaluation.measures.evaluate`; also a run that lacks either kind of list.
+    """
+    known("hit", hit, PRECALL["hit"])
+    for k in ks:
+        check_k(k)
+    tables = _tables(run, verdicts, questions, Coverage, pRecall)
+    sizes = np.array([len(table.own) for table in tables])
+    starts = np.cumsum(sizes) - sizes
+    rows = []
+    for k in ks:
+        any_of_root = [_found(t.listed[:k], t.pool, hit) for t in tables]
+        both = [
+            [_found(listed[:k, [pid]], t.pool[:, [pid]], hit) for listed in (t.listed, t.own[pid])]
+            for t in tables
+            for pid in range(len(t.own))
+        ]
+        root, full = np.array(both).T
+        per_root = np.add.reduceat(full - root, starts)
+        low, high = ratio_interval(per_root[:, None], sizes, level=level, resamples=resamples, seed=seed)
+        means = (np.mean(any_of_root), root.mean(), full.mean(), (full - root).mean())
+        rows.append((k, *map(float, means), float(low[0]), float(high[0])))
+    return pd.DataFrame(rows, columns=["k", "root_any", "root", "full", "difference", "low", "high"])
+
+
+def _found(listed: np.ndarray, pool: np.ndarray, hit: str) -> float:
+    """Score a list, bool (n, m): does it show any of m perspectives? Or which share of the passages in the pool?"""
+    hits, gold = listed.any(axis=1).sum(), pool.any(axis=1).sum()
+    return float(hits > 0) if hit == "success" or not gold else float(hits / gold)
 
 
 # ---------------------------------------------------------------- groups of passages, such as countries
@@ -86,6 +190,7 @@ def perspective_shares(
 
 def group_counts(
     run: pd.DataFrame,
+    questions: Sequence[Question],
     groups: Mapping[str, str],
     k: int,
     *,
@@ -93,10 +198,12 @@ def group_counts(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Count the passages of each group in all top-k lists together (PIR figure 5).
+    """Count the passages of each group in the top k of all questions together (PIR figure 5).
 
     Args:
-        run: frame qid, docno and score (or rank); root queries, to see what comes up when nobody asks for a group.
+        run: frame qid, docno and score (or rank); only the questions' own lists are looked at, to see what comes up
+            when nobody asks for a group.
+        questions: the asked questions.
         groups: docno → group (country) of every passage that has one; passages without are not counted.
         k: how many passages of each list are looked at.
         level: coverage of the interval.
@@ -108,15 +215,16 @@ def group_counts(
         corpus_share (of the passages in `groups`), ratio = share / corpus_share (1 = neither favoured nor hidden).
 
     Raises:
-        InputError: no groups, k is no whole number from 1, a frame that is no run, or a run without lists.
+        InputError: no groups, k is no whole number from 1, a frame that is no run, or a run without any question's own
+            list.
     """
     run = check_run(run)
     groups = _by_docno(groups, run)
     corpus = _corpus_shares(groups)
-    asked = list(dict.fromkeys(run["qid"]))
+    shown = top(run, k, [q.qid for q in questions])
+    asked = list(dict.fromkeys(shown["qid"]))
     if not asked:
         raise InputError("the run holds no lists")
-    shown = top(run, k, asked)
     shown = shown.assign(group=shown["docno"].map(groups)).dropna(subset="group")
     counts = _crosstab(shown, "qid", "group", asked, corpus.index.tolist())
     totals = counts.sum(axis=0)
@@ -130,7 +238,8 @@ def group_counts(
 
 def group_success(
     run: pd.DataFrame,
-    queries: Sequence[PirQuery],
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
     groups: Mapping[str, str],
     k: int,
     *,
@@ -141,8 +250,10 @@ def group_success(
     """Return for each group how often queries that ask for it find it (PIR figure 3).
 
     Args:
-        run: frame qid, docno and score (or rank).
-        queries: queries whose label is the group they ask for, such as AGNews by location.
+        run: frame qid, docno and score (or rank); only the lists of the perspectives are looked at.
+        verdicts: who supports what, such as a collection's gold.
+        questions: the asked questions; the label of a perspective is the group that it asks for, as in AGNews by
+            location.
         groups: docno → group of every passage that has one.
         k: how many passages of each list are looked at.
         level: coverage of the intervals.
@@ -152,26 +263,25 @@ def group_success(
     Returns:
         Frame with one row a wanted group, the best served first: group, queries, desired (share of the k places that
         hold a passage of the group), desired_low, desired_high, other (share that hold another passage; empty places
-        are neither), success (share of queries with a gold text in the top k), success_low, success_high.
+        are neither), success (share of queries with a supporting passage in the top k), success_low, success_high.
 
     Raises:
-        InputError: no groups, k is no whole number from 1, a query that asks for a group without passages, a frame that
-            is no run, or a run of other queries.
+        InputError: no groups, k is no whole number from 1, a perspective that asks for a group without passages, or as
+            for :func:`berdslib.evaluation.measures.evaluate`; also a run without any perspective's list.
     """
     run = check_run(run)
+    tables = _tables(run, verdicts, questions, pRecall)
     groups = _by_docno(groups, run)
-    _check_labels(queries, groups)
-    success = query_scores(run, queries, k)
-    shown = _shown_groups(run, queries, groups, k)
-    asked = success.index
-    n_desired = shown[shown["group"] == shown["wanted"]]["qid"].value_counts().reindex(asked, fill_value=0)
-    n_shown = shown["qid"].value_counts().reindex(asked, fill_value=0)
+    wanted = _wanted(questions, groups)
+    shown = _shown_groups(run, wanted, groups, k)
+    n_desired = shown[shown["group"] == shown["wanted"]]["qid"].value_counts().reindex(list(wanted), fill_value=0)
+    n_shown = shown["qid"].value_counts().reindex(list(wanted), fill_value=0)
     scores = pd.DataFrame(
         {
-            "group": [label_of(q) for q in queries],
+            "group": list(wanted.values()),
             "desired": (n_desired / k).to_numpy(),
             "other": ((n_shown - n_desired) / k).to_numpy(),
-            "success": success.to_numpy(),
+            "success": [float(listed[:k, pid].any()) for t in tables for pid, listed in enumerate(t.own)],
         }
     )
     rows = []
@@ -186,12 +296,12 @@ def group_success(
     return table.sort_values(["desired", "group"], ascending=[False, True], kind="stable").reset_index(drop=True)
 
 
-def group_heatmap(run: pd.DataFrame, queries: Sequence[PirQuery], groups: Mapping[str, str], k: int) -> pd.DataFrame:
+def group_heatmap(run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int) -> pd.DataFrame:
     """Say which groups fill the top k when another is asked for (PIR figure 6).
 
     Args:
-        run: frame qid, docno and score (or rank).
-        queries: queries whose label is the group they ask for.
+        run: frame qid, docno and score (or rank); only the lists of the perspectives are looked at.
+        questions: the asked questions; the label of a perspective is the group that it asks for.
         groups: docno → group of every passage that has one.
         k: how many passages of each list are looked at.
 
@@ -204,29 +314,36 @@ def group_heatmap(run: pd.DataFrame, queries: Sequence[PirQuery], groups: Mappin
     """
     run = check_run(run)
     groups = _by_docno(groups, run)
-    _check_labels(queries, groups)
-    shown = _shown_groups(run, queries, groups, k)
-    n_queries = pd.Series([label_of(q) for q in queries]).value_counts().sort_index()
-    wanted, columns = n_queries.index.tolist(), [*sorted(set(groups.values())), UNKNOWN]
-    counts = _crosstab(shown, "wanted", "group", wanted, columns)
+    wanted = _wanted(questions, groups)
+    shown = _shown_groups(run, wanted, groups, k)
+    n_queries = pd.Series(list(wanted.values())).value_counts().sort_index()
+    rows, columns = n_queries.index.tolist(), [*sorted(set(groups.values())), UNKNOWN]
+    counts = _crosstab(shown, "wanted", "group", rows, columns)
     shares = counts / (n_queries.to_numpy()[:, None] * k)
-    return pd.DataFrame(shares, index=pd.Index(wanted, name="wanted"), columns=pd.Index(columns, name="shown"))
+    return pd.DataFrame(shares, index=pd.Index(rows, name="wanted"), columns=pd.Index(columns, name="shown"))
 
 
-def _shown_groups(run: pd.DataFrame, queries: Sequence[PirQuery], groups: Mapping[str, str], k: int) -> pd.DataFrame:
+def _wanted(questions: Sequence[Question], groups: Mapping[str, str]) -> dict[str, str]:
+    """Return the group that each perspective asks for, under the id of its list.
+
+    Raises:
+        InputError: unusable questions, no groups, or a perspective that asks for a group without passages.
+    """
+    check_questions(questions, need_perspectives=True)
+    there, wanted = set(_corpus_shares(groups).index), {}
+    for q in questions:
+        for pid, label in enumerate(labels_of(q)):
+            if label not in there:
+                problem = f"question {q.qid!r} asks for {label!r}, and no passage is of that group"
+                raise InputError(problem, field="labels")
+            wanted[perspective_qid(q.qid, pid)] = label
+    return wanted
+
+
+def _shown_groups(run: pd.DataFrame, wanted: Mapping[str, str], groups: Mapping[str, str], k: int) -> pd.DataFrame:
     """Return the rows of the top k with the group of each passage and the group that its query wants."""
-    wanted = {q.qid: label_of(q) for q in queries}
     shown = top(run, k, list(wanted))
     return shown.assign(group=shown["docno"].map(groups).fillna(UNKNOWN), wanted=shown["qid"].map(wanted))
-
-
-def _check_labels(queries: Sequence[PirQuery], groups: Mapping[str, str]) -> None:
-    gold_table(queries)
-    there = set(_corpus_shares(groups).index)
-    for q in queries:
-        if label_of(q) not in there:
-            problem = f"query {q.qid!r} asks for {label_of(q)!r}, and no passage is of that group"
-            raise InputError(problem, field="label")
 
 
 def _by_docno(groups: Mapping[str, str], run: pd.DataFrame) -> dict[str, str]:
@@ -259,3 +376,40 @@ def _crosstab(
 
 def _divide(counts: np.ndarray, total: int) -> np.ndarray:
     return np.asarray(counts / total) if total else np.full(len(counts), np.nan)
+
+
+# ---------------------------------------------------------------- what is looked at
+
+
+def top(run: pd.DataFrame, k: int, asked: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of a run (qid, docno) that are in the top k, by its scores, of a list that was asked for.
+
+    Args:
+        run: frame qid, docno and score (or rank).
+        k: how many passages of each list.
+        asked: the ids of the lists.
+
+    Raises:
+        InputError: k is no whole number from 1, a frame that is no run, or a run without any of the lists.
+    """
+    check_k(k)
+    clean = check_run(run)
+    best = clean.loc[clean["rank"] <= k, ["qid", "docno"]]
+    ours = best[best["qid"].isin(set(asked))]
+    if len(best) and ours.empty:
+        found, wanted = best["qid"].iloc[0], next(iter(asked), "")
+        raise InputError(f"the run and the queries do not belong together: {found!r} against {wanted!r} …")
+    return ours
+
+
+def _tables(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], *looks: Measure
+) -> list[QuestionTable]:
+    """Return each question as tables; the run must hold the lists that the measures would look at."""
+    check_questions(questions, need_perspectives=True)
+    run, verdicts = check_run(run), check_verdicts(verdicts)
+    check_same_questions(run, verdicts, questions, looks)
+    if Coverage.NAME in [m.NAME for m in looks] and len(run) and not {q.qid for q in questions} & set(run["qid"]):
+        raise InputError(f"the run has lists of perspectives only, and none of a question itself, such as "
+                         f"{questions[0].qid!r}; berdslib.search(…, perspectives=True) makes both")  # fmt: skip
+    return list(question_tables(run, verdicts, questions))

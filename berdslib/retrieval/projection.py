@@ -293,7 +293,7 @@ class Projected:
         passages: the corpus; docnos must be unique.
         encoder: see :func:`berdslib.models.encoders.get_encoder`; root and perspective are encoded as queries.
         method: see :func:`scores`.
-        strength: see :func:`scores`; :func:`berdslib.retrieval.strength.choose_strength` chooses one.
+        strength: see :func:`scores`; :mod:`berdslib.retrieval.strength` says how to choose one.
         extract: cuts root and perspective out of raw queries, in place of those that the queries know; such as
             ``partial(extract_by, "rule")``, see :func:`berdslib.llm.extraction.extract_by`.
         depth: 0 to score every passage; else how many candidates, at least k: faster on a large corpus. They come by

@@ -2,18 +2,23 @@
 
 Projection helps where a perspective moves a query's scores without telling passages apart ("a news article biased
 towards: left" finds whatever sounds like news), and ruins where the perspective is what is sought ("in Brazil"). None
-of the rules that we tried tells the two apart without labels, as docs/projection_rule.md shows.
+of the rules that we tried tells the two apart without labels, as docs/projection_rule.md shows. With labels, each
+strength is a system like any other, and what chooses is their scores on half of the roots::
+
+    systems = {s: f"minilm+pap:{s:g}" for s in STRENGTHS}
+    scores = bd.experiment(list(systems.values()), task, "pRecall@5").scores
+    half = dev_mask([q.text for q in task.questions])
+    chosen = choose_option({s: scores[name]["pRecall@5"].to_numpy()[half] for s, name in systems.items()}, default=0.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 
 from berdslib.errors import InputError
-from berdslib.retrieval.projection import scores
 
 # 0 is the query as it is, 1 is PAP; below 0 the perspective is made louder than the query has it.
 STRENGTHS = (-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
@@ -22,13 +27,11 @@ Key = TypeVar("Key")
 
 
 def dev_mask(roots: Sequence[str], seed: int = 0) -> np.ndarray:
-    """Return a mask (n,) of the queries to choose on: those of half of the roots, drawn at random.
+    """Return a mask (n,) of what to choose on: half of the roots, drawn at random; the others are scored, once.
 
     Args:
-        roots: (n,) the root of each query.
-        seed: of the draw; the order of the queries plays no part.
-
-    The queries of the other half are for scoring, once.
+        roots: (n,) the text or id of each root or, of queries, the root of each.
+        seed: of the draw; the order plays no part.
     """
     names = np.unique(np.asarray(roots))
     drawn = np.random.default_rng(seed).permutation(names)[: (len(names) + 1) // 2]
@@ -48,6 +51,8 @@ def choose_option(options: Mapping[Key, np.ndarray], default: Key) -> Key:
     Raises:
         InputError: the default is no option, fewer than two roots, or scores of different lengths.
 
+    Source: none; the paper projects everywhere. Measured in docs/projection_rule.md.
+
     >>> choose_option({0.0: np.array([0.2, 0.4, 0.3]), 1.0: np.array([0.6, 0.7, 0.8])}, default=0.0)
     1.0
     """
@@ -61,44 +66,3 @@ def choose_option(options: Mapping[Key, np.ndarray], default: Key) -> Key:
     errors = {key: gain.std(ddof=1) / np.sqrt(len(gain)) for key, gain in gains.items()}
     sure = [key for key, gain in gains.items() if gain.mean() > errors[key] * (1 + 1e-9)]
     return max(sure, key=lambda key: gains[key].mean(), default=default)
-
-
-def choose_strength(
-    query: np.ndarray,
-    root: np.ndarray,
-    perspective: np.ndarray,
-    passages: np.ndarray,
-    per_root: Callable[[np.ndarray], np.ndarray],
-    *,
-    strengths: Sequence[float] = STRENGTHS,
-    source: str = "text",
-) -> float:
-    """Return the strength to project with on a task, chosen on labelled development roots of that task.
-
-    Score it on other roots: :func:`dev_mask` draws the ones to choose on. The answer is 0, no projection, unless
-    another strength is better by a standard error; so a task with few roots mostly stays as it is.
-
-    Args:
-        query: (n, d) vectors of the development queries.
-        root: (n, d).
-        perspective: (n, d).
-        passages: (m, d).
-        per_root: the measure: given scores (n, m), it returns one number for each development root, larger is better,
-            such as p-Recall@5.
-        strengths: to choose from; 0 is always among them.
-        source: see :func:`~berdslib.retrieval.projection.perspective_vectors`.
-
-    Returns:
-        A strength for the method "pap" of :func:`~berdslib.retrieval.projection.scores` or
-        :class:`~berdslib.retrieval.projection.Projected`.
-
-    Raises:
-        InputError: as for :func:`choose_option` and :func:`~berdslib.retrieval.projection.scores`.
-
-    Source: none; the paper projects everywhere. Measured in docs/projection_rule.md.
-    """
-    options = {
-        strength: per_root(scores("pap", query, root, perspective, passages, strength=strength, source=source))
-        for strength in (0.0, *strengths)
-    }
-    return choose_option(options, default=0.0)

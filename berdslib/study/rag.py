@@ -17,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.pir import PirQuery, PirTask, check_pir
+from berdslib.data.collection import Collection
+from berdslib.data.pir import PirQuery, pir_collection
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_run
 from berdslib.errors import InputError
-from berdslib.evaluation.perspective_recall import top
+from berdslib.evaluation.bias import top
 from berdslib.llm.chat import ChatModel, Messages, Reply
 from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import load_prompt
@@ -59,7 +60,7 @@ class Correlation(NamedTuple):
 
 
 def answer_questions(
-    queries: Sequence[PirQuery],
+    queries: Sequence[Question],
     run: pd.DataFrame | None,
     passages: Mapping[str, Passage],
     chat: ChatModel,
@@ -72,7 +73,8 @@ def answer_questions(
     """Have every question answered from its first passages and compare the answers with the accepted ones.
 
     Args:
-        queries: the questions; each is asked by its whole ``text``.
+        queries: the questions, such as :attr:`~berdslib.data.collection.Collection.queries`; each is asked by its whole
+            ``text``.
         run: what was retrieved; None to ask without any passage. A question of which nothing was found is asked too.
         passages: docno → passage.
         chat: who answers.
@@ -127,7 +129,7 @@ def normalise_answer(text: str) -> str:
 
 
 def write_essays(
-    queries: Sequence[PirQuery],
+    queries: Sequence[Question],
     run: pd.DataFrame | None,
     passages: Mapping[str, Passage],
     chat: ChatModel,
@@ -139,7 +141,8 @@ def write_essays(
     """Have an essay written on every query's topic, for the stance of its perspective, from its first passages.
 
     Args:
-        queries: their ``root`` is the topic, their ``perspective`` says which side (see :func:`stance_of`).
+        queries: their ``root`` is the topic, their one perspective says which side (see :func:`stance_of`); such as
+            :attr:`~berdslib.data.collection.Collection.queries`.
         run: what was retrieved; None to write without any passage.
         passages: docno → passage.
         chat: who writes.
@@ -153,12 +156,17 @@ def write_essays(
         shown passages; NaN without any).
 
     Raises:
-        InputError: a perspective without a side, or a listed passage that the corpus does not hold.
+        InputError: a query that is not made of a question and one perspective, a perspective without a side, or a
+            listed passage that the corpus does not hold.
 
     Source: PIR, section 3.3 and appendix A.8.
     """
     prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"))
-    stances = [stance_of(q.perspective) for q in queries]
+    if whole := [q.qid for q in queries if not q.root or len(q.perspectives) != 1]:
+        raise InputError(
+            f"{whole[0]!r} is no query for one side of a topic; a collection's `queries` are", field="root"
+        )
+    stances = [stance_of(q.perspectives[0]) for q in queries]
     names = ["Support" if stance > 0 else "Oppose" for stance in stances]
     shown = _shown(queries, run, passages, depth)
     asked = [prompt.messages(k=_block(f), q=_line(q.root), s=s) for q, f, s in zip(queries, shown, names, strict=True)]
@@ -331,7 +339,7 @@ def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int 
     return Kept(model, recordings) if recordings else model
 
 
-def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Sequence[Passage]) -> PirTask:
+def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Sequence[Passage]) -> Collection:
     """Return questions with two sides as a task in PIR's form: for each question a query for either side.
 
     The root is the supporting perspective, a full statement. Questions with anything but one supporting and one
@@ -346,7 +354,7 @@ def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Seq
         InputError: no question is left.
     """
     yes = gold[gold["supports"]].groupby(["qid", "pid"])["docno"].agg(tuple).to_dict()
-    queries: list[PirQuery] = []
+    rows: list[PirQuery] = []
     for q in questions:
         sides = {stance: pid for pid, stance in enumerate(q.stances)}
         if len(q.stances) != 2 or set(sides) != {SUPPORT, OPPOSE}:
@@ -357,14 +365,13 @@ def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Seq
         for stance in (SUPPORT, OPPOSE):
             perspective = f"a claim that {stance}s the argument"
             docnos = yes[q.qid, sides[stance]]
-            queries.append(
-                PirQuery(f"{q.qid}-{stance}", f"Find {perspective}: {root}", root, perspective, docnos, stance)
-            )
-    return check_pir(PirTask("stances", tuple(queries), tuple(passages)))
+            text = f"Find {perspective}: {root}"
+            rows.append(PirQuery(f"{q.qid}-{stance}", text, root, perspective, docnos, stance))
+    return pir_collection("stances", rows, passages)
 
 
 def _shown(
-    queries: Sequence[PirQuery], run: pd.DataFrame | None, passages: Mapping[str, Passage], depth: int
+    queries: Sequence[Question], run: pd.DataFrame | None, passages: Mapping[str, Passage], depth: int
 ) -> list[list[Passage]]:
     """Return the first passages of each query, none where nothing was retrieved."""
     if depth < 1:

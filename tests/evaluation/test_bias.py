@@ -3,35 +3,42 @@
 import numpy as np
 import pytest
 
-from berdslib.data.pir import PirQuery, load_pir, root_id, root_queries
-from berdslib.data.records import ranked_run
+from berdslib.data.load import load
+from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.bias import (
     UNKNOWN,
     group_counts,
     group_heatmap,
     group_success,
+    labels_of,
     perspective_shares,
+    root_versus_full,
+    top,
 )
 from berdslib.retrieval.bm25 import RankBM25
+from berdslib.stats import bootstrap_interval, ratio_interval
+from berdslib.study.experiment import search
 
 
-def query(qid, root, label, *gold):
-    return PirQuery(qid, f"{label} {root}", root, f"that is {label}", gold, label)
+def question(qid, *labels):
+    return Question(qid, f"{qid}?", tuple(f"that is {label}" for label in labels), labels=labels)
 
 
-STANCES = (
-    query("1", "tea", "for", "a", "b"),
-    query("2", "tea", "against", "c"),
-    query("3", "coffee", "for", "d"),
-    query("4", "coffee", "against", "e", "f"),
-    query("5", "coffee", "general", "d", "e", "f"),
-)
-ROOT_RUN = ranked_run({root_id("tea"): ["a", "x", "b", "c"], root_id("coffee"): ["d", "f", "a"]})
+def gold(**texts):
+    """Return verdicts: gold(tea=("ab", "c")) says that a and b support tea's first perspective, c its second."""
+    rows = [(qid, pid, d, 1.0, True) for qid, lists in texts.items() for pid, docs in enumerate(lists) for d in docs]
+    return make_verdicts(rows, "gold")
+
+
+STANCES = (question("tea", "for", "against"), question("coffee", "for", "against", "general"))
+STANCE_GOLD = gold(tea=("ab", "c"), coffee=("d", "ef", "def"))
+# The lists of the perspectives are there as well, and are not looked at.
+ROOT_RUN = ranked_run({"tea": "axbc", "coffee": "dfa", "tea#0": "c", "tea#1": "c", "coffee#1": "ef"})
 
 
 def shares(k, **options):
-    return perspective_shares(ROOT_RUN, STANCES, k, resamples=100, **options).set_index("label")
+    return perspective_shares(ROOT_RUN, STANCE_GOLD, STANCES, k, resamples=100, **options).set_index("label")
 
 
 def test_shares_of_the_top_document():
@@ -57,34 +64,119 @@ def test_a_text_with_two_perspectives_counts_for_both():
     assert table["share"].tolist() == pytest.approx([3 / 5, 2 / 5, 2 / 5])
 
 
+def test_two_perspectives_of_one_label_count_a_text_once():
+    # The released Perspectrum asks several queries from one perspective.
+    twice = (question("tea", "for", "for", "against"),)
+    table = perspective_shares(ROOT_RUN, gold(tea=("ab", "bc", "x")), twice, 4, resamples=10).set_index("label")
+    assert table["hits"].tolist() == [3, 1]
+    assert table["share"].tolist() == table["gold_share"].tolist() == [3 / 4, 1 / 4]
+
+
+def test_a_perspective_without_a_short_name_is_called_by_its_text():
+    bare = (Question("tea", "Tea?", ("Tea is good.", "Tea is bad.")),)
+    table = perspective_shares(ROOT_RUN, STANCE_GOLD, bare, 4, resamples=10)
+    assert table["label"].tolist() == list(labels_of(bare[0])) == ["Tea is good.", "Tea is bad."]
+    assert table["hits"].tolist() == [2, 1]
+
+
 def test_nothing_found_has_no_share():
-    run = ranked_run({root_id("tea"): ["x"], root_id("coffee"): ["y"]})
-    table = perspective_shares(run, STANCES, 5, labels=["for"], resamples=10)
+    run = ranked_run({"tea": "x", "coffee": "y"})
+    table = perspective_shares(run, STANCE_GOLD, STANCES, 5, labels=["for"], resamples=10)
     assert table["hits"].tolist() == [0] and table[["share", "low", "high"]].isna().all(axis=None)
 
 
 def test_an_unknown_perspective_is_refused():
-    with pytest.raises(InputError, match="no query has the label 'left'; there are: against, for, general"):
+    with pytest.raises(InputError, match="no perspective has the label 'left'; there are: against, for, general"):
         shares(1, labels=("for", "left"))
     with pytest.raises(InputError, match="the label 'for' is listed twice"):
         shares(1, labels=("for", "for"))
     with pytest.raises(InputError, match="do not belong together"):
-        perspective_shares(ranked_run({"1": ["a"]}), STANCES, 1)
+        perspective_shares(ranked_run({"1": "a"}), STANCE_GOLD, STANCES, 1)
+    for k, message in ((0, "must be at least 1"), (1.5, "must be a whole number")):
+        with pytest.raises(InputError, match=rf"\[k\]: k {message}"):
+            shares(k)
+
+
+def test_lists_of_perspectives_alone_say_nothing_of_the_questions():
+    alone = ROOT_RUN[ROOT_RUN["qid"].str.contains("#")]
+    with pytest.raises(InputError, match="lists of perspectives only, and none of a question itself, such as 'tea'"):
+        perspective_shares(alone, STANCE_GOLD, STANCES, 1)
+    with pytest.raises(InputError, match="lists of perspectives only"):
+        root_versus_full(alone, STANCE_GOLD, STANCES, [1])
+
+
+# ---------------------------------------------------------------- with and without perspectives
+
+# In full, tea is found from one side at k = 2, coffee from both, and milk from its only one.
+DRINKS = (question("tea", "for", "against"), question("coffee", "for", "against"), question("milk", "for"))
+DRINK_GOLD = gold(tea=("ab", "c"), coffee=("d", "e"), milk=("f",))
+BARE = {"tea": "ca", "coffee": "xd", "milk": "xy"}
+FULL = {"tea#0": "axb", "tea#1": "xyc", "coffee#0": "d", "coffee#1": "de", "milk#0": "f"}
+
+
+def against_full(lists, ks, **options):
+    table = root_versus_full(ranked_run(lists), DRINK_GOLD, DRINKS, ks, resamples=200, **options)
+    return table.set_index("k")
+
+
+def test_root_against_full_by_hand():
+    table, columns = against_full(BARE | FULL, [1, 2]), ["root_any", "root", "full", "difference"]
+    # k = 1: tea's list shows c, which only its second perspective wants; three of the five queries are answered.
+    assert table.loc[1, columns].tolist() == pytest.approx([1 / 3, 0.2, 0.6, 0.4])
+    # k = 2: tea answers both its perspectives, coffee one; in full all but tea's second.
+    assert table.loc[2, columns].tolist() == pytest.approx([2 / 3, 0.6, 0.8, 0.2])
+    assert (table["low"] <= table["difference"]).all() and (table["difference"] <= table["high"]).all()
+
+
+def test_root_against_full_as_recall_by_hand():
+    row = against_full(BARE | FULL, [2], hit="recall").loc[2]
+    # Of tea's three texts two are there, of coffee's two one; a is half of what tea's first perspective wants.
+    means = [(2 / 3 + 1 / 2 + 0) / 3, (1 / 2 + 1 + 1 + 0 + 0) / 5, (1 / 2 + 0 + 1 + 1 + 1) / 5]
+    assert row[["root_any", "root", "full"]].tolist() == pytest.approx(means)
+    with pytest.raises(InputError, match="unknown hit 'precision'"):
+        against_full(BARE | FULL, [2], hit="precision")
+
+
+def test_the_interval_of_the_difference_draws_questions():
+    # By question the sums of differences at k = 2 are -1, 1 and 1, over 2, 2 and 1 queries.
+    low, high = ratio_interval(np.array([[-1], [1], [1]]), np.array([2, 2, 1]), resamples=200)
+    assert against_full(BARE | FULL, [2]).loc[2, ["low", "high"]].tolist() == [low[0], high[0]]
+
+
+def test_the_same_lists_make_no_difference():
+    same = {f"{q.qid}#{pid}": BARE[q.qid] for q in DRINKS for pid in range(len(q.perspectives))}
+    assert against_full(BARE | same, [2]).loc[2, ["difference", "low", "high"]].tolist() == [0, 0, 0]
+
+
+def test_both_kinds_of_lists_are_needed_and_k_is_a_whole_number():
+    with pytest.raises(InputError, match="a list for each perspective, under ids such as 'tea#0'"):
+        against_full(BARE, [1])
+    with pytest.raises(InputError, match=r"\[k\]: k must be a whole number"):
+        against_full(BARE | FULL, [1, 1.5])
+
+
+@pytest.mark.real_data
+def test_root_queries_find_some_gold_text_more_often_than_full_queries_find_their_own(real_data):
+    task = load("pir-demo:perspectrum")
+    run = search(RankBM25(task.passages, analyser="whitespace"), task, 10, perspectives=True)
+    table = root_versus_full(run, task.gold, task.questions, [5, 10], resamples=200)
+    assert (table["root_any"] > table["full"]).all()  # as in figures 2 and 4
+    assert table["full"].tolist() == [0.37, 0.50]
 
 
 # ---------------------------------------------------------------- countries
 
-NEWS = (
-    query("1", "n1", "Brazil", "b1"),
-    query("2", "n2", "Brazil", "b2"),
-    query("3", "n3", "France", "f1"),
-)
+NEWS = (question("1", "Brazil"), question("2", "Brazil"), question("3", "France"))
+NEWS_GOLD = make_verdicts([("1", 0, "b1", 1.0, True), ("2", 0, "b2", 1.0, True), ("3", 0, "f1", 1.0, True)], "gold")
 COUNTRY = {"b1": "Brazil", "b2": "Brazil", "f1": "France", "f2": "France"}
-NEWS_RUN = ranked_run({"1": ["b1", "b2"], "2": ["b1", "f1"], "3": ["b1", "x"]})
+NEWS_LISTS = {"1": ["b1", "b2"], "2": ["b1", "f1"], "3": ["b1", "x"]}
+# The lists of the questions themselves, and those that were found when a country was asked for.
+NEWS_RUN = ranked_run(NEWS_LISTS | {f"{qid}#0": ["x", "f2"] for qid in NEWS_LISTS})
+ASKED_RUN = ranked_run({f"{qid}#0": docnos for qid, docnos in NEWS_LISTS.items()} | {"1": ["f2"], "2": ["x"]})
 
 
 def test_how_often_each_country_comes_up():
-    table = group_counts(NEWS_RUN, COUNTRY, 2, resamples=5_000).set_index("group")
+    table = group_counts(NEWS_RUN, NEWS, COUNTRY, 2, resamples=5_000).set_index("group")
     assert table.index.tolist() == ["Brazil", "France"]
     assert table["count"].tolist() == [4, 1]
     assert table["share"].tolist() == [0.8, 0.2]
@@ -95,12 +187,12 @@ def test_how_often_each_country_comes_up():
 
 
 def test_a_country_that_never_comes_up_is_listed():
-    table = group_counts(NEWS_RUN, COUNTRY | {"z": "Zambia"}, 1, resamples=10).set_index("group")
+    table = group_counts(NEWS_RUN, NEWS, COUNTRY | {"z": "Zambia"}, 1, resamples=10).set_index("group")
     assert table.loc["Zambia", ["count", "share", "ratio"]].tolist() == [0, 0, 0]
 
 
 def test_how_well_each_country_is_served():
-    table = group_success(NEWS_RUN, NEWS, COUNTRY, 2, resamples=100).set_index("group")
+    table = group_success(ASKED_RUN, NEWS_GOLD, NEWS, COUNTRY, 2, resamples=100).set_index("group")
     assert table["queries"].tolist() == [2, 1]
     # Brazil: query 1 gets two Brazilian articles, its own among them; query 2 one, and not its own.
     assert table.loc["Brazil", ["desired", "other", "success"]].tolist() == [0.75, 0.25, 0.5]
@@ -110,49 +202,60 @@ def test_how_well_each_country_is_served():
 
 
 def test_empty_places_are_neither_desired_nor_other():
-    run = ranked_run({"1": ["b1"], "3": ["f1"]})
-    table = group_success(run, NEWS, COUNTRY, 2, resamples=10).set_index("group")
+    run = ranked_run({"1#0": ["b1"], "3#0": ["f1"]})
+    table = group_success(run, NEWS_GOLD, NEWS, COUNTRY, 2, resamples=10).set_index("group")
     assert table.loc["Brazil", ["desired", "other"]].tolist() == [0.25, 0.0]
     assert table.loc["France", ["desired", "success"]].tolist() == [0.5, 1.0]
 
 
 def test_what_is_shown_when_another_country_is_wanted():
-    table = group_heatmap(NEWS_RUN, NEWS, COUNTRY, 2)
+    table = group_heatmap(ASKED_RUN, NEWS, COUNTRY, 2)
     assert table.index.tolist() == ["Brazil", "France"]
     assert table.columns.tolist() == ["Brazil", "France", UNKNOWN]
     assert table.to_numpy().tolist() == [[0.75, 0.25, 0.0], [0.5, 0.0, 0.5]]
-    desired = group_success(NEWS_RUN, NEWS, COUNTRY, 2, resamples=10).set_index("group")["desired"]
+    desired = group_success(ASKED_RUN, NEWS_GOLD, NEWS, COUNTRY, 2, resamples=10).set_index("group")["desired"]
     assert [table.loc[g, g] for g in table.index] == desired.sort_index().tolist()
 
 
-@pytest.mark.parametrize("measure", [group_success, group_heatmap])
-def test_a_country_without_articles_cannot_be_wanted(measure):
-    with pytest.raises(InputError, match="query '3' asks for 'France', and no passage is of that group"):
-        measure(NEWS_RUN, NEWS, {"b1": "Brazil"}, 2)
+def test_a_country_without_articles_cannot_be_wanted():
+    for call in (
+        lambda *rest: group_success(ASKED_RUN, NEWS_GOLD, *rest),
+        lambda *rest: group_heatmap(ASKED_RUN, *rest),
+    ):
+        with pytest.raises(InputError, match="question '3' asks for 'France', and no passage is of that group"):
+            call(NEWS, {"b1": "Brazil"}, 2)
 
 
 def test_groups_and_lists_are_needed():
     with pytest.raises(InputError, match="no passage has a group"):
-        group_counts(NEWS_RUN, {}, 2)
+        group_counts(NEWS_RUN, NEWS, {}, 2)
     with pytest.raises(InputError, match="holds no lists"):
-        group_counts(NEWS_RUN[:0], COUNTRY, 2)
+        group_counts(NEWS_RUN[:0], NEWS, COUNTRY, 2)
     with pytest.raises(InputError, match="k must be at least 1"):
-        group_counts(NEWS_RUN, COUNTRY, 0)
+        group_counts(NEWS_RUN, NEWS, COUNTRY, 0)
+    with pytest.raises(InputError, match="do not belong together: '1#0' against '1'"):
+        group_counts(ASKED_RUN[ASKED_RUN["qid"] > "1"].query("qid != '2'"), NEWS, COUNTRY, 2)
+    alone = ranked_run(NEWS_LISTS)
+    with pytest.raises(InputError, match="a list for each perspective"):
+        group_success(alone, NEWS_GOLD, NEWS, COUNTRY, 2)
+    with pytest.raises(InputError, match="do not belong together: '1' against '1#0'"):
+        group_heatmap(alone, NEWS, COUNTRY, 2)
+
+
+def test_the_top_is_that_of_the_lists_that_were_asked_for():
+    assert top(NEWS_RUN, 1, ["2", "3"]).to_numpy().tolist() == [["2", "b1"], ["3", "b1"]]
 
 
 @pytest.mark.slow
 def test_the_interval_holds_the_truth_about_as_often_as_it_says():
     docnos = [f"{side}{i}" for side in "fa" for i in range(10)]
-    queries = [
-        query(f"{r}{side}", f"r{r}", side, *docnos[at : at + 10])
-        for r in range(40)
-        for at, side in ((0, "f"), (10, "a"))
-    ]
+    questions = [question(f"r{r}", "f", "a") for r in range(40)]
+    verdicts = gold(**{q.qid: (docnos[:10], docnos[10:]) for q in questions})
     missed = 0
     for seed in range(100):  # a retriever without a preference
         draw = np.random.default_rng(seed)
-        lists = {root_id(f"r{r}"): draw.permutation(docnos)[:5].tolist() for r in range(40)}
-        table = perspective_shares(ranked_run(lists), queries, 5, resamples=400)
+        lists = {f"r{r}": draw.permutation(docnos)[:5].tolist() for r in range(40)}
+        table = perspective_shares(ranked_run(lists), verdicts, questions, 5, resamples=400)
         assert table["share"].sum() == pytest.approx(1.0)
         missed += not table.loc[0, "low"] <= 0.5 <= table.loc[0, "high"]
     assert 1 <= missed <= 12
@@ -160,9 +263,9 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says():
 
 @pytest.mark.real_data
 def test_supported_claims_come_first_in_the_demo_release(real_data):
-    task = load_pir("pir-demo", "exfever")
-    run = RankBM25(task.passages, analyser="whitespace").search(root_queries(task), 1)
-    table = perspective_shares(run, task.queries, 1, resamples=500).set_index("label")
+    task = load("pir-demo:exfever")
+    run = search(RankBM25(task.passages, analyser="whitespace"), task, 1)
+    table = perspective_shares(run, task.gold, task.questions, 1, resamples=500).set_index("label")
     assert table.loc["SUPPORT", "low"] > table.loc["SUPPORT", "gold_share"]
     assert table["share"].sum() == pytest.approx(1.0)
 
@@ -170,14 +273,45 @@ def test_supported_claims_come_first_in_the_demo_release(real_data):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda run: perspective_shares(run, NEWS, 2),
-        lambda run: group_counts(run, COUNTRY, 2),
-        lambda run: group_success(run, NEWS, COUNTRY, 2),
+        lambda run: perspective_shares(run, NEWS_GOLD, NEWS, 2),
+        lambda run: root_versus_full(run, NEWS_GOLD, NEWS, [2]),
+        lambda run: group_counts(run, NEWS, COUNTRY, 2),
+        lambda run: group_success(run, NEWS_GOLD, NEWS, COUNTRY, 2),
         lambda run: group_heatmap(run, NEWS, COUNTRY, 2),
     ],
-    ids=["shares", "counts", "success", "heatmap"],
+    ids=["shares", "root and full", "counts", "success", "heatmap"],
 )
 @pytest.mark.parametrize("run", [["b1"], NEWS_RUN.drop(columns="docno"), None], ids=["list", "no docno", "None"])
 def test_what_is_no_run(call, run):
     with pytest.raises(InputError, match="a run"):
         call(run)
+
+
+# ---------------------------------------------------------------- intervals of ratios
+
+
+def test_with_wholes_of_1_the_ratio_interval_is_that_of_a_mean():
+    values = np.random.default_rng(0).random(40)
+    low, high = ratio_interval(values[:, None], np.ones(40), resamples=20_000)
+    assert (low[0], high[0]) == pytest.approx(bootstrap_interval(values, resamples=20_000), abs=0.005)
+
+
+def test_a_ratio_that_never_varies_has_no_width():
+    wholes = np.array([1, 5, 2, 9])
+    low, high = ratio_interval(np.column_stack([wholes / 2, 0 * wholes]), wholes, resamples=500)
+    assert low.tolist() == pytest.approx([0.5, 0.0]) and high.tolist() == pytest.approx([0.5, 0.0])
+
+
+def test_a_ratio_interval_by_counting():
+    # Two rows, drawn twice: (1/1, 1/1), (1/1, 0/3) twice, (0/3, 0/3), each with a chance of a quarter.
+    low, high = ratio_interval(np.array([[1], [0]]), np.array([1, 3]), level=0.2, resamples=20_000)
+    assert (low[0], high[0]) == pytest.approx((1 / 4, 1 / 4))
+    low, high = ratio_interval(np.array([[1], [0]]), np.array([1, 3]), level=0.9, resamples=20_000)
+    assert (low[0], high[0]) == pytest.approx((0, 1))
+
+
+def test_no_wholes_have_no_ratio():
+    low, high = ratio_interval(np.zeros((3, 2)), np.zeros(3), resamples=10)
+    assert np.isnan(low).all() and np.isnan(high).all() and low.shape == (2,)
+    with pytest.raises(InputError, match="no scores"):
+        ratio_interval(np.zeros((0, 1)), np.zeros(0))

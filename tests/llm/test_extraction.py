@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.data.pir import load_pir
+from berdslib.data.load import load
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import Reply
 from berdslib.llm.extraction import Extracted, extract, extract_by, extract_with, qa_f1, read_extraction
@@ -167,9 +167,9 @@ F1 = {"perspectrum": 97.5, "ambigqa": 100.0, "allsides": 40.7, "exfever": 82.8}
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", F1)
 def test_the_rule_on_the_demo_tasks(real_data, name):
-    task = load_pir("pir-demo", name)
+    task = load(f"pir-demo:{name}")
     held_out = ~dev_mask([q.root for q in task.queries])
-    f1 = [qa_f1(extract(q.text).perspective, [q.perspective]) for q in task.queries]
+    f1 = [qa_f1(extract(q.text).perspective, q.perspectives) for q in task.queries]
     assert 100 * np.mean(np.array(f1)[held_out]) == pytest.approx(F1[name], abs=0.05)
     roots = [qa_f1(extract(q.text).root, [q.root]) for q in task.queries]
     if name != "ambigqa":  # no rule finds the root of a question

@@ -1,14 +1,15 @@
 """Projection: by hand, against a loop over pairs in plain arithmetic, and on the demo tasks of PIR."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berdslib.data.pir import load_pir
+from berdslib.data.load import load
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.errors import InputError
-from berdslib.evaluation.perspective_recall import p_recall
+from berdslib.evaluation.measures import evaluate
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import docno_order, top_k
 from berdslib.retrieval.projection import (
@@ -316,16 +317,19 @@ PASSAGES = [
     Passage("d", "cats good"),
     Passage("e", "dogs dogs left"),
 ]
-QUESTIONS = [Question("q1", "left dogs good"), Question("q2", "bad cats"), Question("blank", "  ")]
-ROLES = {"q1": ("dogs good", "left"), "q2": ("cats", "bad")}
+QUESTIONS = [
+    Question("q1", "left dogs good", ("left",), root="dogs good"),
+    Question("q2", "bad cats", ("bad",), root="cats"),
+    Question("blank", "  ", ("bad",), root="cats"),
+]
 
 
 @pytest.mark.parametrize("method", BY_PAIR)
 def test_the_retriever_equals_scores(method):
-    run = Projected(PASSAGES, Words(), ROLES, method=method).search(QUESTIONS, 5)
+    run = Projected(PASSAGES, Words(), method=method).search(QUESTIONS, 5)
     encode = Words().encode_queries
     asked = QUESTIONS[:2]
-    roots, perspectives = zip(*(ROLES[q.qid] for q in asked), strict=True)
+    roots, perspectives = zip(*((q.root, q.perspectives[0]) for q in asked), strict=True)
     want = scores(
         method, encode([q.text for q in asked]), encode(roots), encode(perspectives), encode([p.text for p in PASSAGES])
     )
@@ -338,8 +342,8 @@ def test_the_retriever_equals_scores(method):
 
 
 def test_projection_moves_what_only_shares_the_perspective_down():
-    plain = Projected(PASSAGES, Words(), ROLES, method="baseline").search(QUESTIONS[:1], 5)
-    pap = Projected(PASSAGES, Words(), ROLES, method="pap+").search(QUESTIONS[:1], 5)
+    plain = Projected(PASSAGES, Words(), method="baseline").search(QUESTIONS[:1], 5)
+    pap = Projected(PASSAGES, Words(), method="pap+").search(QUESTIONS[:1], 5)
     place = {name: run.set_index("docno")["rank"] for name, run in (("plain", plain), ("pap", pap))}
     # "left left left" against "dogs bad", for "left dogs good" from the perspective "left"
     assert place["plain"]["c"] < place["plain"]["b"] and place["pap"]["c"] > place["pap"]["b"]
@@ -347,22 +351,54 @@ def test_projection_moves_what_only_shares_the_perspective_down():
 
 
 def test_the_retriever_s_depth_and_errors():
-    shallow = Projected(PASSAGES, Words(), ROLES, depth=2)
+    shallow = Projected(PASSAGES, Words(), depth=2)
     assert len(shallow.search(QUESTIONS[:1], 2)) == 2
     with pytest.raises(InputError, match="larger depth"):
         shallow.search(QUESTIONS, 3)
-    with pytest.raises(InputError, match="'q3' has no root"):
-        shallow.search([Question("q3", "dogs")], 1)
     with pytest.raises(InputError, match="unknown method"):
-        Projected(PASSAGES, Words(), ROLES, method="pup")
+        Projected(PASSAGES, Words(), method="pup")
     with pytest.raises(InputError, match="at least 1"):
         shallow.search(QUESTIONS, 0)
     assert shallow.search([QUESTIONS[2]], 1).empty
-    assert shallow.name == "pap+" and Projected(PASSAGES, Words(), ROLES, name="mine").name == "mine"
+    assert shallow.name == "pap+" and Projected(PASSAGES, Words(), name="mine").name == "mine"
+
+
+def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
+    plain = Question("q3", "left dogs good", ("left", "good"))
+    found = Projected(PASSAGES, Words(), method="pap+").search([plain, QUESTIONS[0]], 5)
+    baseline = Projected(PASSAGES, Words(), method="baseline").search([plain], 5)
+    pd.testing.assert_frame_equal(found[found["qid"] == "q3"].reset_index(drop=True), baseline)
+    alone = Projected(PASSAGES, Words(), method="pap+").search(QUESTIONS[:1], 5)
+    pd.testing.assert_frame_equal(found[found["qid"] == "q1"].reset_index(drop=True), alone)
+
+
+def test_a_query_that_is_its_own_perspective_is_projected_by_the_difference():
+    # As in AmbigQA (P5); the others of the same search keep their perspective's text.
+    own = Question("q4", "left dogs good", ("left dogs good",), root="dogs good")
+    encode = Words().encode_queries
+    texts = ([q.text for q in (own, QUESTIONS[1])], [own.root, "cats"], ["left dogs good", "bad"])
+    q, r, p = (encode(part) for part in texts)
+    c = encode([passage.text for passage in PASSAGES])
+    want = np.vstack([scores("pap", q, r, p, c, source="difference")[0], scores("pap", q, r, p, c)[1]])
+    run = Projected(PASSAGES, Words(), method="pap").search([own, QUESTIONS[1]], 5)
+    for row, qid in zip(want, ("q4", "q2"), strict=True):
+        order = top_k(row, 5, docno_order([passage.docno for passage in PASSAGES]))
+        np.testing.assert_allclose(run[run["qid"] == qid]["score"], row[order], atol=1e-6)
+
+
+def test_root_and_perspective_can_be_cut_out_of_the_query():
+    asked = [Question("q1", "left dogs good", ("something",), root="anything")]
+
+    def extract(texts):
+        return [("dogs good", "left") for _ in texts]
+
+    found = Projected(PASSAGES, Words(), method="pap+", extract=extract).search(asked, 5)
+    known = Projected(PASSAGES, Words(), method="pap+").search(QUESTIONS[:1], 5)
+    pd.testing.assert_frame_equal(found, known)
 
 
 def test_another_index_finds_the_same():
-    a, b = (Projected(PASSAGES, Words(), ROLES, index=i).search(QUESTIONS, 5) for i in ("numpy", "faiss"))
+    a, b = (Projected(PASSAGES, Words(), index=i).search(QUESTIONS, 5) for i in ("numpy", "faiss"))
     assert a["docno"].tolist() == b["docno"].tolist()
 
 
@@ -379,36 +415,37 @@ FIGURES = {
 
 def demo(task):
     encoder = get_encoder("minilm")
-    roles = ([q.text for q in task.queries], [q.root for q in task.queries], [q.perspective for q in task.queries])
-    return (*(encoder.encode_queries(r) for r in roles), encoder.encode_passages([p.full_text for p in task.passages]))
+    roles = zip(*((q.text, q.root, q.perspectives[0]) for q in task.queries), strict=True)
+    passages = encoder.encode_passages([p.full_text for p in task.passages])
+    return *(encoder.encode_queries(list(texts)) for texts in roles), passages
 
 
 def mean_p_recall(task, values, k=5):
     docnos = [p.docno for p in task.passages]
     found = [(q.qid, top_k(row, k, docno_order(docnos))) for q, row in zip(task.queries, values, strict=True)]
     rows_ = [(qid, docnos[j], -rank) for qid, best in found for rank, j in enumerate(best)]
-    return 100 * p_recall(make_run(*zip(*rows_, strict=True)), task.queries, k, single_root="keep")["p_recall"].mean()
+    run = make_run(*zip(*rows_, strict=True))
+    return 100 * evaluate(run, task.gold, task.questions, f"pRecall@{k}").iloc[:, 0].mean()
 
 
 @pytest.mark.real_data
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_of_the_demo_tasks(real_data, name):
-    task = load_pir("pir-demo", name)
+    task = load(f"pir-demo:{name}")
     v = demo(task)
     source, figures = FIGURES[name]
     got = {m: mean_p_recall(task, scores(m, *v, source=source)) for m in figures}
     assert got == pytest.approx(figures, abs=0.3)
     if name == "ambigqa":
-        assert task.queries[0].perspective == task.queries[0].text
+        assert all(q.perspectives[0] == q.text for q in task.queries)
         assert mean_p_recall(task, scores("pap", *v, source="text")) < 10  # P5: the text ruins it
 
 
 @pytest.mark.real_data
 @pytest.mark.slow
 def test_the_retriever_gives_the_same_figure(real_data):
-    task = load_pir("pir-demo", "allsides")
-    questions = [Question(q.qid, q.text) for q in task.queries]
-    roles = {q.qid: (q.root, q.perspective) for q in task.queries}
-    run = Projected(task.passages, get_encoder("minilm"), roles, method="pap").search(questions, 5)
-    assert 100 * p_recall(run, task.queries, 5, single_root="keep")["p_recall"].mean() == pytest.approx(28.6, abs=0.3)
+    task = load("pir-demo:allsides")
+    run = Projected(task.passages, get_encoder("minilm"), method="pap").search(task.queries, 5)
+    mean = evaluate(run, task.gold, task.questions, "pRecall@5")["pRecall@5"].mean()
+    assert 100 * mean == pytest.approx(28.6, abs=0.3)

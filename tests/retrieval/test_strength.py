@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from berdslib.data.pir_sample import location_task
 from berdslib.errors import InputError
-from berdslib.retrieval.projection import unit_vectors
-from berdslib.retrieval.strength import choose_option, choose_strength, dev_mask
+from berdslib.retrieval.projection import scores, unit_vectors
+from berdslib.retrieval.strength import STRENGTHS, choose_option, dev_mask
+from berdslib.study.experiment import experiment
 
 
 def regime(perspective_is_content, seed=0, topics=12, sides=8, d=64):
@@ -33,49 +35,49 @@ def regime(perspective_is_content, seed=0, topics=12, sides=8, d=64):
     return unit_vectors(root + perspective), root, perspective, unit_vectors(passages), np.arange(topics * sides)
 
 
-def hits_in_top(gold, k):
-    """A measure for choose_strength: 1 for each query whose gold passage is among its best k."""
-
-    def per_root(values):
-        return np.array([float(g in np.argsort(-row, kind="stable")[:k]) for row, g in zip(values, gold, strict=True)])
-
-    return per_root
+def chosen(query, root, perspective, passages, gold, k):
+    """Choose a strength by hits, one a query: whether its gold passage is among its best k."""
+    options = {}
+    for strength in STRENGTHS:
+        values = scores("pap", query, root, perspective, passages, strength=strength)
+        best = np.argsort(-values, axis=1, kind="stable")[:, :k]
+        options[strength] = (best == np.asarray(gold)[:, None]).any(axis=1).astype(float)
+    return choose_option(options, default=0.0)
 
 
 def test_what_only_disturbs_is_projected_out():
-    *vectors, gold = regime(perspective_is_content=False)
-    assert choose_strength(*vectors, hits_in_top(gold, 8)) >= 0.75
+    assert chosen(*regime(perspective_is_content=False), 8) >= 0.75
 
 
 def test_what_is_sought_is_never_projected_out():
-    *vectors, gold = regime(perspective_is_content=True)
-    assert choose_strength(*vectors, hits_in_top(gold, 1)) <= 0
+    assert chosen(*regime(perspective_is_content=True), 1) <= 0
 
 
 def test_a_perspective_that_drowns_in_its_root_is_made_louder():
     root, perspective = np.array([[1.0, 0, 0]] * 2), np.array([[0, 1.0, 0], [0, 0, 1.0]])
     passages = np.array([[1.0, 0, 0], [1, 1, 0], [1, 0, 1]])  # the root alone, and seen from either perspective
     query = root + 0.3 * perspective  # cosine .96 with the first passage, .88 with the one sought
-    assert choose_strength(query, root, perspective, passages, hits_in_top([1, 2], 1)) == -1
+    assert chosen(query, root, perspective, passages, [1, 2], 1) == -1
 
 
-def test_no_projection_is_always_among_the_choices_and_wins_a_draw():
-    *vectors, gold = regime(perspective_is_content=True)
-    assert choose_strength(*vectors, lambda values: np.zeros(len(values)), strengths=(1.0, 0.5)) == 0
-    assert choose_strength(*vectors, hits_in_top(gold, 1), strengths=(1.0,)) == 0
+def test_the_default_wins_a_draw():
+    assert choose_option({s: np.zeros(4) for s in STRENGTHS}, default=0.0) == 0
+    assert choose_option({s: np.ones(4) for s in reversed(STRENGTHS)}, default=0.0) == 0
 
 
-def test_the_source_reaches_the_projection():
-    *vectors, gold = regime(perspective_is_content=False)
-    query, root, _, passages = vectors
-    # As in AmbigQA the perspective's text is the query: only query - root is left to project out.
-    of_text = choose_strength(query, root, query, passages, hits_in_top(gold, 8), strengths=(1.0,))
-    of_difference = choose_strength(
-        query, root, query, passages, hits_in_top(gold, 8), strengths=(1.0,), source="difference"
-    )
-    assert (of_text, of_difference) == (0.0, 1.0)
-    with pytest.raises(InputError, match="unknown source"):
-        choose_strength(query, root, query, passages, hits_in_top(gold, 8), source="texts")
+@pytest.mark.slow
+def test_a_strength_is_chosen_by_an_experiment_on_half_of_the_roots():
+    """As the module says it: places are what is sought here, so nothing is projected out."""
+    task = location_task()
+    systems = {s: f"minilm+pap:{s:g}" for s in STRENGTHS}
+    found = experiment(list(systems.values()), task, "pRecall@5").scores
+    half = dev_mask([q.text for q in task.questions])
+    assert half.sum() == 10
+    by_root = {s: found[name]["pRecall@5"].to_numpy() for s, name in systems.items()}
+    strength = choose_option({s: values[half] for s, values in by_root.items()}, default=0.0)
+    assert strength <= 0 and by_root[strength][~half].mean() > by_root[1.0][~half].mean() + 0.4
+    plain = experiment("minilm", task, "pRecall@5").scores["minilm"]["pRecall@5"]
+    assert by_root[0.0].tolist() == plain.tolist()  # strength 0 is the query as it is
 
 
 def test_half_of_roots_splits_by_root():
@@ -182,16 +184,24 @@ def test_generated_news_hold_both_ways_of_going_wrong(script):
     for name, kind in (("news-place", "place"), ("news-year", "year"), ("news-topic", "topic")):
         task = projection_tasks.news_task(name)
         texts = {p.docno: p.text for p in task.passages}
-        assert len(set(texts.values())) == len(texts) and len({q.root for q in task.queries}) == 50
-        assert not {q.root for q in task.queries} & set(texts.values())
-        for q in task.queries:
-            (gold,) = q.gold
-            matters, values = zip(*(parts(projection_tasks, kind, text) for text in texts.values()), strict=True)
+        assert len(set(texts.values())) == len(texts) and len(task.questions) == 50
+        assert not {q.text for q in task.questions} & set(texts.values())
+        matters, values = zip(*(parts(projection_tasks, kind, text) for text in texts.values()), strict=True)
+        for q, (gold,) in gold_of(task):
             matter, value = parts(projection_tasks, kind, texts[gold])
-            assert value == q.label and matter == parts(projection_tasks, kind, q.root)[0]
+            assert q.labels == (value,) and matter == parts(projection_tasks, kind, q.root)[0]
             assert sum(m == matter for m in matters) >= 5  # the same matter with another value
             assert sum(v == value for v in values) >= 5  # another matter with this value
-        assert task == projection_tasks.news_task(name)  # the draw is seeded
+        again = projection_tasks.news_task(name)  # the draw is seeded
+        assert (task.questions, task.passages, task.expansions) == (again.questions, again.passages, again.expansions)
+        assert task.gold.equals(again.gold)
+
+
+def gold_of(task):
+    """Return each query with the docnos that answer it."""
+    gold = {key: part["docno"].tolist() for key, part in task.gold.groupby(["qid", "pid"])}
+    keys = [(q.qid, pid) for q in task.questions for pid in range(len(q.perspectives))]
+    return [(query, gold[key]) for query, key in zip(task.queries, keys, strict=True)]
 
 
 def parts(module, kind, text):
@@ -220,7 +230,7 @@ def test_the_rule_that_failed_fails_where_a_place_is_sought_and_the_chosen_stren
 @pytest.mark.slow
 def test_a_strength_chosen_on_half_of_the_demo_s_roots_costs_no_task_more_than_a_point(real_data, script):
     for name in script.DEMO:
-        task = script.measure(script.load_pir("pir-demo", name), script.get_encoder("minilm"))
+        task = script.measure(script.load(f"pir-demo:{name}"), script.get_encoder("minilm"))
         values, _ = script.with_strength_chosen(task)
         assert values.mean() >= task.per_root(task.hits[0.0]).mean() - 1, name
 
@@ -233,7 +243,8 @@ def test_wikipedia_s_tasks_name_one_value_and_keep_roots_out(real_data, script):
     assert list(tasks) == ["wiki-place", "wiki-year", "wiki-topic", "news-place", "news-year", "news-topic"]
     for name in ("wiki-place", "wiki-year"):
         texts = {p.docno: p.text for p in tasks[name].passages}
-        assert len({q.root for q in tasks[name].queries}) == 50
-        assert not {q.root for q in tasks[name].queries} & set(texts.values())
-        for q in tasks[name].queries:
-            assert all(q.label in texts[docno] for docno in q.gold) and q.label not in q.root
+        assert len(tasks[name].questions) == 50
+        assert not {q.text for q in tasks[name].questions} & set(texts.values())
+        for q, gold in gold_of(tasks[name]):
+            (value,) = q.labels
+            assert all(value in texts[docno] for docno in gold) and value not in q.root

@@ -1,0 +1,401 @@
+"""Reading, writing and describing PIR tasks."""
+
+import json
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from layouts import write_pir
+
+from berdslib.data.load import load, tasks_in
+from berdslib.data.pir import PirQuery, passages_of, pir_collection, pir_statistics, read_json, root_id
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, perspective_qid
+from berdslib.errors import InputError, MissingDataError
+from berdslib.evaluation.measures import evaluate
+from berdslib.retrieval.bm25 import RankBM25
+
+TEA = {
+    "corpus": ["Tea calms.", "Tea stains teeth badly.", "Trains run late."],
+    "queries": ["Who speaks for tea?", "Who speaks against tea?"],
+    "source_queries": ["tea", "tea"],
+    "perspectives": ["for", "against"],
+    "key_ref": {"0": [0], "1": [1]},
+    "query_labels": ["support", "undermine"],
+}
+
+
+def saved(path, content):
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def rows_of(task):
+    """Return a task as (root, perspective, label, full query, gold docnos): all that it says, without ids."""
+    gold = {key: tuple(part["docno"]) for key, part in task.gold.groupby(["qid", "pid"])}
+    return [
+        (q.text, perspective, q.labels[pid] if q.labels else "", asked.text, gold[q.qid, pid])
+        for q in task.questions
+        for pid, (perspective, asked) in enumerate(
+            zip(q.perspectives, [a for a in task.queries if a.owner == q.qid], strict=True)
+        )
+    ]
+
+
+def same(one, other):
+    """Return whether two tasks are alike in everything, ids too."""
+    parts = ("name", "questions", "passages", "expansions")
+    return all(getattr(one, part) == getattr(other, part) for part in parts) and one.gold.equals(other.gold)
+
+
+# ---------------------------------------------------------------- the authors' JSON
+
+
+def test_a_task_is_read_from_the_official_layout(tmp_path):
+    task = load(saved(tmp_path / "pir.json", {"tea": TEA}))
+    assert task.name == "tea"
+    (question,) = task.questions
+    assert (question.qid, question.text, question.source) == (root_id("tea"), "tea", "pir-tea")
+    assert (question.perspectives, question.labels) == (("for", "against"), ("support", "undermine"))
+    assert question.stances == (SUPPORT, OPPOSE)
+    assert task.expansions == {
+        question.qid: [("for", "Who speaks for tea?"), ("against", "Who speaks against tea?")],
+    }
+    assert task.gold[["qid", "pid", "docno", "supports", "judge"]].to_numpy().tolist() == [
+        [question.qid, 0, "0", True, "gold"],
+        [question.qid, 1, "1", True, "gold"],
+    ]
+    assert task.passages[1] == Passage("1", "Tea stains teeth badly.")
+
+
+def test_a_file_with_one_unnamed_task_is_called_like_the_file(tmp_path):
+    path = saved(tmp_path / "tea.json", TEA)
+    assert tasks_in(path) == ["tea"]
+    assert same(load(path), load(f"{path}:tea"))
+
+
+def test_of_several_tasks_one_must_be_named(tmp_path):
+    path = saved(tmp_path / "pir.json", {"tea": TEA, "coffee": TEA})
+    assert tasks_in(path) == ["tea", "coffee"]
+    with pytest.raises(InputError, match="several tasks; name one of: tea, coffee"):
+        load(path)
+    with pytest.raises(InputError, match="Did you mean 'coffee'"):
+        load(f"{path}:cofee")
+    assert load(f"{path}:coffee").name == "coffee"
+
+
+def test_docnos_keep_the_order_of_the_file_when_ties_are_broken_alphabetically(tmp_path):
+    many = TEA | {"corpus": ["the same words"] * 12, "key_ref": {"0": [9], "1": [10]}}
+    task = load(saved(tmp_path / "pir.json", {"tea": many}))
+    assert [p.docno for p in task.passages] == sorted(p.docno for p in task.passages)
+    assert task.gold["docno"].tolist() == [task.passages[9].docno, task.passages[10].docno]
+    asked = [q._replace(text="words") for q in task.queries[:1]]
+    assert RankBM25(task.passages).search(asked, 3)["docno"].tolist() == ["00", "01", "02"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"corpus": "text"}, r"\[corpus\]: a list of texts"),
+        ({"corpus": ["a", 1, "b"]}, r"\[corpus\]: a list of texts"),
+        ({"perspectives": ["for"]}, r"\[perspectives\]: holds 1 entries for 2 queries"),
+        ({"query_labels": None}, r"\[query_labels\]: a list of texts"),
+        ({"key_ref": [[0], [1]]}, r"\[key_ref\]: an object"),
+        ({"key_ref": {"0": [0]}}, r"\[key_ref\]: no list of places for query 1"),
+        ({"key_ref": {"0": [0], "1": [3]}}, r"\[key_ref\]: '3' of query 1 is not one of 3 places"),
+        ({"key_ref": {"0": [0], "1": [-1]}}, r"'-1' of query 1 is not one of"),
+        ({"key_ref": {"0": [0], "1": []}}, "query '1' has no gold"),
+        ({"queries": [], "source_queries": [], "perspectives": [], "query_labels": []}, "has no queries"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(tmp_path, change, message):
+    path = saved(tmp_path / "pir.json", {"tea": TEA | change})
+    with pytest.raises(InputError, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "{", '{"tea": 1}', "{}", '{"tea": "\\ud800"}', "[" * 100_000])
+def test_other_json_is_refused(tmp_path, text):
+    path = tmp_path / "pir.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"pir\.json"):
+        load(path)
+
+
+def test_broken_json_is_located(tmp_path):
+    path = tmp_path / "pir.json"
+    path.write_text('{"a": 1,\n oops}')
+    with pytest.raises(InputError, match=r"pir\.json:2: not valid JSON"):
+        read_json(path)
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12).filter(str.strip)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_writing_and_reading_a_task_gives_it_back(tmp_path_factory, data):
+    passages = passages_of(data.draw(st.lists(TEXT, min_size=1, max_size=12)))
+    docnos = [p.docno for p in passages]
+    n = data.draw(st.integers(1, 5))
+    rows = [
+        PirQuery(str(i), *data.draw(st.tuples(TEXT, TEXT, TEXT)), tuple(gold), data.draw(st.just("") | TEXT))
+        for i, gold in enumerate(
+            data.draw(st.lists(st.lists(st.sampled_from(docnos), min_size=1, unique=True), min_size=n, max_size=n))
+        )
+    ]
+    task = pir_collection("some", rows, passages)
+    # Nothing of a row is lost: those of one root stand together, in the order of the file.
+    firsts = list(dict.fromkeys(row.root for row in rows))
+    in_order = sorted(rows, key=lambda row: firsts.index(row.root))
+    assert rows_of(task) == [(r.root, r.perspective, r.label, r.text, tuple(sorted(r.gold))) for r in in_order]
+    path = tmp_path_factory.mktemp("pir") / "task.json"
+    write_pir(task, path)
+    assert same(load(f"{path}:some"), task)
+
+
+def test_written_places_follow_the_passages_whatever_their_ids(tmp_path):
+    passages = (Passage("x9", "Tea calms.", "Herbs"), Passage("x1", "Tea stains."))
+    task = pir_collection("tea", [PirQuery("q7", "for tea", "tea", "for", ("x1",))], passages)
+    write_pir(task, tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text())["tea"]["key_ref"] == {"0": [1]}
+    assert load(tmp_path / "t.json").passages[0].text == "Herbs Tea calms."
+
+
+@pytest.mark.parametrize(
+    ("queries", "docnos", "message"),
+    [
+        ([("1", ("a",)), ("1", ("b",))], ["a", "b"], "query id '1' occurs twice"),
+        ([("1", ("a",))], ["a", "a"], "docno 'a' occurs twice"),
+        ([("1", ("c",))], ["a", "b"], "gold 'c' of query '1' is not in the corpus"),
+        ([("1", ())], ["a", "b"], "query '1' has no gold texts"),
+        ([], ["a"], "the task 't' has no queries"),
+    ],
+)
+def test_a_task_hangs_together(queries, docnos, message):
+    made = [PirQuery(qid, "text", "root", "p", gold) for qid, gold in queries]
+    with pytest.raises(InputError, match=message):
+        pir_collection("t", made, [Passage(d, d) for d in docnos])
+
+
+def test_p8_ids_are_strings_where_the_full_release_has_strings_for_numbers(tmp_path):
+    content = TEA | {"key_ref": {"0": ["0"], "1": ["1"]}}
+    task = load(saved(tmp_path / "pir.json", {"tea": content}))
+    ranked = {"0": [0, 2], "1": [1, 2]}  # a perfect retriever that numbers the texts
+    theirs = sum(bool(set(ranked[q]) & set(content["key_ref"][q])) for q in ranked) / 2
+    rows = [(perspective_qid(root_id("tea"), int(q)), d, i + 1) for q, ds in ranked.items() for i, d in enumerate(ds)]
+    run = pd.DataFrame(rows, columns=["qid", "docno", "rank"])
+    ours = evaluate(run, task.gold, task.questions, "pRecall@1")["pRecall@1"].mean()
+    assert (theirs, ours) == (0.0, 1.0)
+    assert same(load(saved(tmp_path / "n.json", {"tea": TEA})), task)
+    assert {type(i) for i in (*task.gold["qid"], *task.gold["docno"], *(p.docno for p in task.passages))} == {str}
+
+
+# ---------------------------------------------------------------- folders of tables
+
+CORPUS = [{"_id": "d1", "text": "Tea calms.", "title": "Tea"}, {"_id": "d2", "text": "Tea stains."}]
+QUERIES = [
+    {"_id": "q1", "text": "for tea", "root": "tea", "perspective": "for", "label": "support"},
+    {"_id": "q2", "text": "against tea", "root": "tea", "perspective": "against"},
+]
+QRELS = [("q1", "d1", 1), ("q1", "d2", 0), ("q2", "d2", 1)]
+EXPECTED = [("tea", "for", "support", "for tea", ("d1",)), ("tea", "against", "", "against tea", ("d2",))]
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture
+def beir(tmp_path):
+    folder = tmp_path / "tea"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text(lines(CORPUS))
+    (folder / "queries.jsonl").write_text(lines(QUERIES))
+    rows = "".join("\t".join(map(str, row)) + "\n" for row in QRELS)
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + rows)
+    (folder / "README.md").write_text("queries and corpus")
+    return folder
+
+
+def test_a_folder_of_tables_is_read(beir):
+    task = load(beir)
+    assert (task.name, rows_of(task)) == ("tea", EXPECTED)
+    assert task.passages == (Passage("d1", "Tea calms.", "Tea"), Passage("d2", "Tea stains."))
+    assert tasks_in(str(beir)) == ["tea"]
+    assert load(f"{beir}:drinks").name == "drinks"
+
+
+def test_parquet_shards_are_joined_and_underscores_stand_for_hyphens(tmp_path):
+    folder = tmp_path / "tea"
+    for table in ("corpus", "queries", "qrels"):
+        (folder / table).mkdir(parents=True)
+    for i, row in enumerate(CORPUS):
+        named = {"corpus_id": row["_id"], "text": row["text"], "title": row.get("title", "")}
+        pd.DataFrame([named]).to_parquet(folder / "corpus" / f"train-{i}-of-2.parquet")
+    queries = [
+        {"query_id": q["_id"], "query": q["text"], "source_query": q["root"], "perspective": q["perspective"]}
+        for q in QUERIES
+    ]
+    pd.DataFrame(queries).to_parquet(folder / "queries" / "train-0-of-1.parquet")
+    pd.DataFrame(QRELS, columns=["query_id", "corpus_id", "score"]).to_parquet(folder / "qrels" / "train.parquet")
+    task = load(folder)
+    assert rows_of(task) == [(root, perspective, "", *rest) for root, perspective, _, *rest in EXPECTED]
+    assert task.questions[0].labels == ()
+    assert [p.docno for p in task.passages] == ["d1", "d2"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("queries.jsonl", None, "holds no table 'queries'"),
+        (
+            "corpus.jsonl",
+            lines([{"_id": "d1", "body": "x"}]),
+            r"corpus\.jsonl:1 \[text\]: missing; the row has: _id, body",
+        ),
+        ("corpus.jsonl", lines([{"name": "d1", "text": "x"}]), r"corpus\.jsonl:1 \[_id\]: missing"),
+        ("queries.jsonl", lines([{"_id": "q1", "text": "x"}]), r"queries\.jsonl:1 \[root\]: missing"),
+        ("queries.jsonl", lines([{"_id": "q1", "text": "x", "root": "r"}]), r":1 \[perspective\]: missing"),
+        ("queries.jsonl", lines(QUERIES[:1]), "'q2' is judged but not among the queries"),
+        ("qrels/test.tsv", "query\tcorpus-id\tscore\nq1\td1\t1\n", r"test\.tsv:2 \[query-id\]: missing"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\tyes\n", r"\[score\]: 'yes' is not a number"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\n", "query 'q2' has no gold"),
+        ("qrels/more.parquet", "no parquet", "not a readable Parquet file"),
+    ],
+)
+def test_what_is_wrong_with_a_folder_is_said(beir, file, text, message):
+    (beir / file).unlink(missing_ok=True)
+    if text is not None:
+        (beir / file).write_text(text)
+    with pytest.raises(InputError, match=message):
+        load(beir)
+
+
+# ---------------------------------------------------------------- data sets by name
+
+
+def test_a_full_task_is_found_under_berds_data_then_in_the_cache(beir, user_cache, tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("BERDS_DATA", str(tmp_path / "data"))
+    in_cache = user_cache / "data" / "pir-ambigqa"
+    in_cache.parent.mkdir(parents=True)
+    beir.rename(in_cache)
+    task = load("pir-ambigqa")
+    assert (task.name, rows_of(task)) == ("ambigqa", EXPECTED)
+    assert tasks_in("pir-ambigqa") == ["ambigqa"]
+    local = tmp_path / "data" / "pir" / "ambigqa"
+    local.mkdir(parents=True)
+    with pytest.raises(InputError, match="holds no table 'corpus'"):
+        load("pir-ambigqa")
+    with pytest.raises(InputError, match="unknown PIR task 'exfever'"):
+        load("pir-ambigqa:exfever")
+
+
+def test_a_clone_of_the_repository_is_read(beir, user_cache, tmp_path, monkeypatch):
+    monkeypatch.delenv("BERDS_DATA", raising=False)
+    clone = tmp_path / "hf" / "trumancai" / "perspective-information-retrieval-exfever"
+    clone.parent.mkdir(parents=True)
+    beir.rename(clone)
+    monkeypatch.setenv("BERDS_HF_DIR", str(tmp_path / "hf"))
+    assert rows_of(load("pir-exfever")) == EXPECTED
+
+
+def test_what_is_not_there_is_said(user_cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
+    with pytest.raises(MissingDataError, match=r"demo_pir_dataset\.json: not there"):
+        load("pir-demo:ambigqa")
+    with pytest.raises(InputError, match=r"'pir-alsides'\. Did you mean 'pir-allsides'"):
+        load("pir-alsides")
+    with pytest.raises(InputError, match="no such file"):
+        load(tmp_path / "nothing.json")
+    with pytest.raises(InputError, match="no data set of PIR"):
+        tasks_in("sample")
+
+
+# ---------------------------------------------------------------- questions and statistics
+
+
+def tea_task():
+    texts = ["Tea calms.", "Tea stains teeth badly.", "Coffee wakes."]
+    asked = [
+        ("for tea", "tea", "for", "0"),
+        ("against tea", "tea", "against", "1"),
+        ("for coffee now", "coffee", "for", "2"),
+    ]
+    rows = [PirQuery(f"q{i}", text, root, p, (gold,)) for i, (text, root, p, gold) in enumerate(asked)]
+    return pir_collection("tea", rows, passages_of(texts))
+
+
+def test_roots_and_full_queries_are_questions():
+    task = tea_task()
+    assert [(q.text, q.perspectives) for q in task.questions] == [("tea", ("for", "against")), ("coffee", ("for",))]
+    assert [q.qid for q in task.questions] == [root_id("tea"), root_id("coffee")]
+    assert [(q.qid, q.text, q.perspectives) for q in task.queries] == [
+        (f"{root_id('tea')}#0", "for tea", ("for",)),
+        (f"{root_id('tea')}#1", "against tea", ("against",)),
+        (f"{root_id('coffee')}#0", "for coffee now", ("for",)),
+    ]
+    assert [(q.owner, q.root) for q in task.queries[1:]] == [(q.qid, q.text) for q in task.questions]
+    assert {q.source for q in (*task.questions, *task.queries)} == {"pir-tea"}
+    assert task.has_full_queries
+
+
+def test_the_id_of_a_root_does_not_depend_on_the_other_queries():
+    passages = passages_of(["Tea calms."])
+    rows = [PirQuery(str(i), f"for {root}", root, "for", ("0",)) for i, root in enumerate(("tea", "coffee", "tea"))]
+    ids = [{q.text: q.qid for q in pir_collection("t", part, passages).questions} for part in (rows, rows[1:])]
+    assert ids[0] == ids[1]
+
+
+def test_several_queries_from_one_perspective_all_count():
+    # As in the released Perspectrum: one for each cluster of texts.
+    rows = [PirQuery(str(i), "for tea", "tea", "for", (docno,), "support") for i, docno in enumerate("012")]
+    task = pir_collection("t", rows, passages_of(["Herbs.", "Leaves.", "Cups."]))
+    assert task.questions[0].perspectives == ("for", "for", "for") and len(task.queries) == 3
+    run = RankBM25(task.passages).search([task.queries[0]._replace(text="herbs")], 1)
+    assert run["docno"].tolist() == ["0"]
+    assert evaluate(run, task.gold, task.questions, "pRecall@1")["pRecall@1"].tolist() == [1 / 3]
+
+
+def test_statistics_by_hand():
+    assert pir_statistics(tea_task()) == {
+        "queries": 3,
+        "mean_query_words": pytest.approx(7 / 3),
+        "corpus": 3,
+        "mean_corpus_words": pytest.approx(8 / 3),
+        "roots": 2,
+        "mean_perspectives": 1.5,
+        "single_roots": 1,
+    }
+
+
+@pytest.mark.real_data
+def test_the_demo_release(real_data):
+    assert tasks_in("pir-demo") == ["perspectrum", "ambigqa", "allsides", "exfever"]
+    facts = {name: pir_statistics(load(f"pir-demo:{name}")) for name in tasks_in("pir-demo")}
+    assert {(f["queries"], f["corpus"]) for f in facts.values()} == {(100, 500)}
+    assert {name: f["roots"] for name, f in facts.items()} == {
+        "perspectrum": 16,
+        "ambigqa": 26,
+        "allsides": 17,
+        "exfever": 34,
+    }
+    assert {name: f["single_roots"] for name, f in facts.items() if f["single_roots"]} == {"exfever": 1}
+    # A part of what Table 1 describes, so close to it: 15.1 / 11.0, 12.8 / 31.5, 12.4 / 1,089 words.
+    assert facts["perspectrum"]["mean_query_words"] == pytest.approx(15.1, abs=0.2)
+    assert facts["perspectrum"]["mean_corpus_words"] == pytest.approx(11.0, abs=0.2)
+    assert facts["allsides"]["mean_corpus_words"] == pytest.approx(1089.2, rel=0.05)
+
+
+@pytest.mark.real_data
+def test_the_demo_release_survives_a_round_trip(real_data, tmp_path):
+    official = json.loads((real_data / "pir" / "demo_pir_dataset.json").read_text(encoding="utf-8"))
+    for name, content in official.items():
+        task = load(f"pir-demo:{name}")
+        write_pir(task, tmp_path / f"{name}.json")
+        written = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+        in_order = {query: sorted(places) for query, places in content["key_ref"].items()}
+        assert written == {name: content | {"key_ref": in_order}}
+        assert same(load(f"{tmp_path / name}.json:{name}"), task)

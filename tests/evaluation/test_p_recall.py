@@ -1,0 +1,264 @@
+"""p-Recall, by hand, against a plain loop, and against the figures of the demo release."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from berdslib.data.collection import Collection
+from berdslib.data.load import load
+from berdslib.data.pir_sample import location_task
+from berdslib.data.records import Question, make_verdicts, perspective_qid, ranked_run
+from berdslib.errors import InputError
+from berdslib.evaluation.measures import evaluate, pRecall
+from berdslib.retrieval.bm25 import RankBM25
+from berdslib.stats import bootstrap_interval
+from berdslib.study.experiment import score_table, search
+
+
+def question(qid, *labels):
+    return Question(qid, f"{qid}?", tuple(f"that is {label}" for label in labels), source="drinks", labels=labels)
+
+
+def gold(**texts):
+    """Return verdicts: gold(tea=("ab", "c")) says that a and b support tea's first perspective, c its second."""
+    rows = [(qid, pid, d, 1.0, True) for qid, lists in texts.items() for pid, docs in enumerate(lists) for d in docs]
+    return make_verdicts(rows, "gold")
+
+
+# At k = 2, tea is found from one side, and only a part of it; coffee from both; milk has one perspective.
+QUESTIONS = (question("tea", "for", "against"), question("coffee", "for", "against"), question("milk", "for"))
+GOLD = gold(tea=("ab", "c"), coffee=("d", "e"), milk=("f",))
+LISTS = {"tea#0": "axb", "tea#1": "xyc", "coffee#0": "d", "coffee#1": "de", "milk#0": "f"}
+RUN = ranked_run(LISTS)
+
+
+def scores(measure, run=RUN, questions=QUESTIONS):
+    return evaluate(run, GOLD, questions, measure).iloc[:, 0].tolist()
+
+
+def test_p_recall_by_hand():
+    table = evaluate(RUN, GOLD, QUESTIONS, pRecall @ 2)
+    assert (table.index.tolist(), table.columns.tolist()) == (["tea", "coffee", "milk"], ["pRecall@2"])
+    assert table["pRecall@2"].tolist() == [0.5, 1.0, 1.0]
+
+
+def test_all_perspectives_must_be_found_where_that_is_asked():
+    assert scores("pRecall(aggregate='all')@2") == [0.0, 1.0, 1.0]
+    assert scores("pRecall(aggregate='all',hit='recall')@2") == [0.0, 1.0, 1.0]
+    assert scores("pRecall(aggregate='all',hit='recall')@3") == [1.0, 1.0, 1.0]
+
+
+def test_a_longer_list_finds_more():
+    assert scores(pRecall @ 1) == [0.5, 0.5, 1.0]
+    assert scores(pRecall @ 3) == [1.0, 1.0, 1.0]
+    assert scores(pRecall) == [1.0, 1.0, 1.0]  # without a cut-off, the whole list
+
+
+def test_p2_recall_at_k_is_success_and_true_recall_has_its_own_name():
+    assert (scores(pRecall @ 2)[0], scores("pRecall(hit='recall')@2")[0]) == (0.5, 0.25)
+
+
+def test_p3_a_root_with_a_single_query():
+    assert scores(pRecall @ 2) == [0.5, 1.0, 1.0]
+    assert scores("pRecall(single='zero')@2") == [0.5, 1.0, 0.0]
+    several = [q for q in QUESTIONS if len(q.perspectives) > 1]  # to leave such roots out, ask the others
+    kept, zero = scores(pRecall @ 2), scores("pRecall(single='zero')@2")
+    means = [np.mean(kept), np.mean(zero), np.mean(scores(pRecall @ 2, questions=several))]
+    assert means == pytest.approx([2.5 / 3, 1.5 / 3, 1.5 / 2])
+
+
+def test_official_gold_gives_the_first_query_of_a_root_that_of_all():
+    run = ranked_run(LISTS | {"tea#0": "cx", "coffee#1": "xd"})
+    assert scores(pRecall @ 2, run) == [0.0, 0.5, 1.0]
+    # c is tea's second perspective's, d coffee's first one's: only a first query has the gold of others.
+    assert scores("pRecall(gold='official')@2", run) == [0.5, 0.5, 1.0]
+    assert scores("pRecall(gold='official',hit='recall')@2", run) == pytest.approx([1 / 6, 1 / 4, 1.0])
+
+
+def test_an_unanswered_query_counts_0():
+    assert scores(pRecall @ 2, RUN[RUN["qid"] != "coffee#1"]) == [0.5, 0.5, 1.0]
+    assert scores(pRecall @ 2, RUN.iloc[:0]) == [0.0, 0.0, 0.0]
+
+
+def test_a_perspective_without_gold_counts_0():
+    some = GOLD[GOLD["docno"] != "c"]
+    for measure in ("pRecall@3", "pRecall(hit='recall')@3"):
+        assert evaluate(RUN, some, QUESTIONS, measure)[measure].tolist()[0] == 0.5
+
+
+def test_lists_of_other_queries_are_ignored_but_not_a_run_of_them_alone():
+    assert scores(pRecall @ 2, questions=QUESTIONS[1:]) == [1.0, 1.0]
+    with pytest.raises(InputError, match="do not belong together: 'coffee#0' against 'milk'"):
+        scores(pRecall @ 2, RUN[RUN["qid"] == "coffee#0"], QUESTIONS[2:])
+
+
+def test_a_run_of_the_questions_alone_has_nothing_to_look_at():
+    alone = ranked_run({"tea": "ab", "coffee": "d"})
+    with pytest.raises(InputError, match=r"a list for each perspective, under ids such as 'tea#0'; berdslib\.search"):
+        scores(pRecall @ 2, alone)
+
+
+def test_each_measure_looks_at_its_own_lists():
+    both = ranked_run(LISTS | {"tea": "cxa", "coffee": "xde", "milk": "xf"})
+    table = evaluate(both, GOLD, QUESTIONS, ["MRecall@2", "MRecall@3", "pRecall@2"])
+    assert table["MRecall@2"].tolist() == [0.0, 0.0, 1.0]  # tea shows c alone, coffee d alone, milk f
+    assert table["MRecall@3"].tolist() == [1.0, 1.0, 1.0]
+    assert table["pRecall@2"].tolist() == scores(pRecall @ 2)
+
+
+def test_whole_numbers_as_ids_are_compared_as_text():
+    numbered = {docno: i for i, docno in enumerate("abcdefxy")}
+    run = RUN.assign(docno=RUN["docno"].map(numbered))
+    verdicts = GOLD.assign(docno=GOLD["docno"].map(numbered).astype(str))
+    table = evaluate(run, verdicts, QUESTIONS, pRecall @ 2)
+    pd.testing.assert_frame_equal(table, evaluate(RUN, GOLD, QUESTIONS, pRecall @ 2))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measures": "pRecall@0"}, "must be a whole number from 1"),
+        ({"measures": "pRecall@1.5"}, "must be a whole number from 1"),
+        ({"measures": "pRecall(hit='precision')@2"}, "hit='success' or 'recall'"),
+        ({"measures": "pRecall(aggregate='any')@2"}, "aggregate='mean' or 'all'"),
+        ({"measures": "pRecall(single='drop')@2"}, "single='keep' or 'zero'"),
+        ({"measures": "pRecall(gold='mine')@2"}, "gold='own' or 'official'"),
+        ({"questions": ()}, "there are no questions"),
+        ({"questions": (*QUESTIONS, QUESTIONS[0])}, "question id 'tea' occurs twice"),
+        ({"questions": (Question("tea", "tea?"),)}, "question 'tea' has no perspectives"),
+        ({"run": RUN.drop(columns=["rank", "score"])}, "missing: score or rank"),
+        ({"run": pd.concat([RUN, RUN])}, "listed twice for question"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        evaluate(**({"run": RUN, "verdicts": GOLD, "questions": QUESTIONS, "measures": "pRecall@2"} | options))
+
+
+def test_a_run_counted_from_0_is_not_cut_off_by_its_own_ranks():
+    from_0 = RUN.assign(rank=RUN["rank"] - 1)
+    for run in (from_0, RUN.drop(columns="rank"), RUN.drop(columns="score"), RUN.sample(frac=1, random_state=0)):
+        for k in (1, 2, 3):
+            assert scores(pRecall @ k, run) == scores(pRecall @ k)
+
+
+DOCS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
+
+
+@pytest.mark.slow
+@given(
+    st.lists(st.lists(st.tuples(DOCS, DOCS), min_size=1, max_size=4), min_size=1, max_size=5),
+    st.integers(1, 6),
+    st.sampled_from(["success", "recall"]),
+    st.sampled_from(["mean", "all"]),
+    st.sampled_from(["keep", "zero"]),
+    st.sampled_from(["own", "official"]),
+)
+@settings(deadline=None)
+def test_p_recall_is_that_of_a_plain_loop(asked, k, hit, aggregate, single, whose):
+    """Each question is a list of perspectives, each its gold texts and the list that was found from it."""
+    questions, lists, rows, expected = [Question("unasked", "t", ("p",))], {"unasked#0": ["a"]}, [], [0.0]
+    for i, perspectives in enumerate(asked):
+        questions.append(Question(f"q{i}", "t", tuple(f"p{pid}" for pid in range(len(perspectives)))))
+        found = []
+        for pid, (texts, listed) in enumerate(perspectives):
+            rows += [(f"q{i}", pid, docno, 1.0, True) for docno in texts]
+            lists[f"q{i}#{pid}"] = listed
+            if whose == "official" and pid == 0:
+                texts = {docno for others, _ in perspectives for docno in others}
+            n = len([docno for docno in listed[:k] if docno in texts])
+            found.append(min(n, 1) if hit == "success" else n / max(len(texts), 1))
+        expected.append(sum(found) / len(found) if aggregate == "mean" else float(all(s == 1 for s in found)))
+        if len(found) == 1 and single == "zero":
+            expected[-1] = 0.0
+    measure = f"pRecall(hit='{hit}',aggregate='{aggregate}',single='{single}',gold='{whose}')@{k}"
+    table = evaluate(ranked_run(lists), make_verdicts(rows, "gold"), questions, measure)
+    assert table.iloc[:, 0].tolist() == pytest.approx(expected)
+
+
+def test_the_mean_and_its_interval_are_over_roots():
+    table = score_table({"mine": evaluate(RUN, GOLD, QUESTIONS, pRecall @ 2)}, QUESTIONS).set_index("dataset")
+    found = table.loc["drinks", ["n", "mean", "low", "high"]].tolist()
+    assert found == pytest.approx([3, 2.5 / 3, *bootstrap_interval(np.array([0.5, 1.0, 1.0]))])
+    assert 0.5 <= found[2] < found[1] < found[3] <= 1.0
+
+
+# ---------------------------------------------------------------- questions of any kind
+
+
+def found_by_hand(retriever, text, k):
+    """Return the first k docnos for one text."""
+    return retriever.search([Question("one", text)], k)["docno"].tolist()
+
+
+def test_a_question_of_berds_can_be_asked_from_each_perspective():
+    sample = load("sample", split="dev")
+    retriever = RankBM25(sample.passages)
+    run = search(retriever, sample, 5, perspectives=True)
+    yes = sample.gold[sample.gold["supports"]].groupby(["qid", "pid"])["docno"].agg(set)
+    expected = []
+    for q in sample.questions:
+        lists = [found_by_hand(retriever, f"{q.text} {perspective}", 5) for perspective in q.perspectives]
+        hits = [bool(yes.get((q.qid, pid), set()) & set(docnos)) for pid, docnos in enumerate(lists)]
+        expected.append(np.mean(hits))
+        assert run[run["qid"] == perspective_qid(q.qid, 0)]["docno"].tolist() == lists[0]
+    assert evaluate(run, sample.gold, sample.questions, pRecall @ 5)["pRecall@5"].tolist() == expected
+    assert 0 < np.mean(expected) < 1
+
+
+def test_the_roots_of_pir_can_be_asked_for_all_perspectives_at_once():
+    task = location_task()
+    task = task.only(task.questions[:4])
+    retriever = RankBM25(task.passages)
+    run = search(retriever, task, 20)
+    table = evaluate(run, task.gold, task.questions, ["MRecall@5", "MRecall@20", "Coverage@20"])
+    for q in task.questions:
+        docnos = found_by_hand(retriever, q.text, 20)
+        texts = [set(part["docno"]) for _, part in task.gold[task.gold["qid"] == q.qid].groupby("pid")]
+        for k in (5, 20):
+            shown = sum(bool(t & set(docnos[:k])) for t in texts)
+            assert table.loc[q.qid, f"MRecall@{k}"] == float(shown >= min(5, k))
+        assert table.loc[q.qid, "Coverage@20"] == shown / 5
+    assert table["MRecall@20"].mean() > 0  # all 20 articles on the root's event are the first 20
+    assert table["MRecall@5"].mean() < table["MRecall@20"].mean()
+
+
+# ---------------------------------------------------------------- the authors' code
+
+DEMO = ("perspectrum", "ambigqa", "allsides", "exfever")
+
+
+def percent(task, measure="pRecall@5", analyser="whitespace"):
+    run = search(RankBM25(task.passages, analyser=analyser), task, 5, questions=False, perspectives=True)
+    return round(100 * evaluate(run, task.gold, task.questions, measure).iloc[:, 0].mean(), 1)
+
+
+@pytest.mark.real_data
+def test_p1_gold_is_never_extended_but_by_name(real_data):
+    task = load("pir-demo:perspectrum")
+    assert (percent(task), percent(task, "pRecall(gold='official')@5")) == (37.8, 46.8)
+    assert percent(task) == 37.8  # measuring once more changes nothing
+
+
+@pytest.mark.real_data
+def test_p3_on_the_demo_release(real_data):
+    task = load("pir-demo:exfever")
+    assert [percent(task, f"pRecall(single='{single}')@5") for single in ("keep", "zero")] == [82.4, 79.4]
+
+
+@pytest.mark.real_data
+def test_p9_blanks_case_and_ties_decide_bm25(real_data):
+    tasks = {name: load(f"pir-demo:{name}") for name in DEMO}
+    theirs = {name: percent(task) for name, task in tasks.items()}
+    assert theirs == {"perspectrum": 37.8, "ambigqa": 22.7, "allsides": 10.6, "exfever": 82.4}
+    words = {name: percent(tasks[name], analyser="words") for name in ("perspectrum", "ambigqa")}
+    assert words == {"perspectrum": 40.2, "ambigqa": 47.2}  # lower case, no punctuation
+    # Two blanks in a row leave an empty word between them: split at any run of blanks, exfever would have 81.4.
+    # The same scores, the last of the equal ones first: many texts of AmbigQA's corpus occur twice.
+    task = tasks["ambigqa"]
+    turned = {p.docno: f"{999 - int(p.docno)}" for p in task.passages}
+    passages = [p._replace(docno=turned[p.docno]) for p in task.passages]
+    verdicts = task.gold.assign(docno=task.gold["docno"].map(turned))
+    assert percent(Collection(task.name, task.questions, passages, verdicts, task.expansions)) == 22.1
