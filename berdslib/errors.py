@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar, cast
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class BerdsError(Exception):
@@ -62,7 +67,7 @@ def known(kind: str, name: str, choices: Iterable[str]) -> str:
     names = sorted(choices)
     if name in names:
         return name
-    close = difflib.get_close_matches(name, names, n=1)
+    close = difflib.get_close_matches(str(name), names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise InputError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(names)}")
 
@@ -87,6 +92,40 @@ def errors_in(path: str | Path, field: str = "") -> Iterator[None]:
             raise
         where = ".".join(part for part in (field, error.field) if part)
         raise InputError(error.problem, path=path, line=error.line, field=where or None) from None
+
+
+def says_what_it_takes(function: Function) -> Function:
+    """Have a function answer a wrong or missing argument with an InputError that lists what it accepts."""
+    accepted = inspect.signature(function)
+
+    @functools.wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        try:
+            accepted.bind(*args, **options)
+        except TypeError as error:
+            names = ", ".join(accepted.parameters)
+            raise InputError(f"{function.__name__}: {error}; it takes {names}") from None
+        return function(*args, **options)
+
+    return cast("Function", called)
+
+
+def check_call(what: str, function: Callable[..., Any], *given: str) -> None:
+    """Raise InputError unless a function of the user's can be called with these arguments.
+
+    Args:
+        what: the function, for the message ("the judge 'mine'").
+        function: what will be called later.
+        given: what the arguments are.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # written in C: nobody knows before it is called
+    try:
+        signature.bind(*given)
+    except TypeError as error:
+        raise InputError(f"{what} is called with {' and '.join(given) or 'no arguments'}: {error}") from None
 
 
 # Not line breaks and tabs; what moves the cursor, turns the direction of writing or cannot be encoded.

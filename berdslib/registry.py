@@ -92,8 +92,9 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             _imported.add(name)  # first, because the module itself looks things up
             try:
                 importlib.import_module(name)
-            except ModuleNotFoundError as error:
-                if error.name != name:
+            except BaseException as error:
+                _imported.discard(name)  # whoever looks up a name next is to hear of it too
+                if not isinstance(error, ModuleNotFoundError) or error.name != name:
                     raise
                 problem = f"names the module {name!r}, which cannot be imported; is its folder on PYTHONPATH?"
                 raise InputError(problem, field=PLUGINS) from None

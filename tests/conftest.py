@@ -8,6 +8,9 @@ import pytest
 if "PYTEST_XDIST_WORKER" in os.environ:  # several tests at a time: one thread each, said before torch is imported
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# The same figures on every processor; what is chosen where none is named has tests of its own.
+os.environ["BERDS_NUMBER_FORMAT"] = "float32"
+
 SET_BY_USER = os.environ.get("BERDS_DATA")  # read now: tests unset it
 
 

@@ -70,7 +70,7 @@ DEPTH = click.option(
 STORE = click.option("--store", type=click.Path(dir_okay=False, path_type=Path), help="Verdict store. [user cache]")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 MEASURES = click.option(
-    "-m", "--measures", default="Precision@5,MRecall@5", show_default=True, help="Comma-separated, such as MRecall@10."
+    "-m", "--measures", default="MRecall@5,Precision@5", show_default=True, help="Comma-separated, such as MRecall@10."
 )
 POSITIVE = click.IntRange(min=1)
 FOLDER = click.Path(file_okay=False, path_type=Path)

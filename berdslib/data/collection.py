@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from reprlib import repr as shortened
 
 import pandas as pd
 
@@ -29,7 +30,8 @@ class Collection:
             names are exactly the question's own perspectives, the texts are its full queries; see :attr:`queries`.
 
     Raises:
-        InputError: no questions, or unusable ones; gold that is no verdicts, or that is about none of the questions.
+        InputError: no questions, or unusable ones; passages that are none; gold that is no verdicts, or that is about
+            none of the questions; expansions in another form.
     """
 
     name: str
@@ -39,10 +41,13 @@ class Collection:
     expansions: Expansions = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            kind = type(self.name).__name__
+            raise InputError(f"a name comes first, as text, not {kind}: Collection(name, questions, …)", field="name")
+        _check_list(self.questions, Question, "questions")
+        _check_list(self.passages, Passage, "passages", "; berdslib.load reads files")
+        _check_expansions(self.expansions)
         object.__setattr__(self, "questions", tuple(check_questions(self.questions)))
-        if isinstance(self.passages, str) or not isinstance(self.passages, Sequence):
-            kind = type(self.passages).__name__
-            raise InputError(f"a list of passages is needed, not {kind}; berdslib.load reads files", field="passages")
         if self.gold is not None:
             gold, qids = check_verdicts(self.gold), {q.qid for q in self.questions}
             if len(gold) and not qids & set(gold["qid"]):
@@ -96,6 +101,25 @@ def perspective_queries(question: Question, expansions: Expansions) -> list[Ques
         )
         for pid, text in enumerate(texts)
     ]
+
+
+def _check_list(given: object, kind: type, field: str, hint: str = "") -> None:
+    if isinstance(given, str | kind) or not isinstance(given, Sequence):
+        problem = f"a list of {field} is needed, not {type(given).__name__}{hint if isinstance(given, str) else ''}"
+        raise InputError(problem, field=field)
+    # A corpus on disk makes its passages itself.
+    stray = next((one for one in given if not isinstance(one, kind)), None) if isinstance(given, list | tuple) else None
+    if stray is not None:
+        raise InputError(f"a list of {field} is needed, and {shortened(stray)} is none", field=field)
+
+
+def _check_expansions(given: object) -> None:
+    if not isinstance(given, Mapping):
+        problem = f"qid → [(name, text), …] is needed, not {type(given).__name__}"
+        raise InputError(problem, field="expansions")
+    for qid, pairs in given.items():
+        if isinstance(pairs, str) or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+            raise InputError(f"those of {qid!r} must be (name, text) pairs", field="expansions")
 
 
 def _full_queries(question: Question, expansions: Expansions) -> list[str] | None:

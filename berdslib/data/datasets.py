@@ -7,7 +7,9 @@ is substituted for another.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any
 
 import pandas as pd
@@ -314,6 +316,6 @@ def is_path(name: str | Path) -> bool:
 
 
 def check_limit(limit: int) -> None:
-    """Raise InputError if a number of rows is negative."""
-    if limit < 0:
-        raise InputError(f"{limit} is not a number of rows; 0 = all", field="limit")
+    """Raise InputError unless a number of rows is a whole number from 0."""
+    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 0:
+        raise InputError(f"{shortened(limit)} is not a number of rows; 0 = all", field="limit")

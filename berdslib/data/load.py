@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -24,7 +25,7 @@ from berdslib.data.formats import is_beir
 from berdslib.data.pir import is_pir_file, is_pir_folder, place_of, read_task, task_names
 from berdslib.data.pir_sample import location_task, story_task
 from berdslib.data.records import Passage
-from berdslib.errors import InputError, MissingDataError, known
+from berdslib.errors import InputError, MissingDataError, known, says_what_it_takes
 
 _PIR = "pir-"
 _PIR_SAMPLE: Mapping[str, Callable[[], Collection]] = {"location": location_task, "stories": story_task}
@@ -34,6 +35,7 @@ Corpus = str | Path | Sequence[Passage]
 Gold = str | Path | pd.DataFrame
 
 
+@says_what_it_takes
 def load(
     name: str | Path | Sequence[str | Path],
     *,
@@ -58,9 +60,7 @@ def load(
         MissingDataError: a data set that is neither on this machine nor reachable.
     """
     check_limit(limit)
-    several = [name] if isinstance(name, str | Path) else list(name)
-    if not several:
-        raise InputError("no data set is named")
+    several = _names(name)
     if len(several) > 1 and passages is None:
         raise InputError("several data sets are searched together only in a corpus that you name", field="passages")
     shared = _passages(passages)
@@ -68,8 +68,19 @@ def load(
     whole = loaded[0] if len(loaded) == 1 else _joined(loaded, shared or ())
     if gold is None:
         return whole
-    verdicts = gold if isinstance(gold, pd.DataFrame) else load_gold(gold)
+    verdicts = load_gold(gold) if isinstance(gold, str | Path) else gold
     return Collection(whole.name, whole.questions, whole.passages, verdicts, whole.expansions)
+
+
+def _names(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    several: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
+    if not several:
+        raise InputError("no data set is named; such as 'sample'", field="name")
+    for one in several:
+        if not isinstance(one, str | Path):
+            problem = f"a data set or a file is named by text, such as 'sample', not by {type(one).__name__}"
+            raise InputError(problem, field="name")
+    return several
 
 
 def _load_one(name: str | Path, shared: Sequence[Passage] | None, split: str | None, limit: int) -> Collection:
@@ -100,7 +111,7 @@ def _whole(name: str | Path, shared: Sequence[Passage] | None, split: str | None
 
 
 def _task(name: str | Path) -> tuple[str | Path, str | None]:
-    """Return where a task of PIR lies and which it is; the name as it came, and None, for anything else."""
+    """Return where a task of PIR lies, a path, and which it is; for anything else the name as text, and None."""
     text, (head, _, task) = str(name), str(name).rpartition(":")
     for place, chosen in ((text, None), (head, task)):
         if place == f"{_PIR}sample":
@@ -113,7 +124,7 @@ def _task(name: str | Path) -> tuple[str | Path, str | None]:
             return place_of(one), chosen
         if place and (is_pir_file(Path(place)) or is_pir_folder(Path(place))):
             return Path(place), chosen
-    return name, None
+    return text, None
 
 
 def _from_path(path: Path, shared: Sequence[Passage] | None, split: str | None) -> Collection:

@@ -95,12 +95,12 @@ def check_passages(passages: Iterable[Passage]) -> None:
     no_repeats((p.docno for p in passages), "docno", "docno")
 
 
-def check_k(k: int) -> None:
+def check_k(k: int, name: str = "k") -> None:
     """Raise InputError unless k, the length of a list, is a whole number from 1."""
     if isinstance(k, bool) or not isinstance(k, Integral):
-        raise InputError(f"k must be a whole number, not {shortened(k)}", field="k")
+        raise InputError(f"{name} must be a whole number, not {shortened(k)}", field=name)
     if k < 1:
-        raise InputError(f"k must be at least 1, not {k}", field="k")
+        raise InputError(f"{name} must be at least 1, not {k}", field=name)
 
 
 def no_repeats(ids: Iterable[str], what: str, field: str) -> None:

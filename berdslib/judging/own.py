@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from reprlib import repr as shortened
 
 import numpy as np
 
+from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 
 
@@ -22,8 +24,17 @@ class FunctionJudge:
         self, function: Callable[[Sequence[Pair]], Sequence[float]], name: str | None = None, threshold: float = 0.5
     ) -> None:
         self._function, self.threshold = function, threshold
-        self.id = str(name or getattr(function, "__name__", type(function).__name__))
+        self.id = name or str(getattr(function, "__name__", type(function).__name__))
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return what the function says of each pair, float64 (n,)."""
-        return np.asarray(self._function(pairs), dtype=np.float64)
+        """Return what the function says of each pair, float64 (n,).
+
+        Raises:
+            InputError: it said something that is no numbers.
+        """
+        answers = self._function(pairs)
+        try:
+            return np.asarray(answers, dtype=np.float64)
+        except (TypeError, ValueError):
+            wanted = f"{len(pairs)} probabilities from 0 to 1"
+            raise InputError(f"judge {self.id!r} must return {wanted}, not {shortened(answers)}") from None

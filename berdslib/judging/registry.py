@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from berdslib.errors import InputError
+from berdslib.errors import InputError, check_call
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold, Overlap, Random, Similarity
 from berdslib.judging.causal import load_causal
@@ -77,7 +77,9 @@ def as_judge(judge: object, name: str | None = None) -> Judge:
     if not callable(judge) or isinstance(judge, type):
         problem = "a judge is a name, an object with p_yes(pairs), or a function from pairs to probabilities"
         raise InputError(f"{problem}, not {type(judge).__name__}", field="judge")
-    return FunctionJudge(judge, name)
+    own = FunctionJudge(judge, name)
+    check_call(f"the judge {own.id!r}", judge, "the pairs")
+    return own
 
 
 def own_judge(make: Callable[[], object], name: str) -> JudgeKind:

@@ -17,6 +17,7 @@ from berdslib.errors import InputError
 from berdslib.files import chunk_starts, rows_by_key, store_errors
 from berdslib.judging.base import Judge, Pair, pairs_of
 from berdslib.judging.baselines import Gold
+from berdslib.judging.committee import Committee
 from berdslib.judging.own import FunctionJudge
 from berdslib.paths import cache_dir
 
@@ -96,7 +97,7 @@ def judge_pairs(
     """
     if isinstance(judge, Gold):
         return judge.p_yes(pairs), 0
-    store = None if isinstance(judge, FunctionJudge) else store
+    store = None if _is_own(judge) else store
     asked = [p for p in pairs if not _is_blank(p)]
     keys = [verdict_key(judge.id, p) for p in asked]
     have = store.get(judge.id, asked) if store is not None else {}
@@ -110,6 +111,11 @@ def judge_pairs(
     answers = np.zeros(len(pairs), dtype=np.float64)
     answers[[not _is_blank(p) for p in pairs]] = [have[k] for k in keys]
     return answers, len(new)
+
+
+def _is_own(judge: Judge) -> bool:
+    """Return whether a plain function has a say in the answers, alone or in a committee."""
+    return isinstance(judge, FunctionJudge) or (isinstance(judge, Committee) and any(map(_is_own, judge.judges)))
 
 
 def _is_blank(pair: Pair) -> bool:

@@ -10,7 +10,8 @@ from berdslib.errors import known
 
 # What makes one vector of a text; see ModelCard.
 POOLINGS = ("", "after prefix", "mean", "cls", "pooler", "latent attention")
-NUMBER_FORMATS = ("float32", "bfloat16", "int8", "4bit")
+FASTEST = "fastest"  # chosen by the processor
+NUMBER_FORMATS = (FASTEST, "float32", "bfloat16", "int8", "4bit")
 ENGINES = ("torch", "openvino")
 
 
@@ -26,9 +27,10 @@ class ModelCard(NamedTuple):
     own output for the whole text; "latent attention" as NV-Embed does (:mod:`berdslib.models.nv_embed`).
 
     ``passage_checkpoint`` where passages have an encoder of their own; ``title_separator`` what stands between title
-    and text; ``number_format`` one of ``NUMBER_FORMATS``: "bfloat16" and "int8" multiply in that format, "4bit" stores
-    the weights in 4 bits (NormalFloat); ``engine`` what runs the network, "torch" or, faster on a CPU, "openvino",
-    which knows pooling "" only and alone knows "int8".
+    and text; ``number_format`` one of ``NUMBER_FORMATS``: "fastest" is bfloat16 where the processor has it, else
+    float32 (:func:`berdslib.models.loading.fastest_format`); "bfloat16" and "int8" multiply in that format, "4bit"
+    stores the weights in 4 bits (NormalFloat); ``engine`` what runs the network, "torch" or, faster on a CPU,
+    "openvino", which knows pooling "" only and alone knows "int8".
     """
 
     name: str
@@ -40,7 +42,7 @@ class ModelCard(NamedTuple):
     pooling: str = ""
     passage_checkpoint: str = ""
     title_separator: str = " "
-    number_format: str = "float32"
+    number_format: str = FASTEST
     engine: str = "torch"
 
     @property
@@ -52,7 +54,7 @@ class ModelCard(NamedTuple):
         """
         # The first fields are always written, later ones only where they say something: what was cached stays valid.
         later = self._fields[6:]
-        said = [f"{f}={_escaped(getattr(self, f))}" for f in later if getattr(self, f) != _DEFAULTS[f]]
+        said = [f"{f}={_escaped(getattr(self, f))}" for f in later if getattr(self, f) != _UNSAID[f]]
         return "|".join([*map(_escaped, self[1:6]), *said])
 
     def passage_text(self, passage: Passage) -> str:
@@ -60,7 +62,8 @@ class ModelCard(NamedTuple):
         return f"{passage.title}{self.title_separator}{passage.text}" if passage.title else passage.text
 
 
-_DEFAULTS = ModelCard._field_defaults
+# An id that names no number format is that of float32, which was the default once.
+_UNSAID = {**ModelCard._field_defaults, "number_format": "float32"}
 
 
 def _escaped(value: object) -> str:
@@ -79,6 +82,8 @@ def _simcse(name: str, kind: str, size: str = "base", pooling: str = "") -> Mode
 
 def _instructor(size: str) -> ModelCard:
     # Su et al. (2022): instructions after the pattern "Represent the TYPE for PURPOSE:"; they are read, not averaged.
+    # Exact numbers: T5 does not scale its attention, and in bfloat16 random weights of twice their usual size brought
+    # the cosine down to .98. Nothing is known here of the trained ones.
     return ModelCard(
         f"instructor-{size}",
         f"hkunlp/instructor-{size}",
@@ -86,6 +91,7 @@ def _instructor(size: str) -> ModelCard:
         "Represent the document for retrieval: ",
         pooling="after prefix",
         max_length=512,
+        number_format="float32",
     )
 
 
@@ -136,8 +142,8 @@ _ALL = [
         pooling="cls",
     ),
     *[_instructor(size) for size in ("base", "large", "xl")],
-    # Model2Vec: one vector a word piece and their mean, no network at all.
-    ModelCard("static", "minishlab/potion-retrieval-32M"),
+    # Model2Vec: one vector a word piece and their mean; no network, so nothing is multiplied in any other format.
+    ModelCard("static", "minishlab/potion-retrieval-32M", number_format="float32"),
 ]
 CARDS = {card.name: card for card in _ALL}
 

@@ -19,6 +19,7 @@ from berdslib.models.loading import (
     number_options,
     package_folder,
     quiet_loading,
+    store_as_multiplied,
 )
 from berdslib.models.openvino import openvino_vectors, require_openvino
 
@@ -59,7 +60,7 @@ def load_checkpoint(
         pooling: what makes one vector of a text; this and the next two as in
             :class:`berdslib.models.cards.ModelCard`.
         max_length: in word pieces, 0 for the checkpoint's own.
-        number_format: in which numbers weights are stored.
+        number_format: in which numbers it multiplies, or weights are stored.
         trust_remote_code: let Python code that comes with the checkpoint run.
         engine: what runs the network; "openvino" is for pooling "" only.
         mark: its state, see :func:`berdslib.models.loading.checkpoint_mark`: another state is another model, and of a
@@ -163,6 +164,7 @@ def load_sentence_transformer(
         raise InputError(f"{where} has separate parts for questions and passages (a Router), which is not supported")
     if max_length:
         model.max_seq_length = max_length
+    store_as_multiplied(model, number_format)
     return model
 
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from berdslib.errors import InputError, known
 from berdslib.models.base import Encoder
-from berdslib.models.cards import ENGINES, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
+from berdslib.models.cards import ENGINES, FASTEST, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
 from berdslib.models.checkpoints import load_checkpoint
 from berdslib.models.loading import (
     arithmetic,
     checkpoint_mark,
+    fastest_format,
     keep_freed_memory,
     require_arithmetic,
 )
@@ -35,10 +36,12 @@ def get_encoder(
     Args:
         name: a key of ``CARDS``, "hf:org/model" for any sentence-transformers checkpoint, or a card of your own.
         cached: keep vectors under the user cache, keyed by model and text.
-        number_format: "float32", "bfloat16" (faster where the processor has it, see
-            :func:`berdslib.models.loading.has_bf16`), "int8" (faster still, and the least exact; by OpenVINO) or
-            "4bit" (for models that do not fit otherwise); "" for the card's, which is float32. It is part of the id.
-        engine: "torch", or "openvino" for the same vectors faster on a CPU (:mod:`berdslib.models.openvino`); "" for
+        number_format: "fastest" (bfloat16 where the processor has it, else float32, see
+            :func:`berdslib.models.loading.fastest_format`), "float32" (the same vectors on every machine, but for the
+            last digits), "bfloat16", "int8" (faster still, and the least exact; by OpenVINO) or "4bit" (for models that
+            do not fit otherwise); "" for the card's, which is "fastest" unless it names another. What is chosen is part
+            of the id, which says nothing for float32.
+        engine: "torch", or "openvino" for the same network faster on a CPU (:mod:`berdslib.models.openvino`); "" for
             the card's, which is torch, except for int8. It is part of the id.
         trust_remote_code: let Python code that comes with the checkpoint run on this machine, which some need.
 
@@ -61,7 +64,7 @@ class SentenceEncoder:
     A batch that fails is an error: a dropped one would move every later vector (divergences.md P7).
 
     Args:
-        card: how to use the checkpoint.
+        card: how to use the checkpoint; its number format "fastest" is replaced here, once, by that of this machine.
         batch_size: texts per forward pass; texts of like length share one. OpenVINO counts word pieces instead.
         trust_remote_code: let Python code that comes with the checkpoint run on this machine.
 
@@ -84,6 +87,8 @@ class SentenceEncoder:
             require_openvino(card.number_format)
         elif card.number_format == "int8":
             raise InputError(f"{card.name}: only OpenVINO does int8 here; take engine='openvino'")
+        if card.number_format == FASTEST:
+            card = card._replace(number_format=fastest_format(card.engine))
         self.card, self.batch_size = card, batch_size
         # A model that was trained anew in the same folder, or another commit of it on the hub, makes other vectors.
         self._marks = {c: checkpoint_mark(c) for c in (card.checkpoint, card.passage_checkpoint)}

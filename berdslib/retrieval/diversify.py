@@ -166,7 +166,8 @@ def mmr(
         fill = _rows_of_picks(vectors, at[some])
         return _pick(relevance[some], present[some], relevance_weight, k, np.dtype(np.float32), fill)
 
-    orders, values = zip(*in_threads(pick, q, _NUMBERS_IN_CACHE // (n * f)), strict=True)
+    # Four times as many at once as in similarities(): each step is a few calls of NumPy, however many the questions.
+    orders, values = zip(*in_threads(pick, q, 4 * _NUMBERS_IN_CACHE // (n * f)), strict=True)
     return np.concatenate(orders, axis=-2), np.concatenate(values, axis=-2)
 
 

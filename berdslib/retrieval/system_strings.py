@@ -115,8 +115,23 @@ def _check_first(system: System, text: str) -> None:
     first, plus, rest = system.first.partition("+")
     if plus and ":" not in first:  # hf:FOLDER may hold one
         RETRIEVERS.find(first)
-        known(f"part of {text!r}", rest.partition(":")[0].partition("+")[0], _kinds())
+        _check_kind(rest, text)
+    _check_misspelt(system.first, text)
     RETRIEVERS.find(system.first)
+
+
+def _check_misspelt(name: str, text: str) -> None:
+    """Refuse a name that ends like a part with a number; any other "+" may be that of a file."""
+    if found := re.search(r"\+([a-z][\w-]*):[\d.]+(?=\+|$)", name, re.IGNORECASE):
+        _check_kind(found[1], text)
+
+
+def _check_kind(rest: str, text: str) -> None:
+    """Refuse what begins with no name of a part."""
+    try:
+        known("part", rest.partition(":")[0].partition("+")[0], _kinds())
+    except InputError as error:
+        raise InputError(f"{text!r}: {error.problem}") from None
 
 
 def _check_value(part: Part, text: str) -> None:
@@ -124,9 +139,10 @@ def _check_value(part: Part, text: str) -> None:
     if kind in _EXAMPLE:
         if not value:
             raise InputError(f"{text!r}: {kind} needs a name, as in {_EXAMPLE[kind]}")
+        _check_misspelt(value, text)
         return
     if "+" in value:
-        known(f"part of {text!r}", value.partition("+")[2].partition(":")[0].partition("+")[0], _kinds())
+        _check_kind(value.partition("+")[2], text)
     if kind in DIVERSIFIERS:
         _check_number(part, text, "relevance weight", "0.75")
         if not 0 <= part.number <= 1:

@@ -7,6 +7,7 @@ a collection, with the expansions, vectors and verdicts that its parts need.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -25,7 +26,7 @@ from berdslib.models.base import Encoder
 from berdslib.models.cards import model_card
 from berdslib.models.corpus_vectors import full_text
 from berdslib.models.encoders import get_encoder
-from berdslib.retrieval.base import Retriever, check_search, checked_search
+from berdslib.retrieval.base import Retriever, check_search, checked_search, run_of
 from berdslib.retrieval.candidates import Vectors
 from berdslib.retrieval.diversify import DIVERSIFIERS, diversify
 from berdslib.retrieval.expansion import SEARCHED, Expanded, expansions_by, template_expansions
@@ -107,12 +108,13 @@ class _Workshop:
         for value in system.values(EXPAND):
             self._expansions_named(value)
         for checkpoint in system.values(CROSS):
-            self._scorers.setdefault(checkpoint, load_scorer(checkpoint))
+            if checkpoint not in self._scorers:
+                self._scorers[checkpoint] = load_scorer(checkpoint)
 
     def build(self, system: System) -> Retriever:
         """Return a system; one that another begins with is the same object, and remembers its last lists."""
         if system.text not in self._built:
-            self._built[system.text] = _Remembering(self._made(system))
+            self._built[system.text] = _Remembering(self._made(system), system.text)
         return self._built[system.text]
 
     def _made(self, system: System) -> Retriever:
@@ -172,7 +174,7 @@ class _Workshop:
         if ":" in name:
             return expansions_by(name, self._all.questions, recordings=self._recordings)
         choices = [RULE, *([RECORDED] if self._all.expansions else []), *(f"{kind}:MODEL" for kind in SEARCHED)]
-        known(f"set of expansions of {self._all.name!r}", name, choices)
+        known("set of expansions", name, choices)
         return self._all.expansions
 
     @cached_property
@@ -203,18 +205,21 @@ class _Remembering:
 
     kept = 4
 
-    def __init__(self, retriever: Retriever) -> None:
-        self.name, self._retriever = retriever.name, retriever
-        self._runs: dict[tuple[tuple[Question, ...], int], pd.DataFrame] = {}
+    def __init__(self, retriever: Retriever, name: str) -> None:
+        self.name, self._retriever = name, retriever
+        # Compared, not hashed: a question of the user's may hold its perspectives in a list.
+        self._last: deque[tuple[list[Question], int, pd.DataFrame]] = deque(maxlen=self.kept)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        asked = tuple(questions), k
-        if asked not in self._runs:
-            self._runs[asked] = self._retriever.search(questions, k)
-            while len(self._runs) > self.kept:
-                del self._runs[next(iter(self._runs))]
-        return self._runs[asked].copy()
+        asked = list(questions)
+        for before, depth, run in self._last:
+            if depth == k and before == asked:
+                return run.copy()
+        run = self._retriever.search(questions, k)
+        run_of(self.name, run)  # it may be anybody's: a complaint names it
+        self._last.append((asked, k, run))
+        return run.copy()
 
 
 class Diversified:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard
 
 from berdslib.data.collection import Collection
 from berdslib.data.load import load
@@ -15,26 +13,15 @@ from berdslib.errors import InputError
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
+from berdslib.judging.store import VerdictStore
 
 Data = Collection | str | Path
 AnyJudge = Judge | Callable[..., Any] | str | None
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def says_what_it_takes(function: Function) -> Function:
-    """Have a function answer a wrong or missing argument with an InputError that lists what it accepts."""
-    accepted = inspect.signature(function)
-
-    @functools.wraps(function)
-    def called(*args: Any, **options: Any) -> Any:
-        try:
-            accepted.bind(*args, **options)
-        except TypeError as error:
-            names = ", ".join(accepted.parameters)
-            raise InputError(f"{function.__name__}: {error}; it takes {names}") from None
-        return function(*args, **options)
-
-    return cast("Function", called)
+def are_questions(data: object) -> TypeGuard[Sequence[Question]]:
+    """Return whether these are questions, in a list; none at all are too."""
+    return isinstance(data, list | tuple) and all(isinstance(one, Question) for one in data)
 
 
 def collection_of(data: Data) -> Collection:
@@ -47,7 +34,10 @@ def collection_of(data: Data) -> Collection:
         return data
     if isinstance(data, str | Path):
         return load(data)
-    problem = f"a collection or the name of one is needed, not {type(data).__name__}"
+    if isinstance(data, Question) or (are_questions(data) and data):
+        problem = "questions alone cannot be searched or judged"
+    else:
+        problem = f"one collection or its name is needed, not {type(data).__name__}"
     raise InputError(f"{problem}; bd.Collection(name, questions, passages) makes one", field="data")
 
 
@@ -57,15 +47,30 @@ def collections_of(data: Data | Sequence[Data]) -> list[Collection]:
     Raises:
         InputError: none at all, or as :func:`collection_of`.
     """
-    several = [data] if isinstance(data, Collection | str | Path) else data
-    if isinstance(several, Sequence) and len(several) and isinstance(several[0], Question):
-        raise InputError(
-            "questions alone cannot be searched; bd.Collection(name, questions, passages) can", field="data"
-        )
-    found = [collection_of(one) for one in several] if isinstance(several, Sequence) else [collection_of(several)]
-    if not found:
+    if not isinstance(data, list | tuple) or isinstance(data, Question) or (are_questions(data) and data):
+        return [collection_of(data)]  # type: ignore[arg-type] # anything else is refused there
+    if not data:
         raise InputError("at least one collection is needed, such as bd.load('sample')", field="data")
-    return found
+    return [collection_of(one) for one in data]
+
+
+def store_of(store: VerdictStore | None) -> VerdictStore:
+    """Return a store of verdicts, that in the user's cache where none is given.
+
+    Raises:
+        InputError: something else, such as a path.
+    """
+    if store is None:
+        return VerdictStore()
+    if not isinstance(store, VerdictStore):
+        problem = f"a store is needed, not {type(store).__name__}; berdslib.judging.store.VerdictStore(path) opens one"
+        raise InputError(problem, field="store")
+    return store
+
+
+def is_recorded(judge: AnyJudge) -> bool:
+    """Return whether recorded verdicts are meant: nobody is named, or "gold" is."""
+    return judge is None or (isinstance(judge, str) and judge.strip() == "gold")
 
 
 def judge_of(judge: AnyJudge, collection: Collection) -> Judge:
@@ -75,7 +80,7 @@ def judge_of(judge: AnyJudge, collection: Collection) -> Judge:
         InputError: an unknown name, something that is no judge, or no recorded verdicts.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
-    if judge is None or (isinstance(judge, str) and judge.strip() == "gold"):
+    if is_recorded(judge):
         if collection.gold is None:
             raise InputError(f"{collection.name!r} has no recorded verdicts; name one, such as 'laptop'", field="judge")
         return Gold(collection.gold)

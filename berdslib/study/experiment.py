@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from berdslib.data.records import (
     ranked_run,
 )
 from berdslib.data.trec import write_trec_run, write_verdicts
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError, known, says_what_it_takes
 from berdslib.evaluation.measures import (
     Measure,
     any_list,
@@ -37,12 +38,11 @@ from berdslib.files import StrPath, write_text
 from berdslib.judging.aspects import judged_aspects
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
-from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.systems import AspectsOf, make_systems
 from berdslib.stats import bootstrap_interval, holm, macro_mean, paired_test
-from berdslib.study.arguments import AnyJudge, Data, collections_of, judge_of, says_what_it_takes
+from berdslib.study.arguments import AnyJudge, Data, collections_of, is_recorded, judge_of, store_of
 
 MACRO = "macro"
 _MEAN = "Mean over the data sets"
@@ -116,7 +116,7 @@ def experiment(
     *,
     judge: AnyJudge = None,
     baseline: str | None = None,
-    aspect_judge: str = "laptop",
+    aspect_judge: AnyJudge = "laptop",
     depth: int = 100,
     recordings: Path | None = None,
     store: VerdictStore | None = None,
@@ -151,9 +151,9 @@ def experiment(
             message names the system.
     """
     wanted, named, collections = parse_measures(measures), named_systems(systems), collections_of(data)
-    _check(collections, wanted, judge, baseline, named)
-    who = None if judge in (None, "gold") else judge_of(judge, collections[0])
-    kept = store or VerdictStore()
+    _check(collections, wanted, judge, baseline, named, seed)
+    who = None if is_recorded(judge) else judge_of(judge, collections[0])
+    kept = store_of(store)
     parts = []
     for one in collections:
         built = build(named, one, aspect_judge=aspect_judge, depth=depth, recordings=recordings, store=kept)
@@ -171,7 +171,7 @@ def build(
     named: Mapping[str, System],
     collection: Collection,
     *,
-    aspect_judge: str = "laptop",
+    aspect_judge: AnyJudge = "laptop",
     depth: int = 100,
     recordings: Path | None = None,
     store: VerdictStore | None = None,
@@ -180,10 +180,10 @@ def build(
 
     Arguments and errors as :func:`experiment`.
     """
-    check_k(depth)
+    check_k(depth, "depth")
 
     def aspects_by(generated: Expansions, passages: Sequence[Passage]) -> AspectsOf:
-        return judged_aspects(generated, passages, make_judge(aspect_judge), store)
+        return judged_aspects(generated, passages, judge_of(aspect_judge, collection), store)
 
     texts = [system for system in named.values() if isinstance(system, str)]
     built = make_systems(texts, collection, aspects_by=aspects_by, depth=depth, recordings=recordings) if texts else {}
@@ -240,7 +240,21 @@ def _verdicts(
     if isinstance(judge, Gold):
         asked = judge.verdicts["qid"].isin({q.qid for q in collection.questions})
         return judge.verdicts[asked] if asked.any() else judge.verdicts  # of other questions: the measures say so
-    pool = pooled(runs.values(), collection.questions, max(m["cutoff"] for m in measures))
+    return judged(runs.values(), collection, judge, max(m["cutoff"] for m in measures), store)
+
+
+def judged(
+    runs: Iterable[pd.DataFrame], collection: Collection, judge: Judge, k: int, store: VerdictStore
+) -> pd.DataFrame:
+    """Return a judge's verdicts on the top k of several runs, see :func:`pooled`.
+
+    Raises:
+        InputError: a collection without passages, or a run that lists one it does not have.
+    """
+    if not collection.passages:
+        problem = f"{collection.name!r} has questions only; a judge reads passages: name the corpus"
+        raise InputError(problem, field="passages")
+    pool = pooled(runs, collection.questions, k)
     return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=max(1, len(pool)), store=store)
 
 
@@ -271,12 +285,21 @@ def named_systems(systems: System | Sequence[System] | Mapping[str, System]) -> 
             raise InputError(f"two systems are called {twice[0]!r}; give a mapping, name → system")
         found = dict(zip(names, several, strict=True))
     if not found:
-        raise InputError("an experiment needs at least one system and one measure")
+        raise InputError("at least one system is needed, such as 'bm25'", field="systems")
     for name, system in found.items():
-        if not isinstance(system, str | pd.DataFrame) and not callable(getattr(system, "search", None)):
-            kind = type(system).__name__
-            raise InputError(f"system {name!r} is a {kind}: no string, no run and nothing with search(questions, k)")
+        _check_system(name, system)
     return found
+
+
+def _check_system(name: object, system: object) -> None:
+    kind = type(system).__name__
+    if not isinstance(name, str):
+        raise InputError(f"a system is called by text, not by {type(name).__name__}: {name!r}", field="systems")
+    if isinstance(system, type):
+        raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
+    if not isinstance(system, str | pd.DataFrame) and not callable(getattr(system, "search", None)):
+        problem = "a system is a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
+        raise InputError(f"{problem}; {name!r} is of type {kind}", field="systems")
 
 
 def name_of(system: System) -> str:
@@ -298,14 +321,17 @@ def _check(
     judge: AnyJudge,
     baseline: str | None,
     named: Mapping[str, System],
+    seed: int,
 ) -> None:
     for one in collections:
         check_questions(one.questions, need_perspectives=True)
-        if judge in (None, "gold"):
+        if is_recorded(judge):
             judge_of(None, one)
     if len(collections) > 1 and (bound := [n for n, s in named.items() if not isinstance(s, str | pd.DataFrame)]):
         raise InputError(f"{bound[0]!r} searches one corpus, and there are several; bd.register('retriever', …) a "
                          "function that makes it", field="systems")  # fmt: skip
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise InputError(f"a whole number is needed, not {seed!r}", field="seed")
     counts = Counter(q.qid for one in collections for q in one.questions)
     if twice := [qid for qid, count in counts.items() if count > 1]:
         raise InputError(f"question {twice[0]!r} is in two collections", field="qid")

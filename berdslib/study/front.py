@@ -5,7 +5,7 @@ One order of arguments everywhere: run, verdicts, data, measures.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,18 @@ import pandas as pd
 from berdslib.data import trec
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
-from berdslib.data.corpus import by_docno
 from berdslib.data.dataset import Dataset
 from berdslib.data.records import Question, check_k, check_run
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError, check_call, known, says_what_it_takes
 from berdslib.evaluation import measures as scoring
 from berdslib.judging.registry import JUDGES, own_judge
-from berdslib.judging.store import VerdictStore, judge_run
+from berdslib.judging.store import VerdictStore
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS, own_diversifier
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 from berdslib.study import experiment as experiments
-from berdslib.study.arguments import AnyJudge, Data, collection_of, judge_of, says_what_it_takes
+from berdslib.study.arguments import AnyJudge, Data, are_questions, collection_of, judge_of, store_of
 
 
 @says_what_it_takes
@@ -36,7 +35,7 @@ def search(
     k: int = 100,
     *,
     perspectives: bool = False,
-    aspect_judge: str = "laptop",
+    aspect_judge: AnyJudge = "laptop",
     depth: int = 100,
     recordings: Path | None = None,
     store: VerdictStore | None = None,
@@ -56,13 +55,15 @@ def search(
     Raises:
         InputError: an unknown system or collection, one without passages, or k is no whole number from 1.
     """
-    collection, named = collection_of(data), experiments.named_systems(system)
-    kept = store or VerdictStore()
-    ((_, built),) = experiments.build(
-        named, collection, aspect_judge=aspect_judge, depth=depth, recordings=recordings, store=kept
-    ).items()
-    if isinstance(built, pd.DataFrame):
+    if isinstance(system, pd.DataFrame):
         raise InputError("a finished run has been searched already; give it to judge or evaluate", field="system")
+    if isinstance(system, Mapping | list | tuple):
+        raise InputError("one system is searched at a time; bd.experiment takes several", field="system")
+    named, collection = experiments.named_systems(system), collection_of(data)
+    ((_, built),) = experiments.build(
+        named, collection, aspect_judge=aspect_judge, depth=depth, recordings=recordings, store=store_of(store)
+    ).items()
+    assert not isinstance(built, pd.DataFrame)  # nor was the system
     return experiments.search(built, collection, k, perspectives=perspectives)
 
 
@@ -88,13 +89,9 @@ def judge(
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     check_k(k)
-    collection = collection_of(data)
-    chosen = judge_of(judge, collection)
-    pool = experiments.pooled([_run_of(run, collection)], collection.questions, k)
-    deepest = max(1, len(pool))
-    return judge_run(
-        pool, collection.questions, by_docno(collection.passages), chosen, k=deepest, store=store or VerdictStore()
-    )
+    collection, kept = collection_of(data), store_of(store)
+    clean = _run_of(run, collection)  # before a model is loaded
+    return experiments.judged([clean], collection, judge_of(judge, collection), k, kept)
 
 
 @says_what_it_takes
@@ -115,17 +112,19 @@ def evaluate(
     Raises:
         InputError: a frame that is none, or is about other questions, or an unknown measure.
     """
-    if isinstance(data, str | Path | Collection):
-        data = collection_of(data).questions
-    return scoring.evaluate(run, verdicts, data, measures)
+    questions = data if are_questions(data) else collection_of(data).questions  # type: ignore[arg-type]
+    return scoring.evaluate(run, verdicts, questions, measures)
 
 
+@says_what_it_takes
 def read_run(path: str | Path) -> pd.DataFrame:
     """Read a run file of anybody's: TREC's six columns, gzipped or not.
 
     Raises:
         InputError: a file that cannot be read; the message says where.
     """
+    if not isinstance(path, str | Path):
+        raise InputError(f"a run file is named by text or a path, not by {type(path).__name__}", field="path")
     return trec.read_trec_run(path)
 
 
@@ -137,6 +136,13 @@ _KINDS: dict[str, tuple[Registry[Any], Callable[..., Any]]] = {
     "judge": (JUDGES, own_judge),
     "dataset": (DATASETS, lambda make, name: _own_dataset(make, name)),
     "diversifier": (DIVERSIFIERS, lambda pick, _: own_diversifier(pick)),
+}
+# What each is called with.
+_CALLED_WITH: dict[str, tuple[str, ...]] = {
+    "retriever": ("the passages",),
+    "judge": (),
+    "dataset": (),
+    "diversifier": ("vectors", "scores", "k", "weight"),
 }
 
 
@@ -160,6 +166,7 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
     registry, wrap = _KINDS[known("kind", kind, _KINDS)]
     if not callable(make):
         raise InputError(f"a {kind} is added as a function, not as {type(make).__name__}", field="make")
+    check_call(f"the {kind} {name!r}", make, *_CALLED_WITH[kind])
     registry.add(name, wrap(make, name))
 
 

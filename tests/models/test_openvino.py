@@ -108,9 +108,10 @@ def test_bfloat16_is_refused_where_the_cpu_has_none(tiny, monkeypatch, engine):
 @pytest.mark.slow
 @needs_openvino
 def test_every_engine_and_format_has_vectors_of_its_own(user_cache):
-    kinds = [{}, {"engine": "openvino"}, {"engine": "openvino", "number_format": "bfloat16"}]
+    exact, short = {"number_format": "float32"}, {"number_format": "bfloat16"}
+    kinds = [exact, {"engine": "openvino"} | exact, {"engine": "openvino"} | short]
     ids = [get_encoder("minilm", **kind).id for kind in kinds]
-    plain = CARDS["minilm"].id
+    plain = CARDS["minilm"]._replace(number_format="float32").id
     assert ids == [plain, f"{plain}|engine=openvino", f"{plain}|number_format=bfloat16|engine=openvino"]
     for kind in kinds[:2]:
         get_encoder("minilm", **kind).encode_passages(["cats sleep"])

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berdslib.data.datasets import load_expansions, load_gold, load_passages, load_questions
+from berdslib.data.datasets import load_expansions, load_passages, load_questions
+from berdslib.data.load import load
 from berdslib.data.negation import negate, yes_and_no
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
@@ -205,15 +206,41 @@ def test_inputs_stay_as_they_are_and_nothing_found_is_an_empty_run():
 
 
 def test_an_expanded_retriever_is_a_system_of_an_experiment():
-    questions, passages = load_questions("sample", "dev"), load_passages("sample")
-    bm25 = BM25(passages)
+    sample = load("sample", split="dev")
+    questions, bm25 = sample.questions, BM25(sample.passages)
     expanded = Expanded(bm25, load_expansions("sample", "dev"))
     assert expanded.name == "bm25+expansion"
     systems = {"bm25": bm25, expanded.name: expanded}
-    result = experiment(systems, questions, ["MRecall@5"], verdicts=load_gold("sample"), baseline="bm25")
+    result = experiment(systems, sample, ["MRecall@5"], baseline="bm25")
     lists = {name: lists_of(run) for name, run in result.runs.items()}
     assert set(lists["bm25"]) == set(lists["bm25+expansion"]) == {q.qid for q in questions}
     assert sum(lists["bm25"][q.qid] != lists["bm25+expansion"][q.qid] for q in questions) >= len(questions) / 2
+
+
+def test_a_query_made_of_a_question_passes_through_as_it_is(caplog):
+    """It asks from one perspective already; that it is not expanded is no cause for a warning."""
+    made = {"q1": [("For", "They do harm."), ("Against", "They save.")]}
+    own = Q1._replace(qid="q1#0", text="Should zoos close? Yes.", perspectives=("Yes.",), owner="q1", root=Q1.text)
+    fake = Texts()
+    run = expanded_search(fake, [Q1, own], made, 2)
+    assert fake.asked == ["Should zoos close? They do harm.", "Should zoos close? They save.", own.text]
+    assert lists_of(run)["q1#0"] == [f"{own.text}/0", f"{own.text}/1"]
+    assert not lists_of(expanded_search(Texts(), [own], {}, 1)).keys() - {"q1#0"}  # and none of them need expansions
+    assert not caplog.records
+    (passed,) = [q for q in fake.questions if q.text == own.text]
+    assert (passed.owner, passed.root, passed.perspectives) == ("q1", Q1.text, ("Yes.",))
+    first = fake.questions[0]
+    assert (first.owner, first.root, first.perspectives) == ("q1", Q1.text, ("They do harm.",))
+
+
+class Texts:
+    """Finds passages that are named after the text that was asked."""
+
+    name = "texts"
+
+    def search(self, questions, k):
+        self.questions, self.asked = list(questions), [q.text for q in questions]
+        return ranked_run({q.qid: [f"{q.text}/{i}" for i in range(k)] for q in questions})
 
 
 # ---------------------------------------------------------------- made by rule

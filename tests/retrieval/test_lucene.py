@@ -11,7 +11,8 @@ from berdslib.data.records import Passage, Question
 from berdslib.errors import MissingDataError
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.lucene import Lucene
-from berdslib.retrieval.retrievers import check_retriever, make_retriever
+from berdslib.retrieval.retrievers import make_retriever
+from berdslib.retrieval.system_strings import Part, System, parse_system
 
 PASSAGES = [Passage("a", "zoos are cruel"), Passage("b", "zoos save rare animals"), Passage("c", "tea is good")]
 QUESTIONS = [Question("q1", "cruel zoos"), Question("q2", " "), Question("q3", "rare animals")]
@@ -65,7 +66,8 @@ def test_without_pyserini_the_error_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyserini.search.lucene", None)
     with pytest.raises(MissingDataError, match=r"berdslib\[pyserini\]"):
         Lucene("somewhere")
-    assert check_retriever("pyserini:anything") == "pyserini:anything"
+    assert parse_system("pyserini:anything") == System("pyserini:anything")
+    assert parse_system("pyserini:a+b/index+mmr:0.9") == System("pyserini:a+b/index", (Part("mmr", "0.9"),))
 
 
 @pytest.mark.slow

@@ -1,18 +1,20 @@
 """A corpus for each question: the lists are those of a retriever over that corpus alone."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from berdslib.data.collection import Collection
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.question_corpora import OwnCorpora
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, Precision
-from berdslib.retrieval import retrievers
+from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.expansion import expanded_search, template_expansions
 from berdslib.retrieval.index import make_index
 from berdslib.retrieval.retrievers import make_retriever
-from berdslib.retrieval.systems import make_system
+from berdslib.retrieval.systems import make_systems
 from berdslib.study.experiment import experiment
 
 
@@ -41,23 +43,50 @@ def test_each_question_is_searched_in_its_own(name, questions, corpora):
     pd.testing.assert_frame_equal(found, pd.concat(alone, ignore_index=True))
 
 
-def test_a_chain_searches_and_reorders_in_them(questions, corpora):
-    chain = "bm25+expand:rule"
-    expansions = {"rule": template_expansions(questions)}
-    found = make_system(chain, OwnCorpora(corpora), expansions=expansions).search(questions, 5)
-    alone = [
-        make_system(chain, corpora[q.qid], expansions=expansions).search([q], 5)["docno"].tolist()
-        for q in questions[:2]
-    ]
-    assert found.groupby("qid")["docno"].agg(list).tolist() == alone
+@pytest.mark.parametrize("chain", ["bm25+expand:rule", "bm25+mmr:0.5+expand:rule"])
+def test_a_chain_searches_and_reorders_in_them(chain, questions, corpora, monkeypatch):
+    monkeypatch.setattr(systems_module, "get_encoder", lambda _: Lengths())
+
+    def lists(asked, passages):
+        run = make_systems([chain], Collection("own", asked, passages))[chain].search(asked, 5)
+        return run.groupby("qid")["docno"].agg(list).tolist()
+
+    alone = [lists([q], corpora[q.qid])[0] for q in questions[:2]]
+    assert lists(questions, OwnCorpora(corpora)) == alone
+
+
+class Lengths:
+    """Lengths of texts as vectors, which no model has to be loaded for."""
+
+    id = "lengths"
+
+    def encode_passages(self, texts):
+        return np.array([[len(text), text.count("e")] for text in texts], dtype=np.float32)
+
+    encode_queries = encode_passages
+
+
+def test_a_projection_searches_in_them(questions, corpora, monkeypatch):
+    monkeypatch.setattr(systems_module, "get_encoder", lambda _: Lengths())
+
+    def found(asked, passages):
+        collection = Collection("own", asked, passages)
+        return make_systems(["minilm+pap"], collection)["minilm+pap"].search(collection.queries, 5)
+
+    alone = [found([q], corpora[q.qid]) for q in questions[:2]]
+    together = found(questions, OwnCorpora(corpora))
+    pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True).sort_values(
+        ["qid", "rank"], ignore_index=True))  # fmt: skip
 
 
 def test_a_model_is_loaded_once(questions, corpora, monkeypatch):
     loaded = []
     monkeypatch.setattr(
-        retrievers, "load_scorer", lambda *_, **__: loaded.append(1) or (lambda pairs: range(len(pairs)))
+        systems_module, "load_scorer", lambda *_, **__: loaded.append(1) or (lambda pairs: range(len(pairs)))
     )
-    run = make_retriever("bm25+cross:any/model", OwnCorpora(corpora), depth=5).search(questions, 5)
+    own = Collection("own", questions, OwnCorpora(corpora))
+    (system,) = make_systems(["bm25+cross:any/model"], own, depth=5).values()
+    run = system.search(questions, 5)
     assert loaded == [1] and run["qid"].nunique() == 2
 
 
@@ -69,12 +98,16 @@ def test_as_a_sequence_each_passage_comes_once():
 
 
 def test_an_experiment_scores_them(questions, corpora):
-    passages = OwnCorpora(corpora)
-    systems = {"bm25": make_retriever("bm25", passages)}
-    table = experiment(
-        systems, questions, [Precision @ 5, MRecall @ 5], verdicts=load_gold("sample"), passages=passages
-    ).table
+    own = Collection("own", questions, OwnCorpora(corpora), load_gold("sample"))
+    table = experiment("bm25", own, [Precision @ 5, MRecall @ 5]).table
     assert set(table["n"]) == {3}  # the question without a corpus counts, and scores nothing
+    assert table["mean"].max() > 0
+
+
+def test_a_judge_reads_the_passages_of_all(questions, corpora):
+    own = Collection("own", questions, OwnCorpora(corpora))
+    found = experiment("bm25", own, "Precision@2", judge="overlap")
+    assert set(found.verdicts["docno"]) == set(found.runs["bm25"]["docno"])
 
 
 def test_only_queries_made_of_a_question_share_its_corpus():

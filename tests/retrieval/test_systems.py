@@ -1,16 +1,20 @@
-"""Chains of retriever, expansion and diversifier: the same as their parts done one after the other."""
+"""Chains of retriever, expansion, cross-encoder and diversifier: the same as their parts done one after the other."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from berdslib.data.records import Passage, Question, make_run
-from berdslib.errors import InputError
+from berdslib.data.collection import Collection
+from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
+from berdslib.errors import InputError, MissingDataError
+from berdslib.models.cards import CARDS, ModelCard
+from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import diversify
-from berdslib.retrieval.expansion import Expanded, expanded_search
+from berdslib.retrieval.expansion import Expanded, expanded_search, template_expansions
 from berdslib.retrieval.rerank import CrossEncoderRetriever
-from berdslib.retrieval.systems import Diversified, make_system, passage_vectors, system_parts
+from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.retrieval.systems import Diversified, make_systems, passage_vectors
 from berdslib.study.experiment import experiment
 
 PASSAGES = [
@@ -20,7 +24,8 @@ PASSAGES = [
     Passage("d", "children love zoos"),
 ]
 QUESTIONS = [Question("q", "are zoos cruel to animals", ("yes", "no"))]
-EXPANSIONS = {"mine": {"q": [("against", "cruel to animals"), ("for", "save species")]}}
+RECORDED = {"q": [("against", "cruel to animals"), ("for", "save species")]}
+ZOO = Collection("zoo", QUESTIONS, PASSAGES, expansions=RECORDED)
 
 
 class Letters:
@@ -37,20 +42,39 @@ class Letters:
 VECTORS = passage_vectors(PASSAGES, Letters())
 
 
-def system(text, **options):
-    return make_system(text, PASSAGES, expansions=EXPANSIONS, vectors=VECTORS, **options)
+@pytest.fixture(autouse=True)
+def _letters(monkeypatch):
+    """The encoder "letters", which loads nothing; retrievers that a test adds are gone after it."""
+    monkeypatch.setitem(CARDS, "letters", ModelCard("letters", "nowhere"))
+    monkeypatch.setattr(systems_module, "get_encoder", lambda name: {"letters": Letters()}[name])
+    monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
+
+
+def system(text, collection=ZOO, **options):
+    return make_systems([text], collection, encoder="letters", **options)[text]
 
 
 def test_a_chain_is_its_parts_from_left_to_right():
     first = BM25(PASSAGES)
     run = diversify(first.search(QUESTIONS, 100), vectors=VECTORS, relevance_weight=0.5, k=3)
     pd.testing.assert_frame_equal(system("bm25+mmr:0.5").search(QUESTIONS, 3), run)
-    fused = expanded_search(first, QUESTIONS, EXPANSIONS["mine"], 100)
+    fused = expanded_search(first, QUESTIONS, RECORDED, 100)
     then = diversify(fused, vectors=VECTORS, relevance_weight=0.5, k=3)
-    pd.testing.assert_frame_equal(system("bm25+expand:mine+mmr:0.5").search(QUESTIONS, 3), then)
-    each = expanded_search(Diversified(first, relevance_weight=0.5, vectors=VECTORS), QUESTIONS, EXPANSIONS["mine"], 3)
-    pd.testing.assert_frame_equal(system("bm25+mmr:0.5+expand:mine").search(QUESTIONS, 3), each)
-    assert system("bm25+mmr:0.5+expand:mine").name == "bm25+mmr:0.5+expand:mine"
+    pd.testing.assert_frame_equal(system("bm25+expand:recorded+mmr:0.5").search(QUESTIONS, 3), then)
+    each = expanded_search(Diversified(first, relevance_weight=0.5, vectors=VECTORS), QUESTIONS, RECORDED, 3)
+    pd.testing.assert_frame_equal(system("bm25+mmr:0.5+expand:recorded").search(QUESTIONS, 3), each)
+    assert system("bm25+mmr:0.5+expand:recorded").name == "bm25+mmr:0.5+expand:recorded"
+    by_rule = expanded_search(first, QUESTIONS, template_expansions(QUESTIONS), 3)
+    pd.testing.assert_frame_equal(system("bm25+expand:rule").search(QUESTIONS, 3), by_rule)
+
+
+def test_recorded_full_queries_are_searched_as_they_are():
+    """Those of a task of PIR contain their question, which is not put in front of them once more."""
+    full = {"q": [("yes", "species that zoos save"), ("no", "children")]}
+    found = system("bm25+expand:recorded", Collection("zoo", QUESTIONS, PASSAGES, expansions=full))
+    alone = expanded_search(BM25(PASSAGES), QUESTIONS, full, 4, merge="statement only")
+    pd.testing.assert_frame_equal(found.search(QUESTIONS, 4), alone)
+    assert not alone.equals(expanded_search(BM25(PASSAGES), QUESTIONS, full, 4))
 
 
 def test_weight_one_is_the_retriever_itself():
@@ -59,26 +83,48 @@ def test_weight_one_is_the_retriever_itself():
 
 
 def test_chains_are_systems_of_an_experiment():
-    chains = {text: system(text) for text in ("bm25", "bm25+mmr:0.3", "bm25+expand:mine", "bm25+expand:mine+msd:0.5")}
-    verdicts = pd.DataFrame(
-        [("q", 0, "a", 1.0, True, "hand"), ("q", 1, "c", 1.0, True, "hand")],
-        columns=["qid", "pid", "docno", "p_yes", "supports", "judge"],
-    )
-    result = experiment(chains, QUESTIONS, ["MRecall@2"], verdicts=verdicts)
+    verdicts = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "c", 1.0, True)], "hand")
+    names = ("bm25", "bm25+mmr:0.3", "bm25+expand:recorded", "bm25+expand:recorded+msd:0.5")
+    chains = make_systems(names, ZOO, encoder="letters")
+    result = experiment(chains, Collection("zoo", QUESTIONS, PASSAGES, verdicts, RECORDED), ["MRecall@2"])
     means = result.table[result.table["dataset"] == "macro"].set_index("system")["mean"]
-    assert means["bm25"] == 0 and means["bm25+expand:mine"] == 1  # a and b say the same
+    assert list(means.index) == list(names) == list(chains)
+    assert means["bm25"] == 0 and means["bm25+expand:recorded"] == 1  # a and b say the same
 
 
 def test_aspects_are_asked_for_what_was_found():
-    asked = []
+    asked, made_of = [], []
+
+    def aspects_by(generated, passages):
+        made_of.append((generated, list(passages)))
+        return aspects
 
     def aspects(run, questions):
         asked.append((run["docno"].tolist(), [q.qid for q in questions]))
         return pd.DataFrame({"qid": "q", "pid": [0, 1], "docno": ["a", "c"], "p": [0.9, 0.8]})
 
-    found = system("bm25+coverage:0", aspects=aspects, depth=4).search(QUESTIONS, 2)
+    found = system("bm25+coverage:0", aspects_by=aspects_by, depth=4).search(QUESTIONS, 2)
     assert found["docno"].tolist() == ["a", "c"]
     assert asked == [(BM25(PASSAGES).search(QUESTIONS, 4)["docno"].tolist(), ["q"])]
+    assert made_of == [(RECORDED, PASSAGES)]
+
+
+def test_perspectives_that_were_not_recorded_are_made_by_rule(caplog):
+    """Recorded ones are taken where there are any, and whatever the chain expands by goes before both."""
+    used = []
+    asked = [*QUESTIONS, Question("p", "Should zoos close?", ("yes", "no"))]
+    some = Collection("zoos", asked, PASSAGES, expansions=RECORDED)
+    rule = template_expansions(asked)
+    with caplog.at_level("WARNING"):
+        for text in ("bm25+coverage:0.5", "bm25+expand:rule+coverage:0.5", "bm25+expand:recorded+coverage:0.5"):
+            system(text, some, aspects_by=lambda generated, _: used.append(dict(generated)))
+    assert used == [{"q": RECORDED["q"], "p": rule["p"]}, rule, RECORDED]
+    assert caplog.text.count("perspectives of 1 of 2 questions are made by rule") == 1
+
+
+def test_nobody_to_say_who_argues_what_is_an_error():
+    with pytest.raises(InputError, match=r"'bm25\+coverage:0.5' covers generated perspectives: aspects_by must say"):
+        system("bm25+coverage:0.5")
 
 
 def test_nothing_found_is_an_empty_run():
@@ -91,16 +137,14 @@ def test_nothing_found_is_an_empty_run():
         ("bm25+mmr", "needs a relevance weight"),
         ("bm25+mmr:much", "needs a relevance weight"),
         ("bm25+mmr:2", "from 0 to 1"),
-        ("bm25+mmr:nan", "from 0 to 1"),
-        ("bm25+coverage:0.5+expand:mine", "before coverage"),
-        ("bm25+expand:mine+expand:mine", "once only"),
-        ("bm25+expand:yours", "mine"),
+        ("bm25+mmr:nan", "needs a relevance weight"),
+        ("bm25+coverage:0.5+expand:recorded", "before coverage"),
+        ("bm25+expand:recorded+expand:recorded", "once only"),
+        ("bm25+expand:yours", "unknown set of expansions 'yours'.*chat:MODEL, hyde:MODEL, recorded, rule"),
         ("bm25+expand", "expand needs a name, as in expand:rule"),
         ("bm25+expand:", "expand needs a name, as in expand:rule"),
-        ("bm25+expand:mine+cross:m", "cross must follow the first retriever"),
-        ("bm25+cross:a+mmr:0.5+cross:m", "cross must follow the first retriever"),
-        ("bm26+mmr:0.5", "bm25"),
-        ("bm25+mrm:0.5", "bm25"),
+        ("bm26+mmr:0.5", "unknown retriever 'bm26'. Did you mean 'bm25'"),
+        ("bm25+mrm:0.5", "'bm25.mrm:0.5': unknown part 'mrm'. Did you mean 'mmr'"),
     ],
 )
 def test_errors_say_what_would_be_accepted(text, said):
@@ -108,18 +152,130 @@ def test_errors_say_what_would_be_accepted(text, said):
         system(text)
 
 
-def test_a_cross_encoder_is_part_of_the_retrievers_name():
-    assert system_parts("bm25+cross:org/model+mmr:0.9") == ("bm25+cross:org/model", [("mmr", "0.9")])
+def test_only_what_is_there_is_offered():
+    with pytest.raises(InputError, match=r"set of expansions 'recorded'.*Known: chat:MODEL, hyde:MODEL, rule$"):
+        system("bm25+expand:recorded", Collection("bare", QUESTIONS, PASSAGES))
+    with pytest.raises(InputError, match=r"\[passages\]: 'bare' has questions only; name the corpus to search"):
+        system("bm25", Collection("bare", QUESTIONS))
 
 
-def test_a_retriever_that_is_there_is_used():
-    class Fixed:
-        name = "fixed"
+# ---------------------------------------------------------------- cross-encoders
 
-        def search(self, questions, k):
-            return make_run(["q", "q"], ["d", "c"], [2.0, 1.0])
 
-    assert system("bm25+mmr:1", retriever=Fixed()).search(QUESTIONS, 2)["docno"].tolist() == ["d", "c"]
+def by_length(pairs):
+    return np.array([len(passage) for _, passage in pairs], dtype=np.float64)
+
+
+def test_a_cross_encoder_may_stand_anywhere(monkeypatch):
+    """Behind an expansion or a diversifier it re-ranks their list, of the question as it was asked."""
+    loaded = []
+    monkeypatch.setattr(systems_module, "load_scorer", lambda name: loaded.append(name) or by_length)
+    first = BM25(PASSAGES)
+
+    def cross(inner):
+        return CrossEncoderRetriever(inner, PASSAGES, by_length, depth=2)
+
+    fused = Expanded(first, RECORDED)
+    diverse = Diversified(first, relevance_weight=0.5, vectors=VECTORS, depth=2)
+    chains = {
+        "bm25+cross:m": cross(first),
+        "bm25+expand:recorded+cross:m": cross(fused),
+        "bm25+mmr:0.5+cross:m": cross(diverse),
+        "bm25+cross:m+expand:recorded": Expanded(cross(first), RECORDED),
+        "bm25+cross:m+cross:m": cross(cross(first)),
+    }
+    built = make_systems(list(chains), ZOO, encoder="letters", depth=2)
+    for text, by_hand in chains.items():
+        pd.testing.assert_frame_equal(built[text].search(QUESTIONS, 2), by_hand.search(QUESTIONS, 2))
+        assert built[text].name == text
+    orders = {tuple(built[text].search(QUESTIONS, 2)["docno"]) for text in chains}
+    assert len(orders) > 1 and loaded == ["m"]  # once, whatever the number of parts and systems that name it
+
+
+def test_a_model_that_is_missing_fails_before_anything_is_searched(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(systems_module, "make_retriever", lambda *_, **__: pytest.fail("built"))
+    with pytest.raises(MissingDataError, match="hf download nobody/nothing"):
+        make_systems(["bm25", "bm25+cross:nobody/nothing"], ZOO)
+
+
+# ---------------------------------------------------------------- retrievers of one's own, and what is remembered
+
+
+class Counting:
+    """Lists d and c, or whatever it is told, and keeps what it was asked."""
+
+    name = "counting"
+
+    def __init__(self, docnos=("d", "c")):
+        self.docnos, self.asked = docnos, []
+
+    def search(self, questions, k):
+        self.asked.append(([q.text for q in questions], k))
+        return ranked_run({q.qid: self.docnos[:k] for q in questions})
+
+
+@pytest.fixture
+def counting():
+    one = Counting()
+    RETRIEVERS.add("counting", own_retriever(lambda passages: one))
+    return one
+
+
+def test_a_retriever_of_ones_own_begins_a_chain(counting):
+    found = system("counting+mmr:1").search(QUESTIONS, 2)
+    assert found["docno"].tolist() == ["d", "c"]
+    assert counting.asked == [([QUESTIONS[0].text], 100)]  # as many candidates as there may be
+
+
+def test_systems_that_begin_alike_search_their_beginning_once(counting):
+    texts = ["counting+mmr:0.9", "counting+mmr:0.5", "counting+mmr:0.9+msd:0.5", "counting"]
+    built = make_systems(texts, ZOO, encoder="letters", depth=2)
+    for text in texts:
+        built[text].search(QUESTIONS, 2)
+    assert counting.asked == [([QUESTIONS[0].text], 2)]
+    built["counting"].search(QUESTIONS, 1)  # another depth is another list
+    built["counting"].search([QUESTIONS[0]._replace(text="other")], 2)  # and so is another text under the same id
+    assert [(text, k) for (text,), k in counting.asked[1:]] == [(QUESTIONS[0].text, 1), ("other", 2)]
+
+
+def test_what_is_remembered_cannot_be_changed_from_outside(counting):
+    built = system("counting")
+    for _ in range(2):
+        given = built.search(QUESTIONS, 2)
+        given["docno"] = "spoilt"
+    assert built.search(QUESTIONS, 2)["docno"].tolist() == ["d", "c"]
+
+
+def test_no_more_than_the_last_searches_are_remembered(counting):
+    built = system("counting")
+    for k in (1, 2, 3, 4, 5, 5, 2, 1):
+        built.search(QUESTIONS, k)
+    assert [k for _, k in counting.asked] == [1, 2, 3, 4, 5, 1]
+
+
+def test_a_question_whose_perspectives_are_a_list_is_searched(counting):
+    asked = [Question("q", "Is it?", ["yes", "no"])]
+    assert system("counting", Collection("c", asked, PASSAGES)).search(asked, 2)["docno"].tolist() == ["d", "c"]
+
+
+# ---------------------------------------------------------------- queries made of a question
+
+
+def test_a_query_of_one_perspective_passes_through_an_expansion_and_a_coverage_diversifier():
+    """It has its perspective already: there is nothing to expand it by, and no other to cover."""
+
+    def aspects(run, questions):
+        assert [q.qid for q in questions] == ["q"] and set(run["qid"]) == {"q"}
+        return pd.DataFrame({"qid": "q", "pid": [0, 1], "docno": ["a", "c"], "p": [0.9, 0.8]})
+
+    asked = [*QUESTIONS, *ZOO.queries]
+    run = system("bm25+expand:recorded+coverage:0", aspects_by=lambda *_: aspects).search(asked, 2)
+    plain = BM25(PASSAGES).search(ZOO.queries, 2)
+    passed = run[run["qid"] != "q"].reset_index(drop=True)
+    assert passed[["qid", "docno"]].values.tolist() == plain[["qid", "docno"]].values.tolist()
+    assert set(passed["qid"]) == {"q#0", "q#1"}
+    assert run[run["qid"] == "q"]["docno"].tolist() == ["a", "c"]
 
 
 def test_aspects_are_asked_for_only_where_they_are_used():
@@ -127,7 +283,7 @@ def test_aspects_are_asked_for_only_where_they_are_used():
         raise AssertionError("asked")
 
     for text in ("bm25+mmr:0.5", "bm25+coverage:1"):
-        assert len(system(text, aspects=aspects).search(QUESTIONS, 2)) == 2
+        assert len(system(text, aspects_by=lambda *_: aspects).search(QUESTIONS, 2)) == 2
 
 
 def test_vectors_of_a_run_of_another_corpus_are_refused():
@@ -147,7 +303,7 @@ class Twice:
 @pytest.mark.parametrize(
     "around",
     [
-        lambda own: Expanded(own, EXPANSIONS["mine"]),
+        lambda own: Expanded(own, RECORDED),
         lambda own: CrossEncoderRetriever(own, PASSAGES, lambda pairs: np.zeros(len(pairs))),
         lambda own: Diversified(own, vectors=VECTORS),
     ],

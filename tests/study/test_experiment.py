@@ -1,49 +1,60 @@
 """The experiment table against the measures and statistics it is made of, on the shipped sample."""
 
 import re
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.collection import Collection
+from berdslib.data.load import load
 from berdslib.data.records import Passage, Question, make_run, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_run, read_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, Precision, alpha_nDCG, evaluate, parse_measure
+from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Gold, Overlap
 from berdslib.judging.store import VerdictStore
-from berdslib.retrieval.retrievers import make_retriever
+from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
 from berdslib.stats import bootstrap_interval, holm, paired_test
-from berdslib.study.experiment import MACRO, experiment, file_stems, paper_table, score_table, write_experiment
+from berdslib.study.experiment import (
+    MACRO,
+    experiment,
+    file_stems,
+    paper_table,
+    pooled,
+    score_table,
+    write_experiment,
+)
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
 COLUMNS = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
 
 
 @pytest.fixture(scope="module")
-def questions():
-    return load_questions("sample", "test")
+def sample():
+    return load("sample", split="test")
 
 
 @pytest.fixture(scope="module")
-def gold():
-    return load_gold("sample")
+def questions(sample):
+    return list(sample.questions)
 
 
 @pytest.fixture(scope="module")
-def passages():
-    return load_passages("sample")
+def systems(sample):
+    return {name: make_retriever(name, sample.passages) for name in ("bm25", "rank-bm25")}
 
 
 @pytest.fixture(scope="module")
-def systems(passages):
-    return {name: make_retriever(name, passages) for name in ("bm25", "rank-bm25")}
+def result(systems, sample):
+    return experiment(systems, sample, MEASURES, baseline="rank-bm25")
 
 
-@pytest.fixture(scope="module")
-def result(systems, questions, gold):
-    return experiment(systems, questions, MEASURES, verdicts=gold, baseline="rank-bm25")
+@pytest.fixture(autouse=True)
+def _own_cache(user_cache):
+    """Verdicts are kept in a store of the test's own."""
 
 
 def cell(table, system, dataset, measure):
@@ -64,12 +75,12 @@ def test_the_table_has_a_row_per_system_data_set_and_measure(result, questions):
     assert (result.table["low"] <= result.table["mean"]).all() and (result.table["mean"] <= result.table["high"]).all()
 
 
-def test_means_are_those_of_evaluate(result, systems, questions, gold):
+def test_means_are_those_of_evaluate(result, systems, sample, questions):
     measures = [parse_measure(m) for m in MEASURES]
     for name, system in systems.items():
         run = system.search(questions, 10)
         pd.testing.assert_frame_equal(result.runs[name], run)
-        scores = evaluate(run, gold, questions, measures)
+        scores = evaluate(run, sample.gold, questions, measures)
         pd.testing.assert_frame_equal(result.scores[name], scores)
         by_dataset = scores.groupby([q.source for q in questions]).mean()
         for measure in MEASURES:
@@ -96,12 +107,12 @@ def test_intervals_and_tests_are_those_of_the_significance_module(result, questi
             assert row.p_value == pytest.approx(paired_test(a, b, groups))
 
 
-def test_the_difference_is_to_the_baseline(result, systems, questions, gold):
+def test_the_difference_is_to_the_baseline(result, systems, sample):
     ours, base = (result.table[result.table.system == s].set_index(["dataset", "measure"]) for s in systems)
     np.testing.assert_allclose(ours["difference"], ours["mean"] - base["mean"], atol=1e-12)
     assert (base["difference"] == 0).all() and base["p_value"].isna().all()
     assert ours["p_value"].between(0, 1).all()
-    alone = experiment(systems, questions, MEASURES, verdicts=gold)
+    alone = experiment(systems, sample, MEASURES)
     assert alone.table[["difference", "p_value"]].isna().all(axis=None)
     pd.testing.assert_frame_equal(alone.table[COLUMNS[:7]], result.table[COLUMNS[:7]])
 
@@ -119,12 +130,23 @@ def test_p_values_are_corrected_over_the_systems(result, questions):
     assert holm(raw) != pytest.approx(raw)
 
 
-def test_gold_as_a_judge_scores_as_gold_verdicts_do(result, systems, questions, passages, gold):
-    judged = experiment(systems, questions, MEASURES, judge=Gold(gold), passages=passages, baseline="rank-bm25")
-    pd.testing.assert_frame_equal(judged.table, result.table)
+def test_gold_as_a_judge_scores_as_gold_verdicts_do(result, systems, sample):
+    by_id = Gold(sample.gold)
+    for judge, called in ((None, "gold"), ("gold", "gold"), (" gold ", "gold"), (by_id, by_id.id)):
+        judged = experiment(systems, sample, MEASURES, judge=judge, baseline="rank-bm25")
+        pd.testing.assert_frame_equal(judged.table, result.table)
+        assert judged.judge == called
 
 
-def test_a_judge_is_asked_once_for_what_several_systems_list(systems, questions, passages, tmp_path):
+def test_a_judge_that_is_named_goes_before_recorded_verdicts(systems, sample):
+    nobody = sample.gold.assign(p_yes=0.0, supports=False)
+    told = Collection("told", sample.questions, sample.passages, nobody)
+    found = experiment(systems, told, "Precision@5", judge=Overlap())
+    assert set(found.verdicts["judge"]) == {Overlap().id} == {found.judge}
+    assert found.table["mean"].max() > 0 == experiment(systems, told, "Precision@5").table["mean"].max()
+
+
+def test_a_judge_is_asked_once_for_what_several_systems_list(systems, sample, questions, tmp_path):
     class Counting(Overlap):
         asked = 0
 
@@ -133,13 +155,13 @@ def test_a_judge_is_asked_once_for_what_several_systems_list(systems, questions,
             return super().p_yes(pairs)
 
     judge, store = Counting(), VerdictStore(tmp_path / "v.sqlite")
-    found = experiment(systems, questions, [MRecall @ 5], judge=judge, passages=passages, store=store)
+    found = experiment(systems, sample, [MRecall @ 5], judge=judge, store=store)
     listed = pd.concat(found.runs.values()).drop_duplicates(["qid", "docno"])
     perspectives = {q.qid: len(q.perspectives) for q in questions}
     assert judge.asked == len(found.verdicts) == listed["qid"].map(perspectives).sum() == len(store)
     for name, run in found.runs.items():
         pd.testing.assert_frame_equal(found.scores[name], evaluate(run, found.verdicts, questions, [MRecall @ 5]))
-    again = experiment(systems, questions, [MRecall @ 5], judge=judge, passages=passages, store=store)
+    again = experiment(systems, sample, [MRecall @ 5], judge=judge, store=store)
     assert judge.asked == len(found.verdicts)
     pd.testing.assert_frame_equal(again.table, found.table)
 
@@ -149,73 +171,75 @@ def test_with_a_judge_all_systems_face_the_same_ideal_list():
     asked = [Question("q", "Cats?", ("Cats purr.", "Cats bite."))]
     passages = [Passage("one", "Cats purr."), Passage("both", "Cats purr. Cats bite.")]
     lists = {"good": ranked_run({"q": ["both"]}), "lesser": ranked_run({"q": ["one"]})}
-    found = experiment(lists, asked, [alpha_nDCG @ 1], judge=Overlap(threshold=1.0), passages=passages)
+    found = experiment(lists, Collection("cats", asked, passages), [alpha_nDCG @ 1], judge=Overlap(threshold=1.0))
     assert found.scores["good"].iloc[0, 0] == 1.0
     assert found.scores["lesser"].iloc[0, 0] == 0.5
 
 
-def test_a_finished_run_is_a_system(result, systems, questions, gold):
+def test_a_finished_run_is_a_system(result, systems, sample, questions):
     shuffled = result.runs["bm25"].sample(frac=1.0, random_state=0).drop(columns="rank")
-    mixed = experiment(
-        {"bm25": shuffled, "rank-bm25": systems["rank-bm25"]}, questions, MEASURES, verdicts=gold, baseline="rank-bm25"
-    )
+    mixed = experiment({"bm25": shuffled, "rank-bm25": systems["rank-bm25"]}, sample, MEASURES, baseline="rank-bm25")
     pd.testing.assert_frame_equal(mixed.table, result.table)
     # A run may lack questions, which then count 0, and hold questions that nobody asked.
     some = result.runs["bm25"][lambda r: r["qid"].isin([q.qid for q in questions[:4]])]
-    found = experiment({"some": some}, questions[2:], [Precision @ 10], verdicts=gold).scores["some"]["Precision@10"]
+    found = experiment({"some": some}, sample.only(questions[2:]), [Precision @ 10]).scores["some"]["Precision@10"]
     assert found.index.tolist() == [q.qid for q in questions[2:]]
     assert (found.iloc[:2] == result.scores["bm25"]["Precision@10"].iloc[2:4]).all() and (found.iloc[2:] == 0).all()
 
 
-def test_the_largest_cut_off_says_how_deep_to_retrieve(systems, questions, gold):
-    found = experiment(systems, questions, ["MRecall@3", MRecall @ 7, "MRecall@7"], verdicts=gold)
+def test_the_largest_cut_off_says_how_deep_to_retrieve(systems, sample):
+    found = experiment(systems, sample, ["MRecall@3", MRecall @ 7, "MRecall@7"])
     assert {run["rank"].max() for run in found.runs.values()} == {7}
     assert list(found.scores["bm25"].columns) == ["MRecall@3", "MRecall@7"]
 
 
-def test_questions_without_a_source_are_one_data_set(systems, questions, gold):
+def test_questions_without_a_source_are_one_data_set(systems, sample, questions):
     asked = [q._replace(source="") for q in questions]
-    table = experiment(systems, asked, [MRecall @ 5], verdicts=gold).table
+    table = experiment(systems, sample.only(asked), [MRecall @ 5]).table
     assert table["dataset"].tolist() == ["questions"] * 2 + [MACRO] * 2
     assert table["mean"].tolist()[:2] == table["mean"].tolist()[2:]
 
 
-def test_errors_say_what_is_missing(systems, questions, passages, gold):
-    def run(these=systems, measures=(MRecall @ 5,), **options):
-        return experiment(these, questions, measures, **options)
+def test_errors_say_what_is_missing(systems, sample):
+    def run(these=systems, data=sample, measures=(MRecall @ 5,), **options):
+        return experiment(these, data, measures, **options)
 
-    with pytest.raises(InputError, match="at least one system"):
-        run({}, verdicts=gold)
-    with pytest.raises(InputError, match="one measure"):
-        run(measures=[], verdicts=gold)
-    with pytest.raises(InputError, match="either verdicts or a judge"):
-        run()
-    with pytest.raises(InputError, match="either verdicts or a judge"):
-        run(verdicts=gold, judge=Gold(gold))
+    for nothing in ({}, []):
+        with pytest.raises(InputError, match="at least one system"):
+            run(nothing)
+    with pytest.raises(InputError, match="at least one measure"):
+        run(measures=[])
+    bare = Collection("bare", sample.questions, sample.passages)
+    with pytest.raises(InputError, match="'bare' has no recorded verdicts; name one"):
+        run(data=bare)
+    with pytest.raises(InputError, match="'bare' has no recorded verdicts; name one"):
+        run(data=bare, judge="gold")
     with pytest.raises(InputError, match=r"unknown baseline 'bm52'. Did you mean 'bm25'\?"):
-        run(verdicts=gold, baseline="bm52")
+        run(baseline="bm52")
     with pytest.raises(InputError, match="MRecall needs a cut-off, such as MRecall@5"):
-        run(measures=["Precision@5", "MRecall"], verdicts=gold)
+        run(measures=["Precision@5", "MRecall"])
     with pytest.raises(InputError, match="unknown measure 'MRecal'"):
-        run(measures=["MRecal@5"], verdicts=gold)
+        run(measures=["MRecal@5"])
     with pytest.raises(InputError, match="which is not in the corpus"):
-        run(judge=Overlap(), passages=passages[:3])
+        run(data=Collection("few", sample.questions, sample.passages[:3]), judge=Overlap())
     with pytest.raises(InputError, match="no questions"):
-        experiment(systems, [], [MRecall @ 5], verdicts=gold)
+        run(data=sample.only([]))
+    with pytest.raises(InputError, match="has no perspectives, so it cannot be scored"):
+        run(data=sample.only([*sample.questions[1:], sample.questions[0]._replace(perspectives=())]))
 
 
-def test_inputs_are_left_as_they_are(result, systems, questions, gold):
+def test_inputs_are_left_as_they_are(result, systems, sample, questions):
     asked, run = list(questions), result.runs["bm25"].copy()
-    verdicts, measures, given = gold.copy(), list(MEASURES), {"run": run, **systems}
-    experiment(given, asked, measures, verdicts=verdicts, baseline="run")
+    verdicts, measures, given = sample.gold.copy(), list(MEASURES), {"run": run, **systems}
+    experiment(given, Collection("mine", asked, sample.passages, verdicts), measures, baseline="run")
     assert asked == questions and measures == MEASURES and list(given) == ["run", *systems]
     pd.testing.assert_frame_equal(run, result.runs["bm25"])
-    pd.testing.assert_frame_equal(verdicts, gold)
+    pd.testing.assert_frame_equal(verdicts, sample.gold)
 
 
-def test_the_same_seed_gives_the_same_table(result, systems, questions, gold):
+def test_the_same_seed_gives_the_same_table(result, systems, sample):
     for seed, same in ((0, True), (1, False)):
-        table = experiment(systems, questions, MEASURES, verdicts=gold, baseline="rank-bm25", seed=seed).table
+        table = experiment(systems, sample, MEASURES, baseline="rank-bm25", seed=seed).table
         assert table.equals(result.table) == same
         assert table["mean"].equals(result.table["mean"])
 
@@ -252,14 +276,15 @@ def test_paper_table_shows_intervals_and_stars():
     assert paper_table(table).index.tolist() == ["z", "a", "m"]  # as given, not by the alphabet
 
 
-def test_verdicts_that_support_nothing_score_zero(systems, questions):
+def test_verdicts_that_support_nothing_score_zero(systems, sample, questions):
     none = make_verdicts([(questions[0].qid, 0, "d", 0.0, False)], "gold")
-    table = experiment(systems, questions, [MRecall @ 5], verdicts=none, baseline="bm25").table
+    empty = Collection("empty", questions, sample.passages, none)
+    table = experiment(systems, empty, [MRecall @ 5], baseline="bm25").table
     assert (table[["mean", "low", "high", "difference"]] == 0).all(axis=None)
     assert (table.loc[table.system == "rank-bm25", "p_value"] == 1).all()
     other = make_verdicts([("elsewhere", 0, "d", 1.0, True)], "gold")
     with pytest.raises(InputError, match="do not belong together: 'elsewhere'"):
-        experiment(systems, questions, [MRecall @ 5], verdicts=other)
+        Collection("other", questions, sample.passages, other)
 
 
 # ---------------------------------------------------------------- whatever a system returns
@@ -280,6 +305,7 @@ class Own:
 ASKED = [Question("q", "Cats?", ("Cats purr.", "Cats bite."))]
 CORPUS = [Passage("a", "Cats purr."), Passage("b", "Cats bite."), Passage("c", "Dogs bark.")]
 YES = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "b", 1.0, True)], "hand")
+CATS = Collection("cats", ASKED, CORPUS, YES)
 
 
 @pytest.mark.parametrize(
@@ -293,12 +319,12 @@ YES = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "b", 1.0, True)], "hand"
 )
 def test_a_retriever_of_ones_own_is_checked(frame, words):
     with pytest.raises(InputError, match=words):
-        experiment({"own": Own(frame)}, ASKED, ["nDCG@3"], verdicts=YES)
+        experiment({"own": Own(frame)}, CATS, ["nDCG@3"])
 
 
 def test_a_retriever_that_counts_from_0_is_ranked_by_its_scores():
     frame = pd.DataFrame({"qid": "q", "docno": list("cab"), "rank": [2, 0, 1], "score": [1.0, 3.0, 2.0]})
-    found = experiment({"own": Own(frame)}, ASKED, ["MRecall@2", "Precision@2"], judge=Overlap(), passages=CORPUS)
+    found = experiment({"own": Own(frame)}, CATS, ["MRecall@2", "Precision@2"], judge=Overlap())
     pd.testing.assert_frame_equal(found.runs["own"], make_run(["q"] * 3, list("abc"), [3.0, 2.0, 1.0]))
     assert found.verdicts["docno"].unique().tolist() == ["a", "b"]
     assert found.scores["own"].iloc[0].tolist() == [1.0, 1.0]
@@ -306,12 +332,14 @@ def test_a_retriever_that_counts_from_0_is_ranked_by_its_scores():
 
 def test_verdicts_as_0_and_1_or_as_probabilities():
     run = ranked_run({"q": list("abc")})
-    want = experiment({"own": run}, ASKED, MEASURES, verdicts=YES).table
+    want = experiment({"own": run}, CATS, MEASURES).table
     for same in (YES.assign(supports=YES["supports"].astype(int)), YES.drop(columns="supports")):
-        pd.testing.assert_frame_equal(experiment({"own": run}, ASKED, MEASURES, verdicts=same).table, want)
+        pd.testing.assert_frame_equal(
+            experiment({"own": run}, Collection("cats", ASKED, CORPUS, same), MEASURES).table, want
+        )
 
 
-def test_without_a_store_too_the_union_is_judged_once():
+def test_whatever_the_store_the_union_is_judged_once(tmp_path):
     class Counting(Overlap):
         asked = 0
 
@@ -319,13 +347,13 @@ def test_without_a_store_too_the_union_is_judged_once():
             self.asked += len(pairs)
             return super().p_yes(pairs)
 
-    judge, run = Counting(), ranked_run({"q": ["a", "b"]})
-    found = experiment({f"s{i}": run for i in range(5)}, ASKED, ["MRecall@2"], judge=judge, passages=CORPUS)
-    assert judge.asked == 4 == len(found.verdicts)
-    judge = Counting()
-    longer = ranked_run({"q": ["c", "a", "b"]})
-    found = experiment({"one": run, "two": longer}, ASKED, ["MRecall@2"], judge=judge, passages=CORPUS)
-    assert judge.asked == 6 == len(found.verdicts)  # the top two of both
+    run, longer = ranked_run({"q": ["a", "b"]}), ranked_run({"q": ["c", "a", "b"]})
+    for store in (None, VerdictStore(tmp_path / "own.sqlite")):
+        judge = Counting()
+        found = experiment({f"s{i}": run for i in range(5)}, CATS, ["MRecall@2"], judge=judge, store=store)
+        assert judge.asked == 4 == len(found.verdicts)
+        found = experiment({"one": run, "two": longer}, CATS, ["MRecall@2"], judge=judge, store=store)
+        assert judge.asked == 6 == len(found.verdicts)  # the top two of both, of which "c" alone is new
 
 
 def test_names_of_files_are_safe_and_never_shared():
@@ -339,7 +367,7 @@ def test_names_of_files_are_safe_and_never_shared():
 
 def test_an_experiment_is_written_and_read_back(tmp_path):
     systems = {"hf:a/b-c": ranked_run({"q": ["a", "b"]}), "hf:a-b/c": ranked_run({"q": ["c"]})}
-    found = experiment(systems, ASKED, ["MRecall@2"], verdicts=YES)
+    found = experiment(systems, CATS, ["MRecall@2"])
     write_experiment(tmp_path / "out", found)
     stems = file_stems(systems)
     for name, run in found.runs.items():
@@ -349,18 +377,218 @@ def test_an_experiment_is_written_and_read_back(tmp_path):
     assert len(list((tmp_path / "out").iterdir())) == 4
 
 
-def test_a_list_of_systems_is_refused(systems, questions, gold):
-    with pytest.raises(InputError, match="systems must be a mapping, name → retriever or run, not a list"):
-        experiment(list(systems.values()), questions, MEASURES, verdicts=gold)
-
-
-def test_one_measure_needs_no_list(systems, questions, gold):
-    several = experiment(systems, questions, ["MRecall@5"], verdicts=gold)
+def test_one_measure_needs_no_list(systems, sample):
+    several = experiment(systems, sample, ["MRecall@5"])
     for one in ("MRecall@5", MRecall @ 5):
-        pd.testing.assert_frame_equal(experiment(systems, questions, one, verdicts=gold).table, several.table)
+        pd.testing.assert_frame_equal(experiment(systems, sample, one).table, several.table)
 
 
-def test_a_data_set_named_as_the_mean_of_all_is_refused(systems, questions, gold):
-    renamed = [q._replace(source="macro") for q in questions]
+def test_a_data_set_named_as_the_mean_of_all_is_refused(systems, sample):
+    renamed = [q._replace(source="macro") for q in sample.questions]
     with pytest.raises(InputError, match="'macro' stands for the mean over all data sets"):
-        experiment(systems, renamed, MEASURES, verdicts=gold)
+        experiment(systems, sample.only(renamed), MEASURES)
+
+
+# ---------------------------------------------------------------- ways to name systems
+
+
+class Fixed:
+    """Lists the same passages for everything that it is asked, and keeps what that was."""
+
+    def __init__(self, name, *docnos):
+        self.name, self.docnos, self.asked = name, docnos, []
+
+    def search(self, questions, k):
+        self.asked += [(q.qid, q.text, k) for q in questions]
+        return ranked_run({q.qid: self.docnos[:k] for q in questions})
+
+
+def systems_of(found):
+    return list(dict.fromkeys(found.table["system"]))
+
+
+def test_one_system_a_list_and_a_mapping():
+    ab, run = Fixed("ab", "a", "b"), ranked_run({"q": ["c"]})
+    alone = experiment("bm25", CATS, "MRecall@2")
+    assert systems_of(alone) == ["bm25"]
+    pd.testing.assert_frame_equal(alone.runs["bm25"], make_retriever("bm25", CORPUS).search(ASKED, 2))
+    assert systems_of(experiment(ab, CATS, "MRecall@2")) == ["ab"]
+    listed = experiment(["bm25", ab], CATS, "MRecall@2", baseline="ab")
+    assert systems_of(listed) == ["bm25", "ab"] and listed.baseline == "ab"
+    assert listed.scores["ab"].iloc[0, 0] == 1.0
+    named = experiment({"ours": ab, "words": "bm25", "theirs": run}, CATS, "MRecall@2", baseline="theirs")
+    assert systems_of(named) == ["ours", "words", "theirs"]
+    pd.testing.assert_frame_equal(named.runs["theirs"], run)
+    pd.testing.assert_frame_equal(named.runs["words"], alone.runs["bm25"])
+    assert systems_of(experiment(("bm25", "rank-bm25"), CATS, "MRecall@2")) == ["bm25", "rank-bm25"]
+    assert systems_of(experiment(" bm25 ", CATS, "MRecall@2")) == ["bm25"]
+
+
+def test_a_retriever_without_a_name_has_that_of_its_class():
+    class Nameless:
+        def search(self, questions, k):
+            return ranked_run({"q": ["a"]})
+
+    assert systems_of(experiment([Nameless()], CATS, "MRecall@2")) == ["Nameless"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["bm25", "bm25"], "two systems are called 'bm25'; give a mapping, name → system"),
+        ([Fixed("x", "a"), Fixed("x", "b")], "two systems are called 'x'"),
+        (["bm25", Fixed("bm25", "a")], "two systems are called 'bm25'"),
+        ([ranked_run({"q": ["a"]})], "a finished run has no name; give a mapping"),
+        (ranked_run({"q": ["a"]}), "a finished run has no name; give a mapping"),
+        ([5], "has a method search.questions, k.; 'int' is of type int"),
+        ({"five": 5}, "has a method search.questions, k.; 'five' is of type int"),
+    ],
+)
+def test_systems_that_cannot_be_told_apart_or_are_none(given, said):
+    with pytest.raises(InputError, match=said):
+        experiment(given, CATS, "MRecall@2")
+
+
+def test_systems_that_share_a_beginning_search_it_once(own_names):
+    first = Fixed("mine", "b", "a")
+    RETRIEVERS.add("mine", own_retriever(lambda passages: first))
+    names = ["mine", "mine+mmr:1", "mine+cover:1"]
+    found = experiment(names, CATS, "MRecall@2", depth=2)
+    assert first.asked == [("q", "Cats?", 2)]
+    assert all(run["docno"].tolist() == ["b", "a"] for run in found.runs.values())
+    assert systems_of(found) == names
+
+
+@pytest.fixture
+def own_names(monkeypatch):
+    """What a test adds to the retrievers is gone after it."""
+    monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
+
+
+# ---------------------------------------------------------------- several collections
+
+DOGS = Collection(
+    "dogs",
+    [Question("w", "Dogs?", ("Dogs bark.", "Dogs sleep."), source="dogs")],
+    [Passage("a", "Dogs bark."), Passage("z", "Dogs sleep.")],
+    make_verdicts([("w", 0, "a", 1.0, True), ("w", 1, "z", 1.0, True)], "hand"),
+)
+
+
+def test_each_collection_is_searched_and_judged_by_itself():
+    """Two corpora may use the same docno: a run belongs to the questions of its collection."""
+    both = experiment("bm25", [CATS, DOGS], ["MRecall@2", "Precision@1"])
+    alone = [experiment("bm25", one, ["MRecall@2", "Precision@1"]) for one in (CATS, DOGS)]
+    pd.testing.assert_frame_equal(both.runs["bm25"], pd.concat([one.runs["bm25"] for one in alone], ignore_index=True))
+    pd.testing.assert_frame_equal(both.scores["bm25"], pd.concat([one.scores["bm25"] for one in alone]))
+    assert both.table["dataset"].unique().tolist() == ["questions", "dogs", MACRO]
+    means = both.table[both.table["measure"] == "MRecall@2"].set_index("dataset")["mean"]
+    assert means[MACRO] == pytest.approx((means["questions"] + means["dogs"]) / 2)
+    judged = experiment("bm25", [CATS, DOGS], "MRecall@2", judge="overlap")
+    texts = {("q", p.docno): p.text for p in CORPUS} | {("w", p.docno): p.text for p in DOGS.passages}
+    asked = {q.qid: q.perspectives for q in (*ASKED, *DOGS.questions)}
+    for row in judged.verdicts.itertuples():
+        passage = Passage(row.docno, texts[row.qid, row.docno])
+        assert row.p_yes == Overlap().p_yes([Pair(row.qid, row.pid, passage, asked[row.qid][row.pid])])[0]
+    assert set(judged.verdicts["qid"]) == {"q", "w"}
+
+
+def test_a_finished_run_may_be_of_several_collections():
+    run = ranked_run({"q": ["a", "b"], "w": ["a"], "elsewhere": ["x"]})
+    found = experiment({"theirs": run}, [CATS, DOGS], "MRecall@2")
+    assert found.scores["theirs"]["MRecall@2"].to_dict() == {"q": 1.0, "w": 0.0}
+
+
+def test_what_several_collections_cannot_share():
+    with pytest.raises(InputError, match=r"'ab' searches one corpus, and there are several; bd.register"):
+        experiment([Fixed("ab", "a")], [CATS, DOGS], "MRecall@2")
+    with pytest.raises(InputError, match=r"\[qid\]: question 'q' is in two collections"):
+        experiment("bm25", [CATS, CATS], "MRecall@2")
+    bare = Collection("bare", DOGS.questions, DOGS.passages)
+    with pytest.raises(InputError, match="'bare' has no recorded verdicts"):
+        experiment("bm25", [CATS, bare], "MRecall@2")
+
+
+# ---------------------------------------------------------------- judges
+
+
+def test_a_plain_function_judges_and_is_never_stored(tmp_path):
+    asked, store = [], VerdictStore(tmp_path / "v.sqlite")
+
+    def purrs(pairs):
+        asked.extend(pairs)
+        return [float("purr" in p.passage.text and "purr" in p.perspective) for p in pairs]
+
+    for _ in range(2):
+        found = experiment(Fixed("ab", "a", "b"), CATS, "Coverage@2", judge=purrs, store=store)
+        assert found.scores["ab"].iloc[0, 0] == 0.5 and found.judge == "purrs"
+    assert len(asked) == 2 * 4 and len(store) == 0
+    named = experiment(Fixed("ab", "a", "b"), CATS, "Coverage@2", judge="overlap", store=store)
+    assert len(store) == len(named.verdicts) == 4
+
+
+# ---------------------------------------------------------------- p-Recall: a list for each perspective
+
+
+def test_p_recall_searches_from_each_perspective():
+    one = Fixed("one", "a")
+    found = experiment(one, CATS, "pRecall@1")
+    assert found.scores["one"].iloc[0, 0] == 0.5  # "a" answers the first perspective, and not the second
+    assert [(qid, text) for qid, text, _ in one.asked] == [("q#0", "Cats? Cats purr."), ("q#1", "Cats? Cats bite.")]
+    assert set(found.runs["one"]["qid"]) == {"q#0", "q#1"}
+    both = Fixed("both", "a")
+    mixed = experiment(both, CATS, ["MRecall@2", "pRecall@1"])
+    assert Counter(qid for qid, _, _ in both.asked) == Counter(["q", "q#0", "q#1"])
+    assert mixed.scores["both"].iloc[0].tolist() == [0.0, 0.5]
+    only = Fixed("only", "a")
+    experiment(only, CATS, "MRecall@2")
+    assert [qid for qid, _, _ in only.asked] == ["q"]
+
+
+def test_p_recall_of_a_run_needs_the_lists_of_perspectives():
+    with pytest.raises(InputError, match="perspective"):
+        experiment({"theirs": ranked_run({"q": ["a", "b"]})}, CATS, "pRecall@2")
+    lists = ranked_run({"q#0": ["b", "a"], "q#1": ["b"]})
+    assert experiment({"theirs": lists}, CATS, "pRecall@2").scores["theirs"].iloc[0, 0] == 1.0
+    assert experiment({"theirs": lists}, CATS, "pRecall@1").scores["theirs"].iloc[0, 0] == 0.5
+
+
+def test_the_pool_counts_what_perspectives_found():
+    """A passage found from a perspective belongs to the pool of its question, once."""
+    runs = [ranked_run({"q": ["a", "c"], "q#0": ["a", "d"], "elsewhere": ["x"]}), ranked_run({"q#1": ["b", "a"]})]
+    assert set(pooled(runs, ASKED, 2)["docno"]) == {"a", "b", "c", "d"}
+    assert sorted(pooled(runs, ASKED, 1)["docno"]) == ["a", "b"]
+    assert set(pooled(runs, ASKED, 2)["qid"]) == {"q"}
+    lists = {"theirs": ranked_run({"q#0": ["a"], "q#1": ["b"]})}
+    found = experiment(lists, CATS, "pRecall@1", judge="overlap")
+    assert set(found.verdicts[["qid", "pid", "docno"]].itertuples(index=False, name=None)) == {
+        ("q", pid, docno) for pid in (0, 1) for docno in ("a", "b")
+    }
+
+
+def test_a_question_that_has_the_id_of_a_perspective_is_refused():
+    asked = [*ASKED, Question("q#0", "Cats again?", ("Yes.",))]
+    twice = Collection("twice", asked, CORPUS, YES)
+    with pytest.raises(InputError, match="'q#0' is the id of a question and of another's perspective"):
+        experiment(Fixed("one", "a"), twice, ["MRecall@1", "pRecall@1"])
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def test_an_experiment_shows_the_table_of_the_paper():
+    found = experiment({"ab": Fixed("x", "a", "b"), "c <i>": Fixed("y", "c")}, CATS, "MRecall@2", baseline="ab")
+    text, page, latex = repr(found), found._repr_html_(), found.to_latex()
+    assert found.shown.columns.tolist() == ["MRecall@2"]  # of one data set the mean over all would say the same again
+    assert found.shown.loc["ab", "MRecall@2"] == "100.0 [100.0, 100.0]"
+    for shown in (text, page, latex):
+        assert "100.0 [100.0, 100.0]" in shown and "n = 1" in shown
+    assert found.caption == (
+        "Percent with 95% bootstrap intervals; questions n = 1; verdicts: gold; "
+        "* differs from ab (paired test, Holm, p < .05)."
+    )
+    assert "c &lt;i&gt;" in page and "<i>" not in page
+    assert "\\toprule" in latex
+    two = experiment("bm25", [CATS, DOGS], "MRecall@2")
+    assert two.shown.columns.tolist() == [(d, "MRecall@2") for d in ("questions", "dogs", MACRO)]
+    assert two.caption == "Percent with 95% bootstrap intervals; questions n = 1, dogs n = 1; verdicts: gold."

@@ -1,30 +1,28 @@
-"""Chains and PIR from the shell: the same numbers as their parts in Python."""
+"""Systems by their strings, over the sample: the same lists as their parts, made one after the other."""
 
-import json
-import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from layouts import write_pir
-from shell import berds, tried
+from layouts import write_pir, write_questions
 
-from berdslib.data.datasets import load_expansions, load_passages, load_questions
-from berdslib.data.pir import full_queries, load_pir
-from berdslib.data.pir_sample import location_task
+from berdslib.data.collection import Collection
+from berdslib.data.datasets import load_expansions
+from berdslib.data.load import load
 from berdslib.data.records import Passage, Question
-from berdslib.data.trec import read_trec_run
 from berdslib.errors import InputError
-from berdslib.evaluation.perspective_recall import extend_gold, p_recall
 from berdslib.llm.chat import Reply
 from berdslib.llm.extraction import extract, extract_with
 from berdslib.llm.recorded import Recording
 from berdslib.models.cards import CARDS, ModelCard
-from berdslib.retrieval.expansion import chat_expansions, expanded_search, hyde_expansions
-from berdslib.retrieval.retrievers import make_retriever
-from berdslib.study import named_systems as named_systems_module
-from berdslib.study.named_systems import known_expansions, named_systems
-from berdslib.study.pir import score_methods
+from berdslib.retrieval import systems as systems_module
+from berdslib.retrieval.expansion import chat_expansions, expanded_search, hyde_expansions, template_expansions
+from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
+from berdslib.retrieval.systems import make_systems
+from berdslib.study import experiment as experiment_module
+from berdslib.study.experiment import build, experiment
+from berdslib.study.front import search
 
 
 @pytest.fixture(autouse=True)
@@ -32,83 +30,170 @@ def _own_cache(user_cache):
     pass
 
 
-def test_a_chain_is_a_retriever_in_the_shell(tmp_path):
-    out = str(tmp_path / "run.trec")
-    berds("retrieve", "-q", "sample", "--split", "dev", "-r", "bm25+expand:recorded", "-k", "5", "-o", out)
-    questions, passages = load_questions("sample", "dev"), load_passages("sample")
-    expected = expanded_search(make_retriever("bm25", passages), questions, load_expansions("sample", "dev"), 5)
-    assert read_trec_run(out)[["qid", "docno"]].values.tolist() == expected[["qid", "docno"]].values.tolist()
+@pytest.fixture(scope="module")
+def sample():
+    return load("sample", split="dev")
+
+
+def pairs(run):
+    return run[["qid", "docno"]].values.tolist()
+
+
+def test_a_chain_is_a_retriever_at_the_front_door(sample):
+    first = make_retriever("bm25", sample.passages)
+    expected = expanded_search(first, sample.questions, load_expansions("sample", "dev"), 5)
+    for data in (sample, "sample"):
+        assert pairs(search("bm25+expand:recorded", data, 5)) == pairs(expected)
 
 
 @pytest.mark.slow
-def test_an_experiment_takes_chains_of_every_kind():
-    names = "bm25,bm25+expand:rule,bm25+coverage:0.5"
-    table = json.loads(berds("experiment", "-q", "sample", "--split", "dev", "-r", names, "--json").stdout)
-    assert {row["system"] for row in table} == set(names.split(","))
+def test_an_experiment_takes_chains_of_every_kind(sample):
+    names = ["bm25", "bm25+expand:rule", "bm25+coverage:0.5"]
+    assert set(experiment(names, sample).table["system"]) == set(names)
 
 
 @pytest.mark.slow
-def test_the_python_of_the_readme_runs_as_it_is_printed(capsys):
-    page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(block, names)
-    assert len(blocks) == 2 and "MRecall@5" in capsys.readouterr().out
-    assert list(names["systems"]) == ["bm25+mmr:0.9", "bm25+expand:rule", "minilm+expand:recorded+coverage:0.5"]
-    assert set(names["run"]["qid"]) == {q.qid for q in load_questions("sample", "test")}
+def test_depth_says_how_many_candidates_are_chosen_from(sample):
+    def found(**options):
+        return search("bm25+cover:0.1", sample, 5, **options).groupby("qid")["docno"].agg(set).to_dict()
+
+    plain = make_retriever("bm25", sample.passages).search(sample.questions, 5)
+    assert found(depth=5) == plain.groupby("qid")["docno"].agg(set).to_dict()
+    assert found() != found(depth=5)
 
 
-@pytest.mark.slow
-def test_depth_says_how_many_candidates_are_chosen_from(tmp_path):
-    def found(*more):
-        out = str(tmp_path / "run.trec")
-        berds("retrieve", "-q", "sample", "--split", "dev", "-r", "bm25+cover:0.1", "-k", "5", "-o", out, *more)
-        return read_trec_run(out).groupby("qid")["docno"].agg(set)
-
-    plain = make_retriever("bm25", load_passages("sample")).search(load_questions("sample", "dev"), 5)
-    assert found("--depth", "5").to_dict() == plain.groupby("qid")["docno"].agg(set).to_dict()
-    assert found().to_dict() != found("--depth", "5").to_dict()
-
-
-def test_depth_reaches_a_cross_encoder(monkeypatch):
-    monkeypatch.setattr("berdslib.retrieval.retrievers.load_scorer", lambda *_, **__: lambda pairs: range(len(pairs)))
-    questions, passages = load_questions("sample", "dev"), load_passages("sample")
+def test_depth_reaches_a_cross_encoder(sample, monkeypatch):
+    monkeypatch.setattr(systems_module, "load_scorer", lambda *_: lambda pairs: range(len(pairs)))
     for name, depth in (("bm25+cross:any/model", 3), ("bm25", 300)):
-        run = named_systems([name], passages, {}, depth=depth)[name].search(questions, 3)
+        run = make_systems([name], sample, depth=depth)[name].search(sample.questions, 3)
         assert run["rank"].max() == 3
     with pytest.raises(InputError, match="raise depth"):
-        named_systems(["bm25+cross:any/model"], passages, {}, depth=3)["bm25+cross:any/model"].search(questions, 4)
+        make_systems(["bm25+cross:any/model"], sample, depth=3)["bm25+cross:any/model"].search(sample.questions, 4)
 
 
-def test_an_unknown_part_is_named_before_anything_is_built():
-    result = tried("experiment", "-q", "sample", "-r", "bm25+mrm:0.5")
-    assert result.exit_code != 0 and "bm25+mrm:0.5" in result.output
+def test_depth_reaches_a_retriever_that_re_ranks_by_itself(sample, monkeypatch):
+    """As tart-full does: whatever takes a depth is told it, and nothing else is."""
+    monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
+    told = []
+    RETRIEVERS.add("deep", own_retriever(lambda passages, depth=100: told.append(depth) or Nothing()))
+    RETRIEVERS.add("plain", own_retriever(lambda passages: Nothing()))
+    make_systems(["deep", "plain"], sample, depth=7)
+    assert told == [7]
 
 
-def test_files_have_no_recorded_expansions_and_rules_are_always_there(tmp_path):
-    questions = load_questions("sample", "dev")
-    assert set(known_expansions(["sample"], "dev", questions)) == {"recorded", "rule"}
-    assert set(known_expansions([str(tmp_path)], "dev", questions)) == {"rule"}
+class Nothing:
+    name = "nothing"
+
+    def search(self, questions, k):
+        raise AssertionError("searched")
+
+
+def test_an_unknown_part_is_named_before_anything_is_built(sample, monkeypatch):
+    monkeypatch.setattr(systems_module, "make_retriever", lambda *_, **__: pytest.fail("built"))
+    with pytest.raises(InputError, match=r"'bm25\+mrm:0.5': unknown part 'mrm'"):
+        experiment(["bm25", "bm25+mrm:0.5"], sample)
+
+
+def test_files_have_no_recorded_expansions_and_rules_are_always_there(sample, tmp_path):
+    write_questions(tmp_path / "mine.jsonl", sample.questions)
+    mine = load(tmp_path / "mine.jsonl", passages=sample.passages)
+    assert mine.expansions == {} and sample.expansions == load_expansions("sample", "dev")
+    by_rule = expanded_search(
+        make_retriever("bm25", sample.passages), sample.questions, template_expansions(sample.questions), 5
+    )
+    assert pairs(search("bm25+expand:rule", mine, 5)) == pairs(by_rule)
+    with pytest.raises(InputError, match=r"unknown set of expansions 'recorded'.*Known: .*rule"):
+        search("bm25+expand:recorded", mine, 5)
+
+
+def test_strings_are_built_and_everything_else_is_as_it_came(sample):
+    run, own = search("bm25", sample, 3), Nothing()
+    built = build({"a": "bm25", "b": " bm25+mmr:1 ", "c": own, "d": run, "e": "bm25"}, sample)
+    assert list(built) == ["a", "b", "c", "d", "e"] and built["c"] is own and built["d"] is run
+    assert built["a"] is built["e"] and pairs(built["a"].search(sample.questions, 3)) == pairs(run)
+    assert build({"c": own}, Collection("bare", sample.questions)) == {"c": own}  # nothing to build, no corpus needed
+    with pytest.raises(InputError, match=r"\[k\]|depth"):
+        build({"a": "bm25"}, sample, depth=0)
+
+
+# ---------------------------------------------------------------- PIR
+
+
+def hits(run, task, k):
+    """Which perspectives have one of their gold texts among the first k of their own list, counted by hand."""
+    gold = task.gold.groupby(["qid", "pid"])["docno"].agg(set)
+    tops = run[run["rank"] <= k].groupby("qid")["docno"].agg(set)
+    return {
+        q.qid: [bool(gold[q.qid, pid] & tops.get(f"{q.qid}#{pid}", set())) for pid in range(len(q.perspectives))]
+        for q in task.questions
+    }
 
 
 @pytest.mark.slow
-def test_pir_in_the_shell_is_score_methods(tmp_path):
-    task = location_task()
+def test_p_recall_of_a_file_is_that_of_lists_counted_by_hand(tmp_path):
+    task = load("pir-sample:location")
     write_pir(task, tmp_path / "pir.json")
-    table = json.loads(berds("pir", "-d", str(tmp_path / "pir.json"), "-m", "baseline,pap", "-k", "3", "--json").stdout)
-    expected = score_methods(str(tmp_path / "pir.json"), [], ["baseline", "pap"], k=3)
-    assert [row["mean"] for row in table] == pytest.approx(expected["mean"].tolist())
-    # The baseline is what the retriever itself finds.
-    run = make_retriever("minilm", task.passages).search(full_queries(task), 3)
-    assert table[0]["mean"] == pytest.approx(p_recall(run, task.queries, 3)["p_recall"].mean())
-    assert table[1]["mean"] < table[0]["mean"]  # where places are sought, PAP ruins
+    read = load(tmp_path / "pir.json")
+    found = experiment(["minilm", "minilm+pap"], read, "pRecall@3")
+    # The baseline is what the retriever itself finds, asked the full queries.
+    run = make_retriever("minilm", read.passages).search(read.queries, 3)
+    for qid, listed in hits(run, read, 3).items():
+        assert found.scores["minilm"].loc[qid].iloc[0] == pytest.approx(np.mean(listed))
+    means = found.table[found.table["dataset"] == "macro"].set_index("system")["mean"]
+    assert means["minilm+pap"] < means["minilm"]  # where places are sought, PAP ruins
 
 
-def test_the_judge_that_scores_and_re_ranks_is_told_off():
-    said = berds("experiment", "-q", "sample", "--split", "dev", "-r", "bm25,bm25+coverage:0.5", "-j", "overlap",
-                 "--aspect-judge", "overlap", "--limit", "2").stderr  # fmt: skip
-    assert "any gain is circular" in said
+def by_rule(messages):
+    query = messages[-1]["content"].partition("<request>\n")[2].partition("\n</request>")[0]
+    found = extract(query)
+    return f"angle: {found.perspective}\ntopic: {found.root}"
+
+
+@pytest.mark.slow
+def test_pir_takes_queries_apart(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    task = load("pir-sample:location")
+    # The data set's own columns say nothing: what is found comes from the queries.
+    blind = [q._replace(perspectives=tuple(f"something {i}" for i in range(len(q.perspectives)))) for q in
+             task.questions]  # fmt: skip
+    renamed = {
+        q.qid: [(p, text) for p, (_, text) in zip(q.perspectives, task.expansions[q.qid], strict=True)] for q in blind
+    }
+    without = Collection("location", blind, task.passages, task.gold, renamed)
+    k, pap = 3, make_systems(["minilm+pap"], task)["minilm+pap"]
+    taken = [extract(q.text) for q in task.queries]
+    by_hand = [q._replace(root=t.root, perspectives=(t.perspective,)) for q, t in zip(task.queries, taken, strict=True)]
+    expected = pairs(pap.search(by_hand, k))
+    names = ["minilm+pap", "minilm+extract:rule+pap", "minilm+extract:chat:recorded:answers.jsonl+pap"]
+    extract_with(Recording(Model(by_rule), Path("answers.jsonl")), [q.text for q in task.queries])
+    unaided, rule, chat = (pairs(search(name, without, k, perspectives=True)) for name in names)
+    own = {q.qid for q in task.queries}
+    assert [p for p in rule if p[0] in own] == [p for p in chat if p[0] in own] == expected
+    assert [p for p in unaided if p[0] in own] != expected
+    with pytest.raises(InputError, match=r"unknown way to take queries apart 'rules'. Did you mean 'rule'"):
+        search("minilm+extract:rules+pap", without, k, perspectives=True)
+    # Whatever the queries are taken apart into, they are scored under the roots of the data set.
+    scored = experiment("minilm+extract:rule+pap", without, "pRecall@3")
+    assert scored.scores["minilm+extract:rule+pap"].index.tolist() == [q.qid for q in task.questions]
+
+
+@pytest.mark.slow
+def test_official_gold_adds_that_of_the_other_queries_of_a_root():
+    """The authors' notebook gives the first query of a root the gold texts of all (divergences.md P1)."""
+    task = load("pir-sample:location")
+    found = experiment("minilm", task, ["pRecall@3", "pRecall(gold='official')@3"])
+    run = make_retriever("minilm", task.passages).search(task.queries, 3)
+    gold = task.gold.groupby("qid")["docno"].agg(set)
+    for q in task.questions:
+        own = hits(run, task, 3)[q.qid]
+        first = set(run[run["qid"] == f"{q.qid}#0"]["docno"]) & gold[q.qid]
+        own_mean, official = found.scores["minilm"].loc[q.qid]
+        assert own_mean == pytest.approx(np.mean(own))
+        assert official == pytest.approx(np.mean([bool(first), *own[1:]]))
+    assert found.scores["minilm"].iloc[:, 0].mean() != found.scores["minilm"].iloc[:, 1].mean()
+
+
+# ---------------------------------------------------------------- vectors
 
 
 def test_a_diversifier_reads_the_text_that_the_retriever_encoded(monkeypatch):
@@ -126,10 +211,11 @@ def test_a_diversifier_reads_the_text_that_the_retriever_encoded(monkeypatch):
 
     card = ModelCard("listening", "nowhere", title_separator=" [SEP] ")
     monkeypatch.setitem(CARDS, "listening", card)
-    monkeypatch.setattr(named_systems_module, "get_encoder", lambda *_: Listening())
+    monkeypatch.setattr(systems_module, "get_encoder", lambda *_: Listening())
     passages = [Passage("d1", "Yes.", "Title"), Passage("d2", "No.", "Other")]
-    systems = named_systems(["bm25+mmr:0.5"], passages, {}, encoder="listening")
-    systems["bm25+mmr:0.5"].search([Question("q", "title other yes no")], 2)
+    asked = [Question("q", "title other yes no")]
+    systems = make_systems(["bm25+mmr:0.5"], Collection("two", asked, passages), encoder="listening")
+    systems["bm25+mmr:0.5"].search(asked, 2)
     assert set(read) == {"Title [SEP] Yes.", "Other [SEP] No."}
 
 
@@ -150,67 +236,77 @@ class Model:
 
 
 @pytest.fixture
-def two(monkeypatch, tmp_path):
-    """The first two questions of the sample, and a folder to work in."""
+def two(sample, monkeypatch, tmp_path):
+    """The sample with its first two questions, and a folder to work in."""
     monkeypatch.chdir(tmp_path)
-    return load_questions("sample", "dev", 2), load_passages("sample")
+    return sample.only(sample.questions[:2])
 
 
-def listed(path):
-    return read_trec_run(path)[["qid", "docno"]].values.tolist()
-
-
-def retrieved(system):
-    berds("retrieve", "-q", "sample", "--split", "dev", "--limit", "2", "-r", system, "-k", "5", "-o", "run.trec")
-    return listed("run.trec")
-
-
-def test_perspectives_of_a_chat_model_are_part_of_a_system_in_the_shell(two):
-    questions, passages = two
+def test_perspectives_of_a_chat_model_are_part_of_a_system(two):
     model = Model('{"For": "It helps many people.", "Against": "It costs too much money."}')
-    made = chat_expansions(questions, Recording(model, Path("answers.jsonl")))
-    first = make_retriever("bm25", passages)
-    expected = expanded_search(first, questions, made, 5)[["qid", "docno"]].values.tolist()
-    assert retrieved("bm25+expand:chat:recorded:answers.jsonl") == expected
-    assert expected != first.search(questions, 5)[["qid", "docno"]].values.tolist()
-    weighted = retrieved("bm25+expand:chat:recorded:answers.jsonl+mmr:1")
-    assert weighted == expected
+    made = chat_expansions(two.questions, Recording(model, Path("answers.jsonl")))
+    first = make_retriever("bm25", two.passages)
+    expected = pairs(expanded_search(first, two.questions, made, 5))
+    assert pairs(search("bm25+expand:chat:recorded:answers.jsonl", two, 5)) == expected
+    assert expected != pairs(first.search(two.questions, 5))
+    assert pairs(search("bm25+expand:chat:recorded:answers.jsonl+mmr:1", two, 5)) == expected
+
+
+def test_answers_of_a_file_with_a_plus_in_its_name(two):
+    model = Model('{"For": "It helps many people."}')
+    made = chat_expansions(two.questions, Recording(model, Path("a+b+mmr.jsonl")))
+    expected = pairs(expanded_search(make_retriever("bm25", two.passages), two.questions, made, 5))
+    assert pairs(search("bm25+expand:chat:recorded:a+b+mmr.jsonl+mmr:1", two, 5)) == expected
 
 
 def test_a_hypothetical_passage_is_searched_alone(two):
-    questions, passages = two
+    questions = two.questions
     made = hyde_expansions(questions, Recording(Model("Trams and buses run late."), Path("answers.jsonl")))
-    expected = expanded_search(make_retriever("bm25", passages), questions, made, 5, merge="statement only")
-    found = retrieved("bm25+expand:hyde:recorded:answers.jsonl")
-    assert found == expected[["qid", "docno"]].values.tolist()
+    expected = expanded_search(make_retriever("bm25", two.passages), questions, made, 5, merge="statement only")
+    found = pairs(search("bm25+expand:hyde:recorded:answers.jsonl", two, 5))
+    assert found == pairs(expected)
     assert [d for q, d in found if q == questions[0].qid] == [d for q, d in found if q == questions[1].qid]
 
 
 def test_several_systems_ask_once(two, monkeypatch):
-    questions, _ = two
     model = Model('{"For": "It helps."}')
     monkeypatch.setattr("berdslib.retrieval.expansion.make_chat", lambda *_, **__: model)
     names = ["bm25+expand:chat:m", "bm25+expand:chat:m+mmr:0.9", "bm25+expand:rule"]
-    assert set(known_expansions([], None, questions, names)) == {"rule", "chat:m"}
-    assert model.asked == len(questions)
+    assert list(make_systems(names, two)) == names
+    assert model.asked == len(two.questions)
     kept = Path("kept.jsonl")
     for _ in range(2):
-        known_expansions([], None, questions, names, recordings=kept)
-    assert model.asked == 2 * len(questions) == 2 * len(kept.read_text().splitlines())
+        make_systems(names, two, recordings=kept)
+    assert model.asked == 2 * len(two.questions) == 2 * len(kept.read_text().splitlines())
 
 
 def test_diversifiers_use_the_perspectives_of_the_model_and_never_a_hypothetical_passage(two, monkeypatch):
-    _, passages = two
+    made = {"chat:m": {"q": [("For", "Yes.")]}, "hyde:m": {"q": [("", "A passage.")]}}
+    monkeypatch.setattr(systems_module, "expansions_by", lambda name, *_, **__: made[name])
     used = []
-    monkeypatch.setattr(named_systems_module, "judged_aspects", lambda generated, *_: used.append(generated))
-    made = {
-        "chat:m": {"q": [("For", "Yes.")]},
-        "hyde:m": {"q": [("", "A passage.")]},
-        "rule": {"q": [("Yes", "It is.")]},
-    }
-    names = [f"bm25+expand:{kind}+coverage:0.5" for kind in made]
-    named_systems(names, passages, made, aspect_judge="overlap")
-    assert used == [made["chat:m"], made["rule"], made["rule"]]
+    monkeypatch.setattr(experiment_module, "judged_aspects", lambda generated, *_: used.append(generated))
+    names = [f"bm25+expand:{kind}+coverage:0.5" for kind in ("chat:m", "hyde:m", "rule")]
+    bare = Collection("bare", two.questions, two.passages)
+    chains = {name: name for name in names}
+    build(chains, bare, aspect_judge="overlap")
+    rule = template_expansions(two.questions)
+    assert used == [made["chat:m"], rule, rule]
+    used.clear()
+    build({names[1]: names[1]}, two, aspect_judge="overlap")
+    assert used == [two.expansions | {q: rule[q] for q in rule if q not in two.expansions}]
+
+
+def test_who_argues_a_generated_perspective_is_the_aspect_judge_of_the_call(two, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        experiment_module, "judged_aspects", lambda generated, passages, judge, store: asked.append(judge.id)
+    )
+    named = {"s": "bm25+coverage:0.5"}
+    for make in (partial(build, named, two, aspect_judge="overlap"), partial(build, named, two, aspect_judge="random")):
+        make()
+    assert len(asked) == 2 and asked[0].startswith("overlap") and asked[1].startswith("random")
+    with pytest.raises(InputError, match=r"unknown judge 'overlop'. Did you mean 'overlap'"):
+        build(named, two, aspect_judge="overlop")
 
 
 @pytest.mark.parametrize(
@@ -218,63 +314,11 @@ def test_diversifiers_use_the_perspectives_of_the_model_and_never_a_hypothetical
     [
         ("bm25+expand:chat:recorded:none.jsonl", "none.jsonl: cannot be read"),
         ("bm25+expand:chat:", "'' is not a chat model"),
-        ("bm25+expand:caht:gpt", "unknown set of expansions 'caht:gpt'. Known: chat:MODEL, hyde:MODEL, recorded, rule"),
+        ("bm25+expand:caht:gpt", "unknown way to ask for expansions 'caht'. Did you mean 'chat'? Known: chat, hyde"),
         ("bm25+coverage:0.5+expand:chat:gpt", "expand must come before coverage"),
     ],
 )
 def test_what_no_chat_model_can_make_is_said(two, system, said):
-    result = tried("retrieve", "-q", "sample", "--split", "dev", "-r", system, "-o", "run.trec")
-    assert result.exit_code == 1 and said in result.stderr and result.stderr.count("\n") == 1
-
-
-# ---------------------------------------------------------------- PIR, its queries taken apart
-
-
-def by_rule(messages):
-    query = messages[-1]["content"].partition("<request>\n")[2].partition("\n</request>")[0]
-    found = extract(query)
-    return f"angle: {found.perspective}\ntopic: {found.root}"
-
-
-@pytest.mark.slow
-def test_pir_takes_queries_apart(tmp_path):
-    task, path, answers = location_task(), tmp_path / "pir.json", tmp_path / "answers.jsonl"
-    # The data set's own columns say nothing: what is found comes from the queries.
-    blind = task._replace(queries=tuple(q._replace(perspective="something") for q in task.queries))
-    write_pir(blind, path)
-    asked = ("pir", "-d", path, "-m", "pap", "-k", "3", "--json")
-
-    def mean(*more):
-        return json.loads(berds(*asked, *more).stdout)[0]["mean"]
-
-    perspectives = tuple(q._replace(**extract(q.text)._asdict()) for q in task.queries)
-    write_pir(task._replace(queries=perspectives), tmp_path / "whole.json")
-    expected = json.loads(berds("pir", "-d", tmp_path / "whole.json", *asked[3:]).stdout)[0]["mean"]
-    assert mean("--extract", "rule") == expected != mean()
-    recording = Recording(Model(by_rule), answers)
-    extract_with(recording, [q.text for q in task.queries])
-    assert mean("--extract", f"chat:recorded:{answers}") == expected
-    assert (
-        "unknown way to take queries apart 'rules'. Did you mean 'rule'?" in tried(*asked, "--extract", "rules").stderr
-    )
-
-
-@pytest.mark.slow
-def test_queries_that_are_taken_apart_are_scored_under_the_roots_of_the_data_set(tmp_path):
-    task = location_task()
-    write_pir(task, tmp_path / "pir.json")
-    roots = json.loads(berds("pir", "-d", tmp_path / "pir.json", "-m", "pap", "--extract", "rule", "--json").stdout)
-    assert roots[0]["roots"] == len({q.root for q in task.queries})
-
-
-@pytest.mark.slow
-def test_official_gold_adds_that_of_the_other_queries_of_a_root(tmp_path):
-    task = location_task()
-    write_pir(task, tmp_path / "pir.json")
-    read = load_pir(tmp_path / "pir.json")
-    run = make_retriever("minilm", read.passages).search(full_queries(read), 3)
-    for gold, queries in (("own", read.queries), ("official", extend_gold(read.queries))):
-        asked = ("pir", "-d", tmp_path / "pir.json", "-m", "baseline", "-k", "3", "--gold", gold, "--json")
-        mean = p_recall(run, queries, 3)["p_recall"].mean()
-        assert json.loads(berds(*asked).stdout)[0]["mean"] == pytest.approx(mean)
-    assert extend_gold(read.queries) != read.queries
+    with pytest.raises(InputError) as caught:
+        search(system, two, 5)
+    assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -1,0 +1,122 @@
+"""The one data model: what a collection holds, the queries that it makes, and what it refuses."""
+
+import dataclasses
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berdslib.data.collection import Collection, perspective_queries
+from berdslib.data.records import Passage, Question, make_verdicts, perspective_qid
+from berdslib.errors import InputError
+
+ZOO = Question("zoos", "Should zoos close?", ("They should.", "They should not."), ("support", "oppose"), "pets", "dev")
+TEA = Question("tea", "Is tea good?", ("It is.",), labels=("yes",))
+PASSAGES = [Passage("a", "Zoos are cruel."), Passage("b", "Tea is good.")]
+GOLD = make_verdicts([("zoos", 0, "a", 1.0, True), ("tea", 0, "b", 1.0, True)], "hand")
+FULL = {"zoos": [("They should.", "Why should zoos close?"), ("They should not.", "Why should zoos stay?")]}
+
+
+def test_it_says_what_it_holds():
+    assert repr(Collection("pets", [ZOO])) == "Collection 'pets': 1 question, 0 passages, no gold verdicts"
+    whole = Collection("pets", [ZOO, TEA], PASSAGES * 600, GOLD[:1], FULL)
+    assert repr(whole) == ("Collection 'pets': 2 questions, 1,200 passages, 1 gold verdict, expansions of 1 question")
+
+
+def test_it_cannot_be_changed_and_leaves_alone_what_it_was_given():
+    asked, verdicts = [ZOO, TEA], GOLD.copy()
+    pets = Collection("pets", asked, PASSAGES, verdicts)
+    asked.append(ZOO)
+    verdicts["p_yes"] = 0.0
+    assert pets.questions == (ZOO, TEA)
+    pd.testing.assert_frame_equal(pets.gold, GOLD)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        pets.name = "other"
+
+
+def test_gold_of_anybody_is_cleaned():
+    theirs = pd.DataFrame({"docno": ["b", "a"], "qid": ["tea", "zoos"], "pid": [0, 0], "supports": [1, 1]})
+    cleaned = Collection("pets", [ZOO, TEA], PASSAGES, theirs).gold
+    pd.testing.assert_frame_equal(cleaned.drop(columns="judge"), GOLD.drop(columns="judge"))
+
+
+def test_each_question_is_asked_from_each_perspective():
+    queries = Collection("pets", [ZOO, TEA], expansions={"zoos": [("Other", "Not a full query.")]}).queries
+    assert queries == [
+        Question("zoos#0", "Should zoos close? They should.", ("They should.",), ("support",), "pets", "dev",
+                 "zoos", "Should zoos close?"),
+        Question("zoos#1", "Should zoos close? They should not.", ("They should not.",), ("oppose",), "pets", "dev",
+                 "zoos", "Should zoos close?"),
+        Question("tea#0", "Is tea good? It is.", ("It is.",), owner="tea", root="Is tea good?", labels=("yes",)),
+    ]  # fmt: skip
+
+
+def test_full_queries_are_expansions_under_the_names_of_the_perspectives():
+    pets = Collection("pets", [ZOO, TEA], expansions=FULL)
+    assert [q.text for q in pets.queries] == [text for _, text in FULL["zoos"]] + ["Is tea good? It is."]
+    assert pets.has_full_queries
+    for other in (
+        {},
+        {"zoos": FULL["zoos"][::-1]},  # in another order they would belong to other perspectives
+        {"zoos": FULL["zoos"][:1]},
+        {"zoos": [("Yes", "Why should zoos close?"), ("No", "Why?")]},
+        {"elsewhere": FULL["zoos"]},
+    ):
+        plain = Collection("pets", [ZOO, TEA], expansions=other)
+        assert not plain.has_full_queries
+        assert plain.queries[0].text == "Should zoos close? They should."
+
+
+@given(st.lists(st.text(max_size=5), max_size=5), st.booleans())
+def test_a_query_knows_its_question_and_keeps_its_place(perspectives, full):
+    question = Question("q", "Is it?", tuple(perspectives), tuple("support" for _ in perspectives))
+    texts = {"q": [(p, f"full {i}") for i, p in enumerate(perspectives)]} if full else {}
+    queries = perspective_queries(question, texts)
+    assert [q.qid for q in queries] == [perspective_qid("q", i) for i in range(len(perspectives))]
+    assert [q.perspectives for q in queries] == [(p,) for p in perspectives]
+    assert all((q.owner, q.root, q.stances) == ("q", "Is it?", ("support",)) for q in queries)
+    assert [q.text for q in queries] == [f"full {i}" if full else f"Is it? {p}" for i, p in enumerate(perspectives)]
+
+
+def test_some_of_its_questions():
+    pets = Collection("pets", [ZOO, TEA], PASSAGES, GOLD, FULL)
+    some = pets.only([TEA])
+    assert some.questions == (TEA,) and some.name == "pets" and some.passages is pets.passages
+    assert some.expansions is pets.expansions and len(some.gold) == 2
+    assert pets.questions == (ZOO, TEA)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"questions": []}, "there are no questions"),
+        ({"questions": [ZOO, ZOO]}, "question id 'zoos' occurs twice"),
+        ({"questions": [Question("q", None)]}, r"\[question\]: the text of question 'q' is NoneType"),
+        ({"questions": [Question(5, "Is it?")]}, r"\[qid\]: 5 is no id; text is needed"),
+        ({"questions": [Question("q", "Is it?", "yes")]}, r"\[perspectives\]: question 'q' needs a list of texts"),
+        ({"questions": [TEA._replace(labels=("a", "b"))]}, r"\[labels\]: .* has 1 perspectives and 2 labels"),
+        ({"questions": "zoos"}, r"\[questions\]: a list of questions is needed, not str"),
+        ({"questions": ZOO}, r"\[questions\]: a list of questions is needed, not Question"),
+        ({"questions": ["Is it?"]}, r"\[questions\]: a list of questions is needed, and 'Is it\?' is none"),
+        ({"questions": None}, r"\[questions\]: a list of questions is needed, not NoneType"),
+        ({"passages": "corpus.jsonl"}, r"\[passages\]: a list of passages is needed, not str; berdslib.load reads"),
+        ({"passages": None}, r"\[passages\]: a list of passages is needed, not NoneType"),
+        ({"passages": {"a": "text"}}, r"\[passages\]: a list of passages is needed, not dict"),
+        ({"passages": ["a text"]}, r"\[passages\]: a list of passages is needed, and 'a text' is none"),
+        ({"gold": "verdicts.tsv"}, "verdicts are a data frame with columns qid, pid, docno.*, not str"),
+        ({"gold": pd.DataFrame({"qid": ["zoos"]})}, "verdicts need columns qid, pid, docno and p_yes; missing"),
+        ({"gold": GOLD.assign(p_yes=2.0)}, "is not a number from 0 to 1"),
+        ({"gold": GOLD.assign(qid="cows")}, r"\[gold\]: the verdicts and the questions do not belong together: 'cows'"),
+        ({"expansions": None}, r"\[expansions\]: qid → \[\(name, text\), …\] is needed, not NoneType"),
+        ({"expansions": {"zoos": ["yes", "no"]}}, r"\[expansions\]: those of 'zoos' must be \(name, text\) pairs"),
+    ],
+)  # fmt: skip
+def test_what_is_no_collection_is_refused(options, said):
+    given = {"questions": [ZOO, TEA], "passages": PASSAGES, "gold": GOLD, "expansions": {}} | options
+    with pytest.raises(InputError, match=said):
+        Collection("pets", **given)
+
+
+def test_verdicts_may_be_none_at_all():
+    assert len(Collection("pets", [ZOO], PASSAGES, GOLD[:0]).gold) == 0

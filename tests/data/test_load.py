@@ -1,0 +1,267 @@
+"""Collections by every form of name: what comes back, and what is refused."""
+
+import json
+import socket
+
+import pandas as pd
+import pytest
+from layouts import write_pir, write_questions
+
+from berdslib.data.catalogue import DATASETS
+from berdslib.data.collection import Collection
+from berdslib.data.datasets import load_expansions, load_gold, load_passages, load_questions
+from berdslib.data.formats import write_passages
+from berdslib.data.load import load, tasks_in
+from berdslib.data.pir_sample import location_task, story_task
+from berdslib.data.records import Passage, Question, make_verdicts
+from berdslib.data.tables import write_jsonl
+from berdslib.data.trec import write_verdicts
+from berdslib.errors import InputError, MissingDataError
+from berdslib.study.front import register
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch, tmp_path):
+    """Data and cache of this test's own, no name server, and no name that another test has added."""
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("BERDS_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("BERDS_HF_DIR", raising=False)
+    monkeypatch.setattr(socket, "getaddrinfo", _no_network)
+    monkeypatch.setattr("berdslib.data.download.BACK_OFF", 0.0)
+    monkeypatch.setattr(DATASETS, "_things", dict(DATASETS))
+    monkeypatch.chdir(tmp_path)
+
+
+def _no_network(*_, **__):
+    raise socket.gaierror(-2, "Name or service not known")
+
+
+ZOO = Question("zoo", "Should zoos close?", ("They should.", "They should not."), (None, None), "mine", "dev")
+TEA = Question("tea", "Is tea good?", ("It is.", "It is not."), (None, None), "mine", "test")
+CORPUS = [Passage("a", "Zoos are cruel."), Passage("b", "Tea is good."), Passage("c", "Rain falls.")]
+GOLD = make_verdicts([("zoo", 0, "a", 1.0, True), ("tea", 0, "b", 1.0, True)], "hand")
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """Questions, a corpus and verdicts as files."""
+    write_questions(tmp_path / "mine.jsonl", [ZOO, TEA])
+    write_passages(tmp_path / "corpus.jsonl", CORPUS)
+    write_verdicts(tmp_path / "verdicts.tsv", GOLD)
+    return tmp_path / "mine.jsonl"
+
+
+# ---------------------------------------------------------------- a data set
+
+
+@pytest.mark.parametrize("split", [None, "dev", "test", "all"])
+def test_the_sample(split):
+    found = load("sample", split=split)
+    assert found.name == "sample" and list(found.questions) == load_questions("sample", split)
+    assert list(found.passages) == list(load_passages("sample"))
+    assert found.expansions == load_expansions("sample", split)
+    pd.testing.assert_frame_equal(found.gold, load_gold("sample"))
+
+
+def test_only_the_first_questions():
+    found = load("sample", split="test", limit=2)
+    assert list(found.questions) == load_questions("sample", "test")[:2]
+    assert len(found.passages) == len(load_passages("sample"))
+
+
+def test_another_corpus_and_other_verdicts_take_the_place_of_its_own(mine, monkeypatch):
+    monkeypatch.setattr("berdslib.data.load.load_passages", lambda _: pytest.fail("its own corpus was read"))
+    first = load_questions("sample")[0]
+    gold = make_verdicts([(first.qid, 0, "a", 1.0, True)], "hand")
+    found = load("sample", passages=CORPUS, gold=gold)
+    assert found.passages == CORPUS
+    pd.testing.assert_frame_equal(found.gold, gold)
+
+
+def test_a_data_set_without_a_corpus_or_recordings(tmp_path):
+    rows = [{"question": "Question?", "perspectives": ["Yes.", "No."], "id": 1}]
+    write_jsonl(tmp_path / "data" / "berds" / "kialo.test.jsonl", rows)
+    found = load("kialo", split="test")
+    assert [q.qid for q in found.questions] == ["kialo-1"]
+    assert found.passages == () and found.gold is None
+    assert found.expansions == {}  # none were published for the test split
+    searched = load("kialo", split="test", passages="sample")
+    assert len(searched.passages) == len(load_passages("sample"))
+
+
+def test_a_data_set_with_people_s_verdicts(tmp_path):
+    folder = tmp_path / "data" / "theperspective"
+    row = {"id": "1", "title": "Cats?", "t1": "Cats.", "t2": "No cats.", "favor_ids": [1], "against_ids": [0]}
+    write_jsonl(folder / "queries.jsonl", [row])
+    write_jsonl(folder / "corpus.jsonl", [{"id": i, "content": f"text {i}"} for i in range(2)])
+    found = load("theperspective")
+    assert repr(found) == "Collection 'theperspective': 1 question, 2 passages, 2 gold verdicts"
+    assert found.gold[["pid", "docno"]].values.tolist() == [[0, "1"], [1, "0"]]
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_a_file_of_questions(mine):
+    for name in (mine, str(mine), "mine.jsonl"):
+        found = load(name)
+        assert found.name == "mine" and list(found.questions) == [ZOO, TEA]
+        assert found.passages == () and found.gold is None and found.expansions == {}
+    assert load(mine, split="test").questions == (TEA,)
+    assert load(mine, split="all", limit=1).questions == (ZOO,)
+
+
+@pytest.mark.parametrize("corpus", ["corpus.jsonl", "list"])
+def test_a_file_of_questions_with_corpus_and_verdicts(mine, corpus):
+    found = load(mine, passages=CORPUS if corpus == "list" else corpus, gold="verdicts.tsv")
+    assert list(found.passages) == CORPUS
+    pd.testing.assert_frame_equal(found.gold, GOLD)
+    pd.testing.assert_frame_equal(load(mine, gold=GOLD).gold, GOLD)
+
+
+def test_a_beir_folder(tmp_path):
+    folder = tmp_path / "nfcorpus"
+    write_jsonl(folder / "queries.jsonl", [{"_id": i, "text": f"{i}?"} for i in ("q1", "q2")])
+    write_passages(folder / "corpus.jsonl", CORPUS)
+    (folder / "qrels").mkdir()
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n", encoding="utf-8")
+    found = load(folder)
+    assert found.name == "nfcorpus" and [q.qid for q in found.questions] == ["q1"]
+    assert list(found.passages) == CORPUS and found.gold["docno"].tolist() == ["a"]
+    assert list(load("nfcorpus/", passages=CORPUS[:1]).passages) == CORPUS[:1]
+
+
+def test_several_are_searched_together_in_one_corpus(mine, tmp_path):
+    write_questions(tmp_path / "other.jsonl", [Question("o", "Other?", ("Yes.",), (None,), "other", "dev")])
+    found = load(["mine.jsonl", tmp_path / "other.jsonl"], passages="corpus.jsonl", limit=1)
+    assert found.name == "mine,other" and [q.qid for q in found.questions] == ["zoo", "o"]
+    assert list(found.passages) == CORPUS and found.gold is None
+    mixed = load(["sample", "mine.jsonl"], passages=CORPUS, split="dev")
+    assert mixed.gold is None  # of some of them only, which would score the others 0
+    assert mixed.expansions == load_expansions("sample", "dev")
+    assert load(("mine.jsonl",)).name == "mine"
+
+
+def test_a_question_in_two_of_them_is_refused(mine):
+    with pytest.raises(InputError, match="question id 'zoo' occurs twice"):
+        load(["mine.jsonl", str(mine)], passages="corpus.jsonl")
+
+
+# ---------------------------------------------------------------- PIR
+
+
+def same(found, task):
+    assert found.questions == task.questions and [p.text for p in found.passages] == [p.text for p in task.passages]
+    assert found.expansions == task.expansions and found.name == task.name
+    assert found.gold["p_yes"].eq(1).all() and len(found.gold) == len(task.gold)
+
+
+def test_the_tasks_of_the_sample():
+    same(load("pir-sample:location"), location_task())
+    same(load("pir-sample:stories"), story_task())
+    assert tasks_in("pir-sample") == ["location", "stories"]
+    assert len(load("pir-sample:stories", limit=3).questions) == 3
+
+
+def test_a_json_file_of_one_task_or_several(tmp_path):
+    task = story_task()
+    write_pir(task, tmp_path / "pir.json")
+    for name in ("pir.json", tmp_path / "pir.json", "pir.json:stories"):
+        same(load(name), task)
+    content = json.loads((tmp_path / "pir.json").read_text(encoding="utf-8"))
+    (tmp_path / "two.json").write_text(json.dumps({"stories": content["stories"], "more": content["stories"]}))
+    same(load("two.json:stories"), task)
+    assert load("two.json:more").name == "more" and tasks_in("two.json") == ["stories", "more"]
+    with pytest.raises(InputError, match=r"two.json \[task\]: holds several tasks; name one of: stories, more"):
+        load("two.json")
+    with pytest.raises(InputError, match=r"unknown PIR task 'mroe'. Did you mean 'more'"):
+        load("two.json:mroe")
+
+
+def test_the_demo(tmp_path):
+    (tmp_path / "data" / "pir").mkdir()
+    write_pir(story_task(), tmp_path / "data" / "pir" / "demo_pir_dataset.json")
+    same(load("pir-demo:stories"), story_task())
+    assert tasks_in("pir-demo") == ["stories"]
+
+
+# ---------------------------------------------------------------- data sets of one's own
+
+
+def made():
+    """Two questions.
+
+    And more words.
+    """
+    return Collection("made", [ZOO, TEA], CORPUS, GOLD)
+
+
+def test_a_function_of_ones_own():
+    register("dataset", "made", made)
+    assert DATASETS["made"].title == "Two questions."
+    assert list(load("made").questions) == [ZOO, TEA] and load("made").passages == CORPUS
+    assert load("made", split="test").questions == (TEA,) and load("made", limit=1).questions == (ZOO,)
+    with pytest.raises(InputError, match=r"made \[split\]: holds no questions of the split 'train'"):
+        load("made", split="train")
+
+
+def test_a_function_that_takes_the_split():
+    asked = []
+
+    def of(split=None):
+        asked.append(split)
+        return Collection("of", [TEA if split == "test" else ZOO])
+
+    register("dataset", "of", of)
+    assert load("of", split="test").questions == (TEA,) and load("of").questions == (ZOO,)
+    assert asked == ["test", None]
+
+
+@pytest.mark.parametrize("other", [lambda: None, lambda: [ZOO]])
+def test_what_makes_no_collection_is_named(other):
+    register("dataset", "other", other)
+    with pytest.raises(InputError, match=r"the data set 'other' must make a Collection, not (NoneType|list)"):
+        load("other")
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("smaple", {}, "unknown data set 'smaple'. Did you mean 'sample'"),
+        ("smaple.jsonl", {}, "smaple.jsonl: no such file"),
+        ("nowhere/at-all", {}, "nowhere/at-all: unknown kind of file; accepted: .jsonl, .csv, .tsv"),
+        ("pir-sample", {}, "'pir-sample' holds several tasks; name one of: location, stories, as in pir-"),
+        ("pir-sample:locations", {}, "unknown task 'locations'. Did you mean 'location'"),
+        ("pir-none:x", {}, "unknown data set 'pir-none:x'"),
+        ("sample", {"split": "train"}, "unknown split 'train'. Known: all, dev, test"),
+        ("sample", {"split": 5}, "unknown split 5. Known: all, dev, test"),
+        ("sample", {"limit": -1}, r"\[limit\]: -1 is not a number of rows; 0 = all"),
+        ("sample", {"limit": 2.5}, r"\[limit\]: 2.5 is not a number of rows"),
+        ("sample", {"limit": "2"}, r"\[limit\]: '2' is not a number of rows"),
+        ("sample", {"passages": "nowhere.jsonl"}, "nowhere.jsonl: no such file"),
+        ("sample", {"passages": 5}, r"\[passages\]: a list of passages is needed, not int"),
+        ("sample", {"gold": "nowhere.tsv"}, "nowhere.tsv: no such file"),
+        ("sample", {"gold": 5}, "verdicts are a data frame with columns .*, not int"),
+        ("sample", {"gold": GOLD}, r"\[gold\]: the verdicts and the questions do not belong together: 'tea' against"),
+        ([], {}, r"\[name\]: no data set is named"),
+        (["sample", "mine.jsonl"], {}, r"\[passages\]: several data sets are searched together only in a corpus"),
+        (None, {}, r"\[name\]: a data set or a file is named by text, such as 'sample', not by NoneType"),
+        (["sample", 5], {"passages": CORPUS}, "is named by text, such as 'sample', not by int"),
+        (CORPUS, {}, "is named by text, such as 'sample', not by Passage"),
+        ("argkp", {}, "load_questions does not work with 'argkp'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_loaded_is_said(name, options, said):
+    with pytest.raises(InputError, match=said):
+        load(name, **options)
+
+
+def test_what_is_not_here_says_where_it_was_looked_for():
+    with pytest.raises(MissingDataError, match=r"'pir-demo'.*not on this machine"):
+        load("pir-demo:allsides")
+    with pytest.raises(InputError, match="'sample' is no data set of PIR, and no file or folder of tasks"):
+        tasks_in("sample")

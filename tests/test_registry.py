@@ -1,0 +1,170 @@
+"""Things by name: what a name may be, whose it is, and modules that add some."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import berdslib
+from berdslib import registry as registry_module
+from berdslib.errors import InputError
+from berdslib.registry import Registry
+
+
+@pytest.fixture
+def pets():
+    return Registry("pet", {"cat": "Felis", "dog:": "Canis", "dog-9": "Lupus"})
+
+
+def test_it_is_a_mapping_of_what_is_known(pets):
+    assert dict(pets) == {"cat": "Felis", "dog:": "Canis", "dog-9": "Lupus"} and len(pets) == 3
+    assert "cat" in pets and "cow" not in pets and pets["cat"] == "Felis"
+    assert pets.names() == ["cat", "dog:…", "dog-9"]
+    with pytest.raises(KeyError):
+        pets["cow"]
+
+
+def test_a_name_may_say_what_it_is_about(pets):
+    assert pets.find("cat") == ("Felis", "")
+    assert pets.find("dog:poodle") == ("Canis", "poodle")
+    assert pets.find("dog:a:b/c+d") == ("Canis", "a:b/c+d")
+
+
+@pytest.mark.parametrize("name", ["cow", "dog", "dog:", "cat:black", "", ":", "dog-9:x", "Cat", " cat"])
+def test_an_unknown_name_lists_those_that_are_known(pets, name):
+    with pytest.raises(InputError, match=r"unknown pet .*Known: cat, dog-9, dog:…$"):
+        pets.find(name)
+    with pytest.raises(InputError, match=r"unknown pet 'catt'. Did you mean 'cat'"):
+        pets.find("catt")
+
+
+def test_a_name_of_ones_own_may_be_used_again(pets):
+    pets.add("cow", "Bos")
+    assert pets.find("cow") == ("Bos", "") and pets.names()[-1] == "cow"
+    pets.add("cow", "Bos taurus")  # as running a notebook's cell twice does
+    assert pets["cow"] == "Bos taurus" and pets.names().count("cow") == 1
+
+
+def test_another_registry_of_the_same_things_stays_as_it_is():
+    given = {"cat": "Felis"}
+    one, other = Registry("pet", given), Registry("pet", given)
+    one.add("cow", "Bos")
+    assert "cow" not in other and given == {"cat": "Felis"}
+
+
+@pytest.mark.parametrize("name", ["cat", "dog", "dog-9"])
+def test_what_is_built_in_stays(pets, name):
+    before = dict(pets)
+    with pytest.raises(InputError, match=rf"\[name\]: the pet '{name}' is built in; choose another name"):
+        pets.add(name, "mine")
+    assert dict(pets) == before
+
+
+@pytest.mark.parametrize("name", ["a:b", "a+b", "a,b", "a b", "", " a", "a\n", "-a", ".a", "_a", "a/b", 5, None])
+def test_a_name_that_could_not_be_told_apart_in_a_system_is_refused(pets, name):
+    said = r"\[name\]: a pet needs a name of letters, digits, '.', '_' and '-', not "
+    with pytest.raises(InputError, match=said):
+        pets.add(name, "mine")
+
+
+@pytest.mark.parametrize("name", ["a", "A1", "7b", "my-model_v1.2", "katze-ß"])
+def test_names_of_letters_and_digits_are_taken(pets, name):
+    pets.add(name, "mine")
+    assert pets.find(name) == ("mine", "")
+
+
+# ---------------------------------------------------------------- modules that add names
+
+PLUGIN = '''
+"""Somebody's own retriever, judge and data set."""
+import berdslib as bd
+
+class Last:
+    """Lists the last passages first."""
+    name = "last"
+    def __init__(self, passages):
+        self.docnos = sorted((p.docno for p in passages), reverse=True)
+    def search(self, questions, k):
+        import pandas as pd
+        rows = [(q.qid, d, -i) for q in questions for i, d in enumerate(self.docnos[:k])]
+        return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+def pets(split=None):
+    """Two questions on pets."""
+    import pandas as pd
+    asked = [bd.Question("q", "Cats?", ("Cats purr.", "Cats bite.")), bd.Question("p", "Dogs?", ("Dogs bark.",))]
+    passages = [bd.Passage("a", "Cats purr."), bd.Passage("b", "Cats bite.")]
+    gold = pd.DataFrame({"qid": ["q", "q"], "pid": [0, 1], "docno": ["a", "b"], "p_yes": [1.0, 1.0]})
+    return bd.Collection("pets", asked, passages, gold)
+
+assert "bm25" in bd.names("retriever")  # a module that adds names may look some up
+bd.register("retriever", "last", Last)
+bd.register("judge", "purring", lambda: lambda pairs: [float("purr" in p.passage.text) for p in pairs])
+bd.register("dataset", "pets", pets)
+'''
+
+
+def in_a_process(folder, code, **variables):
+    """Run a line of Python, as another process would that knows of the module by BERDS_PLUGINS only."""
+    root = str(Path(berdslib.__file__).parents[1])
+    path = os.pathsep.join([str(folder), root, os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False, cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "BERDS_CACHE": str(folder / "cache"), **variables},
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_module_of_ones_own_adds_names_in_another_process(tmp_path):
+    (tmp_path / "my_pets.py").write_text(PLUGIN, encoding="utf-8")
+    code = (
+        "import berdslib as bd\n"
+        "found = bd.experiment(['last', 'last+mmr:1', 'bm25'], 'pets', ['MRecall@2'])\n"
+        "print(found.scores['last'].loc['q'].tolist(), found.runs['last']['docno'].tolist())\n"
+        "print(bd.experiment('last', 'pets', 'Coverage@2', judge='purring').judge)\n"
+        "print('last' in bd.names('retriever'), 'pets' in bd.names('dataset'), bd.load('pets'))\n"
+    )
+    done = in_a_process(tmp_path, code, BERDS_PLUGINS=" my_pets , ")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "[1.0] ['b', 'a', 'b', 'a']",
+        "purring",
+        "True True Collection 'pets': 2 questions, 2 passages, 2 gold verdicts",
+    ]
+    unaware = in_a_process(tmp_path, "import berdslib as bd; bd.load('pets')", BERDS_PLUGINS="")
+    assert unaware.returncode == 1 and "unknown data set 'pets'" in unaware.stderr
+
+
+@pytest.fixture
+def nothing_imported(monkeypatch):
+    monkeypatch.setattr(registry_module, "_imported", set())
+
+
+def test_a_module_that_cannot_be_imported_is_named_whenever_it_is_wanted(pets, monkeypatch, nothing_imported):
+    monkeypatch.setenv("BERDS_PLUGINS", "no_such_module_of_mine")
+    said = r"\[BERDS_PLUGINS\]: names the module 'no_such_module_of_mine', which cannot be imported; is its folder on"
+    for look in (lambda: pets.find("cat"), pets.names, lambda: "cat" in pets, lambda: pets["cat"], lambda: len(pets)):
+        with pytest.raises(InputError, match=said):
+            look()
+
+
+def test_what_a_module_of_ones_own_lacks_is_its_own_error(pets, monkeypatch, tmp_path, nothing_imported):
+    (tmp_path / "lacks_something.py").write_text("import no_such_module_of_mine\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("BERDS_PLUGINS", "lacks_something")
+    with pytest.raises(ModuleNotFoundError, match="no_such_module_of_mine"):
+        pets.find("cat")
+
+
+def test_a_module_is_imported_once(pets, monkeypatch, tmp_path, nothing_imported):
+    (tmp_path / "counts_itself.py").write_text(
+        "from pathlib import Path\nPath(__file__).with_suffix('.txt').open('a').write('x')\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("BERDS_PLUGINS", "counts_itself,counts_itself")
+    for _ in range(3):
+        pets.find("cat")
+    assert (tmp_path / "counts_itself.txt").read_text() == "x"
+    sys.modules.pop("counts_itself")
