@@ -71,10 +71,11 @@ def judge_pairs(
     found = found.only(detection_set.draw_questions(list(found.questions), draw, seed)) if draw else found
     asked = list(found.questions)
     chosen = make_judge(judge, found.gold, title_position) if judge else None
+    kept = VerdictStore(store)
     if run_paths:
         runs = [read_run(path, asked) for path in run_paths]
     else:
-        runs = [search(name, found, k) for name in split_names(systems or "bm25,minilm")]
+        runs = [search(name, found, k, store=kept) for name in split_names(systems or "bm25,minilm")]
     looked_up = by_docno(found.passages)
     listed = detection_set.detection_pairs(asked, runs, looked_up, k=k, near=None)
     pairs = detection_set.detection_pairs(asked, runs, looked_up, k=k, near=near)
@@ -82,7 +83,7 @@ def judge_pairs(
     if chosen is None:
         detection_set.write_unlabelled(output, pairs, asked, title_position=place)
     else:
-        labelled = detection_set.label_by_judge(pairs, asked, chosen, VerdictStore(store), title_position=place)
+        labelled = detection_set.label_by_judge(pairs, asked, chosen, kept, title_position=place)
         detection_set.write_examples(output, labelled)
     summary = {
         "output": output,

@@ -44,6 +44,7 @@ from berdslib.errors import InputError, errors_in, printable
 @RECORDINGS
 @DEPTH
 @click.option("-k", default=100, show_default=True, type=POSITIVE, help="Passages per question.")
+@STORE
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False), help="TREC run file to write (.gz too)."
 )
@@ -59,11 +60,13 @@ def retrieve(
     recordings: Path | None,
     depth: int,
     k: int,
+    store: Path | None,
     output: str,
     as_json: bool,
 ) -> None:
     """Rank passages for questions and write a TREC run."""
     from berdslib.data.trec import check_trec_ids, write_trec_run
+    from berdslib.judging.store import VerdictStore
     from berdslib.retrieval.system_strings import parse_system
     from berdslib.study.experiment import file_stems
     from berdslib.study.front import search
@@ -73,7 +76,14 @@ def retrieve(
     asked, passages = found.questions, found.passages
     check_trec_ids(asked, passages)
     run = search(
-        system, found, k, perspectives=perspectives, aspect_judge=aspect_judge, depth=depth, recordings=recordings
+        system,
+        found,
+        k,
+        perspectives=perspectives,
+        aspect_judge=aspect_judge,
+        depth=depth,
+        recordings=recordings,
+        store=VerdictStore(store),
     )
     write_trec_run(output, run, tag=file_stems([system])[system])
     summary = {
@@ -294,20 +304,19 @@ def experiment(
     from berdslib.study.experiment import write_experiment
 
     wanted = parse_measures(measures)
-    parsed = {parse_system(name).text: parse_system(name) for name in split_names(systems)}
+    parsed = list(dict.fromkeys(parse_system(name).text for name in split_names(systems)))
     collections = read_collections(questions, corpus, split, limit)
-    chosen = None if judge == "gold" else make_judge(judge, title_position=title_position)
+    # A name goes on as it is: recorded verdicts are of a collection. They read no titles, so make_judge refuses both.
+    chosen = make_judge(judge, title_position=title_position) if title_position else judge
     if output:
         for one in collections:
             check_trec_ids(one.questions, one.passages)
-    if judge == aspect_judge and any(system.uses_aspects for system in parsed.values()):
-        click.echo("the same judge re-ranks and scores, so any gain is circular", err=True)
     result = run_experiment(
-        list(parsed),
+        parsed,
         collections,
         wanted,
         judge=chosen,
-        baseline=parse_system(baseline).text if baseline else next(iter(parsed)),
+        baseline=parse_system(baseline).text if baseline else parsed[0],
         aspect_judge=aspect_judge,
         depth=depth,
         recordings=recordings,

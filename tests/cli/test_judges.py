@@ -8,6 +8,8 @@ from shell import berds, tried
 from berdslib.data.datasets import load_gold, load_pairs, load_passages, load_questions
 from berdslib.data.pairs import read_labelled_pairs
 from berdslib.errors import InputError
+from berdslib.judging.registry import JUDGES
+from berdslib.judging.store import VerdictStore
 from berdslib.judging.training.detection_set import detection_pairs
 from berdslib.retrieval.retrievers import make_retriever
 
@@ -88,3 +90,10 @@ def test_questions_are_drawn_from_each_data_set(tmp_path):
 def test_runs_and_retrievers_exclude_each_other(tmp_path):
     result = tried("judge-pairs", *DEV, "-r", "bm25", "--run", "x.trec", "-o", tmp_path / "p.tsv")
     assert result.exit_code == 2 and "not both" in result.stderr
+
+
+def test_what_the_systems_ask_a_judge_goes_to_the_store_that_is_named(tmp_path, user_cache, monkeypatch):
+    monkeypatch.setitem(JUDGES._things, "laptop", JUDGES["overlap"])  # the aspect judge by default, and slow to load
+    store = tmp_path / "own.sqlite"
+    berds("judge-pairs", *DEV, "--limit", "1", "-r", "bm25+coverage:0.5", "--store", store, "-o", tmp_path / "p.tsv")
+    assert len(VerdictStore(store)) > 0 and not (user_cache / "verdicts.sqlite").exists()

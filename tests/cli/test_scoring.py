@@ -7,6 +7,7 @@ from shell import berds, tried
 
 from berdslib.data.corpus import Corpus, write_corpus
 from berdslib.data.datasets import load_passages
+from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.bm25 import BM25
 
 
@@ -113,3 +114,33 @@ def test_the_tag_of_a_run_is_one_word(tmp_path):
     out = tmp_path / "run.trec"
     berds("retrieve", "-q", "sample", "--limit", "1", "-r", "bm25+cover: 0.5", "-k", "2", "-o", out)
     assert {line.split()[5] for line in out.read_text().splitlines()} == {"bm25+cover--0.5"}
+
+
+def test_what_the_aspect_judge_says_goes_to_the_store_that_is_named(tmp_path, user_cache):
+    store, run = tmp_path / "own.sqlite", tmp_path / "run.trec"
+    command = ("retrieve", "-q", "sample", "--limit", "1", "-r", "bm25+coverage:0.5", "--aspect-judge", "overlap")
+    berds(*command, "-k", "3", "--store", store, "-o", run)
+    assert len(VerdictStore(store)) > 0 and not (user_cache / "verdicts.sqlite").exists()
+
+
+ONE = ("experiment", "-q", "sample", "--limit", "1", "-r", "bm25")
+
+
+@pytest.mark.parametrize("judge", [(), ("-j", "gold"), ("-j", "random")])
+def test_a_title_position_for_a_judge_that_reads_no_titles_is_refused(judge):
+    refused = tried(*ONE, *judge, "--title-position", "after")
+    name = judge[-1] if judge else "gold"
+    assert (refused.exit_code, refused.stderr) == (1, f"berds: the judge {name!r} does not read titles\n")
+
+
+def test_an_experiment_judges_with_the_title_where_it_is_told_to():
+    said = {
+        berds(*ONE, "-j", "overlap", *place).stderr
+        for place in ((), ("--title-position", "after"), ("--title-position", "none"))
+    }
+    assert len(said) == 3
+
+
+def test_recorded_verdicts_in_a_committee_are_refused_for_what_they_are():
+    refused = tried(*ONE, "-j", "gold+overlap")
+    assert refused.exit_code == 1 and "recorded verdicts cannot be a member of a committee" in refused.stderr
