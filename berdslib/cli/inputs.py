@@ -26,9 +26,7 @@ def split_names(text: str) -> list[str]:
     return names
 
 
-def read_collections(
-    questions: str, corpus: str | None, split: str | None, limit: int, *, gold: str | None = None
-) -> list[Collection]:
+def read_collections(questions: str, corpus: str | None, split: str | None, limit: int) -> list[Collection]:
     """Return what is asked and searched: all sets of questions over one corpus, or each set over its own.
 
     Raises:
@@ -39,7 +37,7 @@ def read_collections(
 
     names = split_names(questions)
     joined: list[Any] = [names] if corpus else [*names]
-    found = [load(one, passages=corpus, split=split, limit=limit, gold=gold) for one in joined]
+    found = [load(one, passages=corpus, split=split, limit=limit) for one in joined]
     for one in found:
         with errors_in(questions):
             check_questions(one.questions, need_perspectives=True)
