@@ -187,8 +187,9 @@ def store_errors(path: Path, what: str) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.Error as error:
-        raise InputError(f"cannot be used as {what}: {error}", path=path) from None
+    except (sqlite3.Error, NotADirectoryError, FileExistsError, PermissionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"cannot be used as {what}: {reason}", path=path) from None
 
 
 def rows_by_key(table: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> dict[bytes, Any]:

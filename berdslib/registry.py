@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
@@ -20,6 +21,8 @@ PLUGINS = "BERDS_PLUGINS"
 # A "+" would begin a part of a system, a ":" what the name is about, a comma the next name.
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _imported: set[str] = set()
+_importing_now: set[str] = set()
+_importing = threading.RLock()  # the thread that imports a plugin comes back here; others wait until it is done
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
@@ -88,13 +91,23 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
     @staticmethod
     def _see_plugins() -> None:
         wanted = {name.strip() for name in os.environ.get(PLUGINS, "").split(",") if name.strip()}
-        for name in sorted(wanted - _imported):
-            _imported.add(name)  # first, because the module itself looks things up
-            try:
-                importlib.import_module(name)
-            except BaseException as error:
-                _imported.discard(name)  # whoever looks up a name next is to hear of it too
-                if not isinstance(error, ModuleNotFoundError) or error.name != name:
-                    raise
-                problem = f"names the module {name!r}, which cannot be imported; is its folder on PYTHONPATH?"
-                raise InputError(problem, field=PLUGINS) from None
+        if wanted <= _imported and not _importing_now:
+            return
+        with _importing:
+            for name in sorted(wanted - _imported):
+                _import_plugin(name)
+
+
+def _import_plugin(name: str) -> None:
+    _imported.add(name)  # first, because the module itself looks things up
+    _importing_now.add(name)
+    try:
+        importlib.import_module(name)
+    except BaseException as error:
+        _imported.discard(name)  # whoever looks up a name next is to hear of it too
+        if not isinstance(error, ModuleNotFoundError) or error.name != name:
+            raise
+        problem = f"names the module {name!r}, which cannot be imported; is its folder on PYTHONPATH?"
+        raise InputError(problem, field=PLUGINS) from None
+    finally:
+        _importing_now.discard(name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from reprlib import repr as shortened
 
 import pandas as pd
@@ -63,14 +64,12 @@ class Collection:
         """
         return [query for q in self.questions for query in perspective_queries(q, self.expansions)]
 
-    @property
-    def has_full_queries(self) -> bool:
-        """Whether the expansions are full queries, which contain their question."""
-        return any(_full_queries(q, self.expansions) is not None for q in self.questions)
-
     def only(self, questions: Sequence[Question]) -> Collection:
-        """Return the same collection with other questions, such as some of its own."""
-        return replace(self, questions=questions)
+        """Return the same collection with only some of its questions; verdicts on the others stay where they are."""
+        _check_list(questions, Question, "questions")
+        part = copy(self)
+        object.__setattr__(part, "questions", tuple(check_questions(questions)))
+        return part
 
     def __repr__(self) -> str:
         """Say how much of what there is."""
@@ -87,7 +86,8 @@ def perspective_queries(question: Question, expansions: Expansions) -> list[Ques
     Its qid is that of :func:`berdslib.data.records.perspective_qid`; it has one perspective, and it knows the question
     it was made of by id (`owner`) and text (`root`).
     """
-    full = _full_queries(question, expansions)
+    pairs = expansions.get(question.qid, ())
+    full = [text for _, text in pairs] if are_full_queries(question, pairs) else None
     texts = [f"{question.text} {p}" for p in question.perspectives] if full is None else full
     return [
         question._replace(
@@ -122,11 +122,9 @@ def _check_expansions(given: object) -> None:
             raise InputError(f"those of {qid!r} must be (name, text) pairs", field="expansions")
 
 
-def _full_queries(question: Question, expansions: Expansions) -> list[str] | None:
-    pairs = expansions.get(question.qid, ())
-    if not pairs or tuple(name for name, _ in pairs) != tuple(question.perspectives):
-        return None
-    return [text for _, text in pairs]
+def are_full_queries(question: Question, pairs: Sequence[tuple[str, str]]) -> bool:
+    """Return whether expansions are a question's full queries, which contain it: named by exactly its perspectives."""
+    return bool(pairs) and tuple(name for name, _ in pairs) == tuple(question.perspectives)
 
 
 def _count(n: int, what: str) -> str:

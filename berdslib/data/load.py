@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from berdslib.data.pir import is_pir_file, is_pir_folder, place_of, read_task, t
 from berdslib.data.pir_sample import location_task, story_task
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError, known, says_what_it_takes
+
+logger = logging.getLogger(__name__)
 
 _PIR = "pir-"
 _PIR_SAMPLE: Mapping[str, Callable[[], Collection]] = {"location": location_task, "stories": story_task}
@@ -68,8 +72,7 @@ def load(
     whole = loaded[0] if len(loaded) == 1 else _joined(loaded, shared or ())
     if gold is None:
         return whole
-    verdicts = load_gold(gold) if isinstance(gold, str | Path) else gold
-    return Collection(whole.name, whole.questions, whole.passages, verdicts, whole.expansions)
+    return replace(whole, gold=load_gold(gold) if isinstance(gold, str | Path) else gold)
 
 
 def _names(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
@@ -85,8 +88,8 @@ def _names(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 def _load_one(name: str | Path, shared: Sequence[Passage] | None, split: str | None, limit: int) -> Collection:
     found = _whole(name, shared, split)
-    asked = found.questions[: limit or None]
-    return Collection(found.name, asked, found.passages if shared is None else shared, found.gold, found.expansions)
+    found = found if shared is None else replace(found, passages=shared)
+    return found.only(found.questions[:limit]) if limit else found
 
 
 def _whole(name: str | Path, shared: Sequence[Passage] | None, split: str | None) -> Collection:
@@ -116,7 +119,7 @@ def _task(name: str | Path) -> tuple[str | Path, str | None]:
     for place, chosen in ((text, None), (head, task)):
         if place == f"{_PIR}sample":
             return place, chosen
-        if place.startswith(_PIR) and place in DATASETS:
+        if place.startswith(_PIR) and place in DATASETS and dataset(place).make is None:
             one = dataset(place)
             if one.hf_repo:  # it holds one task, whatever its folder is called
                 own = place.removeprefix(_PIR)
@@ -128,10 +131,11 @@ def _task(name: str | Path) -> tuple[str | Path, str | None]:
 
 
 def _from_path(path: Path, shared: Sequence[Passage] | None, split: str | None) -> Collection:
-    questions = load_questions(path, split)
+    name = path.name.partition(".")[0] or path.name
+    questions = [q if q.source else q._replace(source=name) for q in load_questions(path, split)]
     if not is_beir(path):
-        return Collection(path.name.partition(".")[0] or path.name, questions)
-    return Collection(path.name, questions, load_passages(path) if shared is None else (), load_gold(path))
+        return Collection(name, questions)
+    return Collection(name, questions, load_passages(path) if shared is None else (), load_gold(path))
 
 
 def _made(one: Dataset, split: str | None) -> Collection:
@@ -145,7 +149,9 @@ def _made(one: Dataset, split: str | None) -> Collection:
 
 
 def _of_split(whole: Collection, split: str | None) -> Collection:
-    return whole if split is None else whole.only(of_split(list(whole.questions), split, whole.name))
+    """Return the part of a collection that is of a split; where it has splits, "dev" if none is named."""
+    has_dev = any(q.split == "dev" for q in whole.questions)
+    return whole.only(of_split(list(whole.questions), split or ("dev" if has_dev else "all"), whole.name))
 
 
 def _recorded(one: Dataset, split: str | None) -> Expansions:
@@ -164,6 +170,9 @@ def _passages(given: Corpus | None) -> Sequence[Passage] | None:
 
 def _joined(parts: Sequence[Collection], passages: Sequence[Passage]) -> Collection:
     verdicts = [one.gold for one in parts if one.gold is not None]
+    if verdicts and len(verdicts) < len(parts):
+        without = ", ".join(one.name for one in parts if one.gold is None)
+        logger.warning("%s has no gold verdicts, so those of the others are left out", without)
     expansions = {qid: pairs for one in parts for qid, pairs in one.expansions.items()}
     questions = [q for one in parts for q in one.questions]
     gold = pd.concat(verdicts, ignore_index=True) if len(verdicts) == len(parts) else None

@@ -78,7 +78,18 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
             raise InputError(problem, field="labels")
         if need_perspectives and not q.perspectives:
             raise InputError(f"question {q.qid!r} has no perspectives, so it cannot be scored", field="perspectives")
+    _check_apart(questions)
     return questions
+
+
+def _check_apart(questions: Sequence[Question]) -> None:
+    """Refuse a question whose id is that of another's perspective: their lists could not be told apart."""
+    by_qid = {q.qid: q for q in questions}
+    for qid in by_qid:
+        head, mark, tail = qid.rpartition("#")
+        if mark and head in by_qid and tail in map(str, range(len(by_qid[head].perspectives))):
+            problem = f"{qid!r} is also the id of a perspective of {head!r}; give the question another id"
+            raise InputError(problem, field="qid")
 
 
 def perspective_qid(qid: str, pid: int) -> str:
@@ -88,6 +99,16 @@ def perspective_qid(qid: str, pid: int) -> str:
     'zoos#0'
     """
     return f"{qid}#{pid}"
+
+
+def list_ids(questions: Sequence[Question]) -> dict[str, str]:
+    """Return the ids under which a run may list passages for questions, and for their perspectives: id → qid.
+
+    >>> list_ids([Question("zoos", "Should zoos close?", ("Yes.", "No."))])
+    {'zoos': 'zoos', 'zoos#0': 'zoos', 'zoos#1': 'zoos'}
+    """
+    own = {perspective_qid(q.qid, pid): q.qid for q in questions for pid in range(len(q.perspectives))}
+    return {q.qid: q.qid for q in questions} | own
 
 
 def check_passages(passages: Iterable[Passage]) -> None:

@@ -28,6 +28,7 @@ from berdslib.data.records import (
     check_questions,
     check_run,
     check_verdicts,
+    list_ids,
     make_run_as_trec_eval,
     make_verdicts,
     perspective_qid,
@@ -394,17 +395,23 @@ def check_same_questions(
         InputError: a frame has rows, and none of them is about any of the questions; or a measure looks at the lists of
             single perspectives, and the run has none.
     """
-    asked = {q.qid: q.qid for q in questions}
-    own = {perspective_qid(q.qid, pid): q.qid for q in questions for pid in range(len(q.perspectives))}
+    asked, everything = {q.qid: q.qid for q in questions}, list_ids(questions)
+    own = {qid: owner for qid, owner in everything.items() if qid not in asked}
     there = set(run["qid"])
-    for what, known_ids, found in (("run", {*asked, *own}, there), ("verdicts", {*asked}, set(verdicts["qid"]))):
-        if found and not known_ids & found:
+    for what, known_ids, found in (("run", everything, there), ("verdicts", asked, set(verdicts["qid"]))):
+        if found and not known_ids.keys() & found:
             of, wanted = min(found), questions[0].qid
             raise InputError(f"the {what} and the questions do not belong together: {of!r} against {wanted!r} …")
-    looked_at = {**(asked if any_list(measures) else {}), **(own if looks_at_perspectives(measures) else {})}
-    if there and looks_at_perspectives(measures) and not own.keys() & there:
-        raise InputError(f"pRecall needs a list for each perspective, under ids such as {next(iter(own))!r}; "
-                         "berdslib.search(…, perspectives=True) makes them")  # fmt: skip
+    one_list, own_lists = any_list(measures), looks_at_perspectives(measures)
+    if there and own_lists and not own.keys() & there:
+        problem = f"pRecall needs a list for each perspective, under ids such as {next(iter(own))!r}"
+        raise InputError(f"{problem}; berdslib.search(…, perspectives=True) makes them")
+    if there and one_list and not asked.keys() & there:
+        only = min(own.keys() & there)
+        raise InputError(
+            f"the run holds lists of single perspectives only, such as {only!r}; search the questions, too"
+        )
+    looked_at = {**(asked if one_list else {}), **(own if own_lists else {})}
     unanswered = len(looked_at.keys() - there)
     if unanswered and there:
         logger.warning(

@@ -36,11 +36,7 @@ class VerdictStore:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or cache_dir() / "verdicts.sqlite"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self._table() as table:
-            table.execute(
-                "CREATE TABLE IF NOT EXISTS verdict (key BLOB PRIMARY KEY, p_yes REAL NOT NULL) WITHOUT ROWID"
-            )
+        self._made = False
 
     def get(self, judge_id: str, pairs: Sequence[Pair]) -> dict[bytes, float]:
         """Return key → p_yes for those of the pairs that this judge has judged before."""
@@ -60,8 +56,17 @@ class VerdictStore:
 
     @contextmanager
     def _table(self) -> Iterator[sqlite3.Connection]:
-        with store_errors(self.path, "a verdict store"), closing(sqlite3.connect(self.path, timeout=120)) as table:
-            yield table
+        """Open the table; it is made with its folder at the first use, since a search may never come to that."""
+        with store_errors(self.path, "a verdict store"):
+            if not self._made:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self.path, timeout=120)) as table:
+                if not self._made:
+                    table.execute(
+                        "CREATE TABLE IF NOT EXISTS verdict (key BLOB PRIMARY KEY, p_yes REAL NOT NULL) WITHOUT ROWID"
+                    )
+                    self._made = True
+                yield table
 
 
 def verdict_key(judge_id: str, pair: Pair) -> bytes:

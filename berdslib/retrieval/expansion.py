@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from berdslib.data.collection import Expansions
+from berdslib.data.collection import Expansions, are_full_queries
 from berdslib.data.negation import yes_and_no
 from berdslib.data.records import Question, check_questions, ranked_run
 from berdslib.errors import InputError, known
@@ -96,7 +96,8 @@ def expanded_search(
         expansions: qid → [(name, statement), …]; those of other questions are not looked at.
         k: passages a question.
         merge: "question first": the query is the question and behind it the statement, as in the recorded queries of
-            the authors; "statement only": the statement alone, as the words of section 6 can also be read.
+            the authors; "statement only": the statement alone, as the words of section 6 can also be read. Full queries
+            of PIR contain their question and are searched as they are.
         duplicates: what round robin does when a list's turn brings a passage that is listed already. "skip": it gives
             its next one, as the paper says. "keep": the turn is spent, as in the official code, whose list of k then
             names passages twice. A run cannot, so here it is shorter than k. What is covered, and so MRecall@k, is the
@@ -118,11 +119,10 @@ def expanded_search(
     queries: list[Question] = []
     owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
     for question in questions:
-        statements = [] if question.owner else [text for _, text in expansions.get(question.qid, ())][: number or None]
-        asks = [(MERGE[merge](question.text, statement), statement) for statement in statements]
-        for i, (text, statement) in enumerate([(question.text, ""), *asks] if original or not asks else asks):
+        asks = [] if question.owner else _asks(question, expansions.get(question.qid, ()), merge)[: number or None]
+        for i, (text, perspective) in enumerate([(question.text, ""), *asks] if original or not asks else asks):
             qid = f"{len(queries)}:{question.qid}"
-            queries.append(_query(question, qid, text, statement))
+            queries.append(_query(question, qid, text, perspective))
             owners[qid] = question.qid, i
     found = checked_search(retriever, queries, max(k, depth) if fuse == "rrf" else k)
     lists: dict[int, dict[str, list[str]]] = {}
@@ -136,12 +136,20 @@ def expanded_search(
     return run[run["rank"] <= k].reset_index(drop=True)
 
 
-def _query(question: Question, qid: str, text: str, statement: str) -> Question:
+def _asks(question: Question, pairs: Sequence[tuple[str, str]], merge: str) -> list[tuple[str, str]]:
+    """Return what is searched for each expansion, and the perspective that it asks from, "" where it names none."""
+    if are_full_queries(question, pairs):  # they contain their question, and are named by their perspectives
+        return [(text, name) for name, text in pairs]
+    # A statement by itself, such as a hypothetical passage, is a query without a perspective.
+    return [(MERGE[merge](question.text, text), text if merge == "question first" else "") for _, text in pairs]
+
+
+def _query(question: Question, qid: str, text: str, perspective: str) -> Question:
     """Return a query made of a question; one that asks from a perspective knows it, and the question's text."""
     query = question._replace(qid=qid, text=text, owner=question.owner or question.qid)
-    if not statement:
+    if not perspective:
         return query
-    return query._replace(root=question.text, perspectives=(statement,), stances=(), labels=())
+    return query._replace(root=question.text, perspectives=(perspective,), stances=(), labels=())
 
 
 def _round_robin_with_repeats(lists: Sequence[Mapping[str, Sequence[str]]], k: int) -> pd.DataFrame:

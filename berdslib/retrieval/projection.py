@@ -7,6 +7,7 @@ passage, or with the passage as the perspective changes it. All have one form th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,8 @@ from berdslib.models.base import Encoder
 from berdslib.models.corpus_vectors import encode_corpus, full_text
 from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run, top_k
 from berdslib.retrieval.index import Hits, make_index
+
+logger = logging.getLogger(__name__)
 
 # Table 4. (a, b) is the one vector after the other. For "concat" the passage has to grow to that length: by zeros here,
 # since (c, c) would rank exactly as "add" does, and the paper's figures for the two are far apart (Table 8). So are its
@@ -295,7 +298,9 @@ class Projected:
         method: see :func:`scores`.
         strength: see :func:`scores`; :mod:`berdslib.retrieval.strength` says how to choose one.
         extract: cuts root and perspective out of raw queries, in place of those that the queries know; such as
-            ``partial(extract_by, "rule")``, see :func:`berdslib.llm.extraction.extract_by`.
+            ``partial(extract_by, "rule")``, see :func:`berdslib.llm.extraction.extract_by`. A question is then a raw
+            query, too; where nothing can be cut out of it, it is searched as it is, and a warning says how many those
+            are.
         depth: 0 to score every passage; else how many candidates, at least k: faster on a large corpus. They come by
             dot product, which misses best passages where vectors are not of one length, and more of them for "add+"
             and "cast+" than for "pap+".
@@ -352,8 +357,8 @@ class Projected:
         asked = [q for q in questions if q.text.strip()]
         found = {}
         for form_of, part in (
-            (self._projected, [q for q in asked if q.root]),
-            (self._plain, [q for q in asked if not q.root]),
+            (self._projected, [q for q in asked if q.root or self._extract]),
+            (self._plain, [q for q in asked if not (q.root or self._extract)]),
         ):
             hits = self._hits(form_of(part), k) if part else []
             found.update({q.qid: hit for q, hit in zip(part, hits, strict=True)})
@@ -372,9 +377,11 @@ class Projected:
 
     def _projected(self, asked: Sequence[Question]) -> Form:
         texts = [q.text for q in asked]
-        known_parts = [(q.root, q.perspectives[0]) for q in asked]
-        roots, perspectives = zip(*(self._extract(texts) if self._extract else known_parts), strict=True)
+        parts = self._extract(texts) if self._extract else [(q.root, q.perspectives[0]) for q in asked]
+        roots, perspectives = zip(*parts, strict=True)
         q, r, p = (self._encoder.encode_queries(list(part)) for part in (texts, roots, perspectives))
+        if self._extract and (whole := sum(root == perspective for root, perspective in parts)):
+            logger.warning("%s: no perspective can be cut out of %d of %d queries", self.name, whole, len(texts))
         its_own = np.array([text == perspective for text, perspective in zip(texts, perspectives, strict=True)])
         p = np.where(its_own[:, None], perspective_vectors(q, r, p, "difference"), p)
         return make_form(self._method, q, r, p, strength=self._strength)

@@ -25,10 +25,14 @@ _FOR_ENCODER = {"cached", "engine", "number_format", "trust_remote_code"}
 
 
 class RetrieverKind(NamedTuple):
-    """How a retriever is made: ``prepare`` takes its name and options, loads what it needs, and returns a maker."""
+    """How a retriever is made: ``prepare`` takes its name and options, loads what it needs, and returns a maker.
+
+    ``reranks`` says that it re-ranks the candidates of another, as many as its option ``depth``.
+    """
 
     prepare: Callable[..., Maker]
     options: frozenset[str]
+    reranks: bool = False
 
 
 def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Retriever:
@@ -116,7 +120,7 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
         "rank-bm25": _lexical(RankBM25),
         **dict.fromkeys(CARDS, _DENSE),
         "hf:": _DENSE,
-        "tart-full": RetrieverKind(_tart_full, _DENSE.options | {"depth", "instruction"}),
+        "tart-full": RetrieverKind(_tart_full, _DENSE.options | {"depth", "instruction"}, reranks=True),
         _LUCENE: RetrieverKind(_lucene, _keywords(Lucene) - {"name"}),
     },
 )

@@ -30,6 +30,8 @@ from berdslib.retrieval.retrievers import RETRIEVERS
 EXPAND, CROSS, EXTRACT = "expand", "cross", "extract"
 # The baseline has no part: it is the retriever alone.
 PROJECTED = tuple(method for method in (*METHODS, *OFFICIAL) if method != "baseline")
+# What stands behind a retriever, beside diversifiers.
+PARTS = (EXPAND, CROSS, EXTRACT, *PROJECTED)
 _EXAMPLE = {EXPAND: "expand:rule", CROSS: "cross:org/model", EXTRACT: "extract:rule"}
 
 
@@ -108,7 +110,7 @@ def parse_system(text: str) -> System:
 
 
 def _kinds() -> list[str]:
-    return [EXPAND, CROSS, EXTRACT, *PROJECTED, *DIVERSIFIERS]
+    return [*PARTS, *DIVERSIFIERS]
 
 
 def _check_first(system: System, text: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from berdslib.data.collection import Collection, Expansions
+from berdslib.data.collection import Collection, Expansions, are_full_queries
 from berdslib.data.corpus import by_docno
 from berdslib.data.question_corpora import OwnCorpora
 from berdslib.data.records import RUN_COLUMNS, Passage, Question, check_run
@@ -52,8 +52,9 @@ def make_systems(
     encoder: str = "minilm",
     depth: int = 100,
     recordings: Path | None = None,
+    scorers: dict[str, Scorer] | None = None,
 ) -> dict[str, Retriever]:
-    """Build systems from their strings; what several of them share is made, and searched, once.
+    """Build systems from their strings; what several of them share is made once, and not asked the same twice.
 
     Args:
         systems: as :func:`~berdslib.retrieval.system_strings.parse_system` reads them.
@@ -62,10 +63,11 @@ def make_systems(
         aspects_by: from generated perspectives and the corpus to how likely each passage argues them, for diversifiers
             that need it: a judge says so, see :func:`berdslib.judging.aspects.judged_aspects`. Such a diversifier takes
             the perspectives that its chain expands by; without, or with "hyde:MODEL", the recorded ones, and those by
-            rule where a question has none.
+            rule where a question has none, or has full queries: these name the perspectives that it is scored by.
         encoder: says how alike two passages are.
         depth: how many candidates a cross-encoder or a diversifier chooses from.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
+        scorers: cross-encoders that are loaded already, by name; those of these systems are added.
 
     Returns:
         System string → retriever.
@@ -78,7 +80,7 @@ def make_systems(
     parsed = {text: parse_system(text) for text in systems}  # all are read before anything is built
     if not collection.passages:
         raise InputError(f"{collection.name!r} has questions only; name the corpus to search", field="passages")
-    workshop = _Workshop(collection, encoder, depth, recordings, aspects_by)
+    workshop = _Workshop(collection, encoder, depth, recordings, aspects_by, {} if scorers is None else scorers)
     for system in parsed.values():
         workshop.gather(system)
     return {text: workshop.build(system) for text, system in parsed.items()}
@@ -94,12 +96,13 @@ class _Workshop:
         depth: int,
         recordings: Path | None,
         aspects_by: Callable[[Expansions, Sequence[Passage]], AspectsOf] | None,
+        scorers: dict[str, Scorer],
     ) -> None:
         self._all, self._passages = collection, collection.passages
         self._encoder, self._depth, self._recordings = encoder, depth, recordings
         self._aspects_by = aspects_by
         self._expansions: dict[str, Expansions] = {}
-        self._scorers: dict[str, Scorer] = {}
+        self._scorers = scorers
         self._aspects: dict[str, AspectsOf] = {}
         self._built: dict[str, Retriever] = {}
 
@@ -114,7 +117,9 @@ class _Workshop:
     def build(self, system: System) -> Retriever:
         """Return a system; one that another begins with is the same object, and remembers its last lists."""
         if system.text not in self._built:
-            self._built[system.text] = _Remembering(self._made(system), system.text)
+            # A cross-encoder scores all candidates, however few are asked for: they are kept, to be cut.
+            whole = self._depth if system.parts and system.parts[-1].kind == CROSS else 0
+            self._built[system.text] = _Remembering(self._made(system), system.text, whole)
         return self._built[system.text]
 
     def _made(self, system: System) -> Retriever:
@@ -127,8 +132,6 @@ class _Workshop:
         before = self.build(system.before)
         if last.kind == EXPAND:
             options = SEARCHED.get(last.value.partition(":")[0], {}) if ":" in last.value else {}
-            if last.value == RECORDED and self._all.has_full_queries:
-                options = {"merge": "statement only"}  # a full query contains its question
             return Expanded(before, self._expansions_named(last.value), name=name, **options)
         if last.kind == CROSS:
             scorer = self._scorers[last.value]
@@ -145,7 +148,7 @@ class _Workshop:
         )
 
     def _first(self, name: str) -> Retriever:
-        options = {"depth": self._depth} if "depth" in RETRIEVERS.find(name)[0].options else {}
+        options = {"depth": self._depth} if RETRIEVERS.find(name)[0].reranks else {}
         return make_retriever(name, self._passages, **options)
 
     def _projected(self, first: str, earlier: Sequence[Part], last: Part, name: str) -> Retriever:
@@ -185,14 +188,20 @@ class _Workshop:
         if self._aspects_by is None:
             raise InputError(f"{system.text!r} covers generated perspectives: aspects_by must say who argues them")
         # A hypothetical passage is one answer, and no list of perspectives.
-        listed = next((name for name in system.values(EXPAND) if not name.startswith("hyde:")), "")
+        own = [name for name in system.values(EXPAND) if not name.startswith("hyde:") and name != RECORDED]
+        listed = next(iter(own), "")
         if listed not in self._aspects:
             generated = self._expansions_named(listed) if listed else self._recorded_or_by_rule()
             self._aspects[listed] = self._aspects_by(generated, self._passages)
         return self._aspects[listed]
 
     def _recorded_or_by_rule(self) -> Expansions:
-        recorded = self._all.expansions
+        # The full queries of PIR name the perspectives that lists are scored by; those must not order them, too.
+        recorded = {
+            q.qid: self._all.expansions[q.qid]
+            for q in self._all.questions
+            if q.qid in self._all.expansions and not are_full_queries(q, self._all.expansions[q.qid])
+        }
         without = [q.qid for q in self._all.questions if q.qid not in recorded]
         if without:
             logger.warning("perspectives of %d of %d questions are made by rule, as none are recorded",
@@ -201,25 +210,30 @@ class _Workshop:
 
 
 class _Remembering:
-    """A retriever that does not repeat its last searches: chains that begin alike ask the same of what they share."""
+    """A retriever that does not repeat its last searches: chains that begin alike ask the same of what they share.
+
+    Args:
+        retriever: does the searching.
+        name: of the system.
+        whole: search so deep whatever is asked for, and return the beginning.
+    """
 
     kept = 4
 
-    def __init__(self, retriever: Retriever, name: str) -> None:
-        self.name, self._retriever = name, retriever
+    def __init__(self, retriever: Retriever, name: str, whole: int = 0) -> None:
+        self.name, self._retriever, self._whole = name, retriever, whole
         # Compared, not hashed: a question of the user's may hold its perspectives in a list.
         self._last: deque[tuple[list[Question], int, pd.DataFrame]] = deque(maxlen=self.kept)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        asked = list(questions)
-        for before, depth, run in self._last:
-            if depth == k and before == asked:
-                return run.copy()
-        run = self._retriever.search(questions, k)
-        run_of(self.name, run)  # it may be anybody's: a complaint names it
-        self._last.append((asked, k, run))
-        return run.copy()
+        asked, deep = list(questions), max(k, self._whole)
+        found = next((run for before, depth, run in self._last if depth == deep and before == asked), None)
+        if found is None:
+            found = self._retriever.search(questions, deep)
+            run_of(self.name, found)  # it may be anybody's: a complaint names it
+            self._last.append((asked, deep, found))
+        return found[found["rank"] <= k].reset_index(drop=True) if deep > k else found.copy()
 
 
 class Diversified:

@@ -16,6 +16,7 @@ from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore
 
 Data = Collection | str | Path
+Store = VerdictStore | str | Path | None
 AnyJudge = Judge | Callable[..., Any] | str | None
 
 
@@ -54,18 +55,17 @@ def collections_of(data: Data | Sequence[Data]) -> list[Collection]:
     return [collection_of(one) for one in data]
 
 
-def store_of(store: VerdictStore | None) -> VerdictStore:
-    """Return a store of verdicts, that in the user's cache where none is given.
+def store_of(store: Store) -> VerdictStore:
+    """Return a store of verdicts: as it is, that of a file, or where none is given that in the user's cache.
 
     Raises:
-        InputError: something else, such as a path.
+        InputError: something else.
     """
-    if store is None:
-        return VerdictStore()
-    if not isinstance(store, VerdictStore):
-        problem = f"a store is needed, not {type(store).__name__}; berdslib.judging.store.VerdictStore(path) opens one"
-        raise InputError(problem, field="store")
-    return store
+    if isinstance(store, VerdictStore):
+        return store
+    if store is not None and not isinstance(store, str | Path):
+        raise InputError(f"a store of verdicts or its file is needed, not {type(store).__name__}", field="store")
+    return VerdictStore(None if store is None else Path(store))
 
 
 def is_recorded(judge: AnyJudge) -> bool:

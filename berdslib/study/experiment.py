@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import html
+import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +25,7 @@ from berdslib.data.records import (
     check_k,
     check_questions,
     check_verdicts,
-    perspective_qid,
+    list_ids,
     ranked_run,
 )
 from berdslib.data.trec import write_trec_run, write_verdicts
@@ -40,9 +43,12 @@ from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever, checked_search, run_of
+from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.systems import AspectsOf, make_systems
 from berdslib.stats import bootstrap_interval, holm, macro_mean, paired_test
-from berdslib.study.arguments import AnyJudge, Data, collections_of, is_recorded, judge_of, store_of
+from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, is_recorded, judge_of, store_of
+
+logger = logging.getLogger(__name__)
 
 MACRO = "macro"
 _MEAN = "Mean over the data sets"
@@ -118,15 +124,16 @@ def experiment(
     baseline: str | None = None,
     aspect_judge: AnyJudge = "laptop",
     depth: int = 100,
-    recordings: Path | None = None,
-    store: VerdictStore | None = None,
+    recordings: StrPath | None = None,
+    store: Store = None,
     seed: int = 0,
 ) -> Experiment:
     """Run and score several systems on the same questions.
 
     With a judge, everything that any system lists is judged first, and all systems are scored against that one pool:
     measures with an ideal list (nDCG, alpha-nDCG, ERR-IA, StRecall) would otherwise flatter a system whose own list is
-    all that is known. They remain relative to the pool; MRecall, Precision, Coverage and p-Recall do not depend on it.
+    all that is known. They remain relative to the pool, as does p-Recall with ``hit="recall"``; MRecall, Precision,
+    Coverage and p-Recall as the paper has it do not depend on it.
     What several systems list is judged once, with a store or without.
 
     Args:
@@ -142,7 +149,7 @@ def experiment(
         aspect_judge: who says how likely a passage argues a *generated* perspective, for systems that use it.
         depth: how many candidates a cross-encoder or a diversifier chooses from.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
-        store: where the judges' verdicts are kept; None for the user's cache.
+        store: where the judges' verdicts are kept, a store or its file; None for the user's cache.
         seed: of bootstrap and test.
 
     Raises:
@@ -153,13 +160,25 @@ def experiment(
     wanted, named, collections = parse_measures(measures), named_systems(systems), collections_of(data)
     _check(collections, wanted, judge, baseline, named, seed)
     who = None if is_recorded(judge) else judge_of(judge, collections[0])
-    kept = store_of(store)
+    kept, scorers = store_of(store), dict[str, Scorer]()
+
+    @cache  # one judge, or one model, for all collections; and none where no system needs it
+    def covering() -> Judge:
+        same = who is not None and isinstance(judge, str) and judge == aspect_judge
+        found = who if same and who is not None else judge_of(aspect_judge, collections[0])
+        if who is not None and found.id == who.id:
+            logger.warning("%s both reorders lists and scores them, so what it gains by that is circular", who.id)
+        return found
+
     parts = []
     for one in collections:
-        built = build(named, one, aspect_judge=aspect_judge, depth=depth, recordings=recordings, store=kept)
+        built = build(
+            named, one, aspect_judge=covering, depth=depth, recordings=recordings, store=kept, scorers=scorers
+        )
         runs = {name: _run(name, system, one, wanted) for name, system in built.items()}
         parts.append((runs, _verdicts(runs, one, wanted, who or judge_of(None, one), kept)))
-    questions = [q for one in collections for q in one.questions]
+    # Data sets are told apart by their source; questions from a file of one's own belong to their collection.
+    questions = [q if q.source else q._replace(source=one.name) for one in collections for q in one.questions]
     runs = {name: _stacked([runs[name] for runs, _ in parts]) for name in named}
     verdicts = check_verdicts(_stacked([verdicts for _, verdicts in parts]))
     scores = {name: evaluate(run, verdicts, questions, wanted) for name, run in runs.items()}
@@ -171,22 +190,26 @@ def build(
     named: Mapping[str, System],
     collection: Collection,
     *,
-    aspect_judge: AnyJudge = "laptop",
+    aspect_judge: Callable[[], Judge],
+    store: VerdictStore,
     depth: int = 100,
-    recordings: Path | None = None,
-    store: VerdictStore | None = None,
+    recordings: StrPath | None = None,
+    scorers: dict[str, Scorer] | None = None,
 ) -> dict[str, Retriever | pd.DataFrame]:
     """Return systems ready to search a collection: those named by strings are built, the others are as they came.
 
-    Arguments and errors as :func:`experiment`.
+    Arguments and errors as :func:`experiment`, but that ``aspect_judge`` returns the judge, loaded when it is needed,
+    and ``scorers`` are those of :func:`berdslib.retrieval.systems.make_systems`.
     """
     check_k(depth, "depth")
 
     def aspects_by(generated: Expansions, passages: Sequence[Passage]) -> AspectsOf:
-        return judged_aspects(generated, passages, judge_of(aspect_judge, collection), store)
+        return judged_aspects(generated, passages, aspect_judge(), store)
 
     texts = [system for system in named.values() if isinstance(system, str)]
-    built = make_systems(texts, collection, aspects_by=aspects_by, depth=depth, recordings=recordings) if texts else {}
+    kept = None if recordings is None else Path(recordings)
+    options: dict[str, Any] = {"depth": depth, "recordings": kept, "scorers": scorers}
+    built = make_systems(texts, collection, aspects_by=aspects_by, **options) if texts else {}
     return {name: built[system] if isinstance(system, str) else system for name, system in named.items()}
 
 
@@ -204,14 +227,10 @@ def search(
             have ids of their own.
 
     Raises:
-        InputError: k is no whole number from 1, a question whose id is that of another's perspective, or the system
-            returns no run.
+        InputError: k is no whole number from 1, or the system returns no run.
     """
     check_k(k)
     queries = collection.queries if perspectives else []
-    if questions and (twice := {q.qid for q in queries} & {q.qid for q in collection.questions}):
-        problem = f"{min(twice)!r} is the id of a question and of another's perspective; give it another name"
-        raise InputError(problem, field="qid")
     asked = [part for part in (list(collection.questions) if questions else [], queries) if part]
     return _stacked([checked_search(system, part, k) for part in asked])
 
@@ -221,9 +240,8 @@ def _run(
 ) -> pd.DataFrame:
     """Return the run of a system, as deep as the measures look, with the lists that they look at."""
     if isinstance(system, pd.DataFrame):
-        ours = {q.qid for q in (*collection.questions, *collection.queries)}
         run = run_of(name, system)
-        return run[run["qid"].isin(ours)] if ours & set(run["qid"]) else run
+        return run[run["qid"].isin(list_ids(collection.questions))]
     depth = max(m["cutoff"] for m in measures)
     kinds = {"questions": any_list(measures), "perspectives": looks_at_perspectives(measures)}
     return search(system, collection, depth, **kinds)
@@ -238,8 +256,7 @@ def _verdicts(
 ) -> pd.DataFrame:
     """Return recorded verdicts, or those of a judge on everything that any system lists."""
     if isinstance(judge, Gold):
-        asked = judge.verdicts["qid"].isin({q.qid for q in collection.questions})
-        return judge.verdicts[asked] if asked.any() else judge.verdicts  # of other questions: the measures say so
+        return judge.verdicts[judge.verdicts["qid"].isin({q.qid for q in collection.questions})]
     return judged(runs.values(), collection, judge, max(m["cutoff"] for m in measures), store)
 
 
@@ -263,8 +280,7 @@ def pooled(runs: Iterable[pd.DataFrame], questions: Sequence[Question], k: int) 
 
     What a question found from one of its perspectives counts as found by the question.
     """
-    owner = {q.qid: q.qid for q in questions}
-    owner |= {perspective_qid(q.qid, pid): q.qid for q in questions for pid in range(len(q.perspectives))}
+    owner = list_ids(questions)
     tops = pd.concat([run[(run["rank"] <= k) & run["qid"].isin(owner)] for run in runs])
     tops = tops.assign(qid=tops["qid"].map(owner)).drop_duplicates(["qid", "docno"])
     return ranked_run({str(qid): part["docno"].tolist() for qid, part in tops.groupby("qid", sort=False)})
@@ -332,14 +348,30 @@ def _check(
                          "function that makes it", field="systems")  # fmt: skip
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise InputError(f"a whole number is needed, not {seed!r}", field="seed")
-    counts = Counter(q.qid for one in collections for q in one.questions)
-    if twice := [qid for qid, count in counts.items() if count > 1]:
+    everybody = [q for one in collections for q in one.questions]
+    if twice := [qid for qid, count in Counter(q.qid for q in everybody).items() if count > 1]:
         raise InputError(f"question {twice[0]!r} is in two collections", field="qid")
+    check_questions(everybody)
+    _check_names(collections)
+    ids = list_ids(everybody)
+    given = {name: run_of(name, system) for name, system in named.items() if isinstance(system, pd.DataFrame)}
+    given |= {"the judge": judge.verdicts} if isinstance(judge, Gold) else {}
+    for name, frame in given.items():
+        if len(frame) and not frame["qid"].isin(ids).any():
+            there = f"{frame['qid'].iloc[0]!r} against {everybody[0].qid!r} …"
+            raise InputError(f"{name} and the questions do not belong together: {there}", field="qid")
     for m in measures:
         if "cutoff" not in m.params:
             raise InputError(f"{m} needs a cut-off, such as {m}@5")
     if baseline is not None:
         known("baseline", baseline, named)
+
+
+def _check_names(collections: Sequence[Collection]) -> None:
+    """Refuse two collections that a table could not tell apart: their questions name no source, and they one name."""
+    names = Counter(one.name for one in collections if any(not q.source for q in one.questions))
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise InputError(f"two collections are called {twice[0]!r}; give one another name", field="name")
 
 
 # ---------------------------------------------------------------- tables and files

@@ -6,6 +6,7 @@ One order of arguments everywhere: run, verdicts, data, measures.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,18 @@ from berdslib.data import trec
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
 from berdslib.data.dataset import Dataset
-from berdslib.data.records import Question, check_k, check_run
+from berdslib.data.records import Question, check_k, check_run, list_ids
 from berdslib.errors import InputError, check_call, known, says_what_it_takes
 from berdslib.evaluation import measures as scoring
+from berdslib.files import StrPath
 from berdslib.judging.registry import JUDGES, own_judge
-from berdslib.judging.store import VerdictStore
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS, own_diversifier
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.retrieval.system_strings import PARTS
 from berdslib.study import experiment as experiments
-from berdslib.study.arguments import AnyJudge, Data, are_questions, collection_of, judge_of, store_of
+from berdslib.study.arguments import AnyJudge, Data, Store, are_questions, collection_of, judge_of, store_of
 
 
 @says_what_it_takes
@@ -37,8 +39,8 @@ def search(
     perspectives: bool = False,
     aspect_judge: AnyJudge = "laptop",
     depth: int = 100,
-    recordings: Path | None = None,
-    store: VerdictStore | None = None,
+    recordings: StrPath | None = None,
+    store: Store = None,
 ) -> pd.DataFrame:
     """Return what a system finds: a run, frame qid, docno, rank, score.
 
@@ -61,16 +63,19 @@ def search(
         raise InputError("one system is searched at a time; bd.experiment takes several", field="system")
     named, collection = experiments.named_systems(system), collection_of(data)
     ((_, built),) = experiments.build(
-        named, collection, aspect_judge=aspect_judge, depth=depth, recordings=recordings, store=store_of(store)
+        named,
+        collection,
+        aspect_judge=partial(judge_of, aspect_judge, collection),
+        depth=depth,
+        recordings=recordings,
+        store=store_of(store),
     ).items()
     assert not isinstance(built, pd.DataFrame)  # nor was the system
     return experiments.search(built, collection, k, perspectives=perspectives)
 
 
 @says_what_it_takes
-def judge(
-    run: pd.DataFrame, data: Data, judge: AnyJudge = "laptop", k: int = 5, *, store: VerdictStore | None = None
-) -> pd.DataFrame:
+def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, store: Store = None) -> pd.DataFrame:
     """Judge the first k passages of each list against every perspective of its question.
 
     Args:
@@ -156,9 +161,9 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
         kind: "retriever", "judge", "dataset" or "diversifier".
         name: letters, digits, ".", "_" and "-"; a name of yours may be used again, a built-in one may not.
         make: of a retriever, the function from passages (and options by name) to an object with ``search(questions,
-            k)``; of a judge, a function without arguments that returns one, or a function from pairs to probabilities;
-            of a data set, a function without arguments (or with ``split``) that returns a Collection; of a diversifier,
-            the function ``(vectors, scores, k, weight) -> order`` itself.
+            k)``; of a judge, a function without arguments that returns it: an object, or a function from pairs to
+            probabilities; of a data set, a function without arguments (or with ``split``) that returns a Collection; of
+            a diversifier, the function ``(vectors, scores, k, weight) -> order`` itself.
 
     Raises:
         InputError: an unknown kind, a name that is taken or cannot be used, or something that is no function.
@@ -167,6 +172,8 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
     if not callable(make):
         raise InputError(f"a {kind} is added as a function, not as {type(make).__name__}", field="make")
     check_call(f"the {kind} {name!r}", make, *_CALLED_WITH[kind])
+    if kind == "diversifier" and name in PARTS:
+        raise InputError(f"{name!r} is a part of a system already; choose another name", field="name")
     registry.add(name, wrap(make, name))
 
 
@@ -189,8 +196,7 @@ def _own_dataset(make: Callable[..., Any], name: str) -> Dataset:
 
 def _run_of(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
     clean = check_run(run)
-    asked = {q.qid for q in (*collection.questions, *collection.queries)}
-    if len(clean) and not asked & set(clean["qid"]):
+    if len(clean) and not clean["qid"].isin(list_ids(collection.questions)).any():
         there = f"{clean['qid'].iloc[0]!r} against {collection.questions[0].qid!r} …"
         raise InputError(f"the run and the questions do not belong together: {there}", field="run")
     return clean
