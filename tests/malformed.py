@@ -318,12 +318,12 @@ CASES = [
     Case(
         "gold for a file",
         "judge -q q.jsonl -c p.jsonl --run run.trec -o new.tsv",
-        ("q.jsonl:1 [pid]: no gold verdicts can be read from it", "sample", "-j similarity"),
+        ("the judge 'gold' needs verdicts; this data set has none", "such as 'similarity'"),
     ),
     Case(
         "gold for a file, to evaluate",
         "evaluate -q q.jsonl --run run.trec",
-        ("q.jsonl:1 [pid]: no gold verdicts can be read from it", "--verdicts FILE"),
+        ("'q.jsonl' has no gold verdicts", "--verdicts FILE"),
     ),
     Case("two question sets and no corpus", "retrieve -q q.jsonl,sample -o new.trec", ("--corpus",)),
     Case("a corpus that is no corpus", "retrieve -q q.jsonl -c arguana -o new.trec", ("'arguana'", "theperspective")),

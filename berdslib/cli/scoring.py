@@ -316,7 +316,7 @@ def experiment(
         collections,
         wanted,
         judge=chosen,
-        baseline=parse_system(baseline).text if baseline else parsed[0],
+        baseline=baseline.strip() if baseline else parsed[0],
         aspect_judge=aspect_judge,
         depth=depth,
         recordings=recordings,

@@ -87,7 +87,8 @@ def _check_apart(questions: Sequence[Question]) -> None:
     by_qid = {q.qid: q for q in questions}
     for qid in by_qid:
         head, mark, tail = qid.rpartition("#")
-        if mark and head in by_qid and tail in map(str, range(len(by_qid[head].perspectives))):
+        other = mark and head in by_qid and by_qid[qid].owner != head  # a query made of it has its id by right
+        if other and tail in map(str, range(len(by_qid[head].perspectives))):
             problem = f"{qid!r} is also the id of a perspective of {head!r}; give the question another id"
             raise InputError(problem, field="qid")
 

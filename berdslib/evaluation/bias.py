@@ -409,7 +409,4 @@ def _tables(
     check_questions(questions, need_perspectives=True)
     run, verdicts = check_run(run), check_verdicts(verdicts)
     check_same_questions(run, verdicts, questions, looks)
-    if Coverage.NAME in [m.NAME for m in looks] and len(run) and not {q.qid for q in questions} & set(run["qid"]):
-        raise InputError(f"the run has lists of perspectives only, and none of a question itself, such as "
-                         f"{questions[0].qid!r}; berdslib.search(…, perspectives=True) makes both")  # fmt: skip
     return list(question_tables(run, verdicts, questions))

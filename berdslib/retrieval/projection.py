@@ -298,9 +298,9 @@ class Projected:
         method: see :func:`scores`.
         strength: see :func:`scores`; :mod:`berdslib.retrieval.strength` says how to choose one.
         extract: cuts root and perspective out of raw queries, in place of those that the queries know; such as
-            ``partial(extract_by, "rule")``, see :func:`berdslib.llm.extraction.extract_by`. A question is then a raw
-            query, too; where nothing can be cut out of it, it is searched as it is, and a warning says how many those
-            are.
+            ``partial(extract_by, "rule")``, see :func:`berdslib.llm.extraction.extract_by`. A question without
+            perspectives is then a raw query, too; where nothing can be cut out of it, it is searched as it is, and a
+            warning says how many those are.
         depth: 0 to score every passage; else how many candidates, at least k: faster on a large corpus. They come by
             dot product, which misses best passages where vectors are not of one length, and more of them for "add+"
             and "cast+" than for "pap+".
@@ -357,8 +357,8 @@ class Projected:
         asked = [q for q in questions if q.text.strip()]
         found = {}
         for form_of, part in (
-            (self._projected, [q for q in asked if q.root or self._extract]),
-            (self._plain, [q for q in asked if not (q.root or self._extract)]),
+            (self._projected, [q for q in asked if self._has_perspective(q)]),
+            (self._plain, [q for q in asked if not self._has_perspective(q)]),
         ):
             hits = self._hits(form_of(part), k) if part else []
             found.update({q.qid: hit for q, hit in zip(part, hits, strict=True)})
@@ -370,6 +370,10 @@ class Projected:
             return search_exact(form, self._vectors, k, self._ties)
         candidates = self._index.search(form.query.astype(np.float32), self.depth)
         return rescore(form, self._vectors, [rows for rows, _ in candidates], k, self._ties)
+
+    def _has_perspective(self, question: Question) -> bool:
+        """Return whether there is one to project out: it is known, or is to be cut out of a raw query."""
+        return bool(question.root or (self._extract and not question.perspectives))
 
     def _plain(self, asked: Sequence[Question]) -> Form:
         q = self._encoder.encode_queries([question.text for question in asked])

@@ -188,20 +188,23 @@ class _Workshop:
         if self._aspects_by is None:
             raise InputError(f"{system.text!r} covers generated perspectives: aspects_by must say who argues them")
         # A hypothetical passage is one answer, and no list of perspectives.
-        own = [name for name in system.values(EXPAND) if not name.startswith("hyde:") and name != RECORDED]
-        listed = next(iter(own), "")
+        listed = next((name for name in system.values(EXPAND) if not name.startswith("hyde:")), "")
+        if listed == RECORDED and self._full_queries():
+            listed = ""
         if listed not in self._aspects:
             generated = self._expansions_named(listed) if listed else self._recorded_or_by_rule()
             self._aspects[listed] = self._aspects_by(generated, self._passages)
         return self._aspects[listed]
 
+    def _full_queries(self) -> set[str]:
+        """Return the qids of the questions whose recorded expansions are their full queries."""
+        recorded = self._all.expansions
+        return {q.qid for q in self._all.questions if are_full_queries(q, recorded.get(q.qid, ()))}
+
     def _recorded_or_by_rule(self) -> Expansions:
         # The full queries of PIR name the perspectives that lists are scored by; those must not order them, too.
-        recorded = {
-            q.qid: self._all.expansions[q.qid]
-            for q in self._all.questions
-            if q.qid in self._all.expansions and not are_full_queries(q, self._all.expansions[q.qid])
-        }
+        full = self._full_queries()
+        recorded = {qid: pairs for qid, pairs in self._all.expansions.items() if qid not in full}
         without = [q.qid for q in self._all.questions if q.qid not in recorded]
         if without:
             logger.warning("perspectives of %d of %d questions are made by rule, as none are recorded",

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layouts import write_pir
 
+from berdslib.data.collection import are_full_queries
 from berdslib.data.load import load, tasks_in
 from berdslib.data.pir import PirQuery, passages_of, pir_collection, pir_statistics, read_json, read_task, root_id
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, perspective_qid
@@ -339,7 +340,7 @@ def test_roots_and_full_queries_are_questions():
     ]
     assert [(q.owner, q.root) for q in task.queries[1:]] == [(q.qid, q.text) for q in task.questions]
     assert {q.source for q in (*task.questions, *task.queries)} == {"pir-tea"}
-    assert task.has_full_queries
+    assert all(are_full_queries(q, task.expansions[q.qid]) for q in task.questions)
 
 
 def test_the_id_of_a_root_does_not_depend_on_the_other_queries():

@@ -99,9 +99,9 @@ def test_an_unknown_perspective_is_refused():
 
 def test_lists_of_perspectives_alone_say_nothing_of_the_questions():
     alone = ROOT_RUN[ROOT_RUN["qid"].str.contains("#")]
-    with pytest.raises(InputError, match="lists of perspectives only, and none of a question itself, such as 'tea'"):
+    with pytest.raises(InputError, match="lists of single perspectives only, such as 'coffee#1'"):
         perspective_shares(alone, STANCE_GOLD, STANCES, 1)
-    with pytest.raises(InputError, match="lists of perspectives only"):
+    with pytest.raises(InputError, match="lists of single perspectives only"):
         root_versus_full(alone, STANCE_GOLD, STANCES, [1])
 
 

@@ -84,7 +84,7 @@ def test_a_judge_that_returns_nonsense_is_an_error():
 def test_a_file_that_is_no_store_is_an_error(tmp_path):
     (tmp_path / "v.sqlite").write_text("not a database, but long enough to be looked at by sqlite" * 20)
     with pytest.raises(InputError, match="cannot be used as a verdict store"):
-        VerdictStore(tmp_path / "v.sqlite")
+        len(VerdictStore(tmp_path / "v.sqlite"))
 
 
 def _judge_slowly(path, n):

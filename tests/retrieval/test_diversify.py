@@ -582,8 +582,8 @@ def test_a_function_of_ones_own_in_the_table_is_used_by_its_name(monkeypatch):
         for n in map(len, lists_of(run).values())
     ]
     assert sorted(seen, key=repr) == sorted(expected, key=repr)
-    with pytest.raises(InputError, match="'from behind' needs vectors"):
-        diversify(run, "from behind")
+    with pytest.raises(InputError, match="'from-behind' needs vectors"):
+        diversify(run, "from-behind")
 
 
 @pytest.mark.parametrize(

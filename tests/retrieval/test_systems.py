@@ -70,11 +70,12 @@ def test_a_chain_is_its_parts_from_left_to_right():
 
 def test_recorded_full_queries_are_searched_as_they_are():
     """Those of a task of PIR contain their question, which is not put in front of them once more."""
-    full = {"q": [("yes", "species that zoos save"), ("no", "children")]}
+    full = {"q": [(p, text) for p, text in zip(("yes", "no"), ("species that zoos save", "children"), strict=True)]}
+    other = {"q": [(f"not {p}", text) for p, text in full["q"]]}
     found = system("bm25+expand:recorded", Collection("zoo", QUESTIONS, PASSAGES, expansions=full))
-    alone = expanded_search(BM25(PASSAGES), QUESTIONS, full, 4, merge="statement only")
+    alone = expanded_search(BM25(PASSAGES), QUESTIONS, other, 4, merge="statement only")
     pd.testing.assert_frame_equal(found.search(QUESTIONS, 4), alone)
-    assert not alone.equals(expanded_search(BM25(PASSAGES), QUESTIONS, full, 4))
+    assert not alone.equals(expanded_search(BM25(PASSAGES), QUESTIONS, other, 4))
 
 
 def test_weight_one_is_the_retriever_itself():

@@ -192,9 +192,9 @@ MISTAKES = {
         lambda: bd.evaluate(RUN, GOLD, ["q", "p"]),
         "[data]: one collection or its name is needed, not list; ",
     ),
-    "a path in place of a store": (
-        lambda: bd.judge(RUN, PETS, "overlap", store="v.sqlite"),
-        "[store]: a store is needed, not str; berdslib.judging.store.VerdictStore(path) opens one",
+    "a table in place of a store": (
+        lambda: bd.judge(RUN, PETS, "overlap", store=RUN),
+        "[store]: a store of verdicts or its file is needed, not DataFrame",
     ),
     # data that lacks something
     "a collection without passages": (

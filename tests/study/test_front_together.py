@@ -149,7 +149,7 @@ def test_raw_queries_are_taken_apart_too(caplog):
     found, plain = (bd.search(s, raw, 5)["docno"].tolist() for s in ("minilm+extract:rule+pap:1.0", "minilm"))
     known = bd.search("minilm+extract:rule+pap:1.0", task, 5, perspectives=True)
     assert found == known[known["qid"].str.contains("#")]["docno"].tolist() != plain
-    bd.search("minilm+extract:rule+pap:1.0", bd.Collection("q", [question("x")], PASSAGES), 1)
+    bd.search("minilm+extract:rule+pap:1.0", bd.Collection("q", [bd.Question("x", "Is tea good?")], PASSAGES), 1)
     assert "no perspective can be cut out of 1 of 1 queries" in caplog.text
 
 

@@ -1,6 +1,5 @@
 """Systems by their strings, over the sample: the same lists as their parts, made one after the other."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from berdslib.data.datasets import load_expansions
 from berdslib.data.load import load
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
+from berdslib.judging.registry import make_judge
 from berdslib.llm.chat import Reply
 from berdslib.llm.extraction import extract, extract_with
 from berdslib.llm.recorded import Recording
@@ -33,6 +33,9 @@ def _own_cache(user_cache):
 @pytest.fixture(scope="module")
 def sample():
     return load("sample", split="dev")
+
+
+ASPECTS = {"aspect_judge": lambda: make_judge("overlap"), "store": None}
 
 
 def pairs(run):
@@ -72,10 +75,11 @@ def test_depth_reaches_a_cross_encoder(sample, monkeypatch):
 
 
 def test_depth_reaches_a_retriever_that_re_ranks_by_itself(sample, monkeypatch):
-    """As tart-full does: whatever takes a depth is told it, and nothing else is."""
+    """As tart-full does: whatever re-ranks is told the depth, and nothing else is."""
     monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
     told = []
-    RETRIEVERS.add("deep", own_retriever(lambda passages, depth=100: told.append(depth) or Nothing()))
+    made = own_retriever(lambda passages, depth=100: told.append(depth) or Nothing())
+    RETRIEVERS.add("deep", made._replace(reranks=True))
     RETRIEVERS.add("plain", own_retriever(lambda passages: Nothing()))
     make_systems(["deep", "plain"], sample, depth=7)
     assert told == [7]
@@ -108,12 +112,13 @@ def test_files_have_no_recorded_expansions_and_rules_are_always_there(sample, tm
 
 def test_strings_are_built_and_everything_else_is_as_it_came(sample):
     run, own = search("bm25", sample, 3), Nothing()
-    built = build({"a": "bm25", "b": " bm25+mmr:1 ", "c": own, "d": run, "e": "bm25"}, sample)
+    built = build({"a": "bm25", "b": " bm25+mmr:1 ", "c": own, "d": run, "e": "bm25"}, sample, **ASPECTS)
     assert list(built) == ["a", "b", "c", "d", "e"] and built["c"] is own and built["d"] is run
     assert built["a"] is built["e"] and pairs(built["a"].search(sample.questions, 3)) == pairs(run)
-    assert build({"c": own}, Collection("bare", sample.questions)) == {"c": own}  # nothing to build, no corpus needed
+    bare = Collection("bare", sample.questions)  # nothing is to be built, so no corpus is needed
+    assert build({"c": own}, bare, **ASPECTS) == {"c": own}
     with pytest.raises(InputError, match=r"\[k\]|depth"):
-        build({"a": "bm25"}, sample, depth=0)
+        build({"a": "bm25"}, sample, depth=0, **ASPECTS)
 
 
 # ---------------------------------------------------------------- PIR
@@ -288,25 +293,29 @@ def test_diversifiers_use_the_perspectives_of_the_model_and_never_a_hypothetical
     names = [f"bm25+expand:{kind}+coverage:0.5" for kind in ("chat:m", "hyde:m", "rule")]
     bare = Collection("bare", two.questions, two.passages)
     chains = {name: name for name in names}
-    build(chains, bare, aspect_judge="overlap")
+    build(chains, bare, **ASPECTS)
     rule = template_expansions(two.questions)
     assert used == [made["chat:m"], rule, rule]
     used.clear()
-    build({names[1]: names[1]}, two, aspect_judge="overlap")
+    build({names[1]: names[1]}, two, **ASPECTS)
     assert used == [two.expansions | {q: rule[q] for q in rule if q not in two.expansions}]
+
+
+def nobody(run, questions):
+    """Say of no passage that it argues anything."""
+    return run[["qid", "docno"]].assign(pid=0, p=0.0)
 
 
 def test_who_argues_a_generated_perspective_is_the_aspect_judge_of_the_call(two, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        experiment_module, "judged_aspects", lambda generated, passages, judge, store: asked.append(judge.id)
+        experiment_module, "judged_aspects", lambda generated, passages, judge, store: asked.append(judge.id) or nobody
     )
-    named = {"s": "bm25+coverage:0.5"}
-    for make in (partial(build, named, two, aspect_judge="overlap"), partial(build, named, two, aspect_judge="random")):
-        make()
+    for name in ("overlap", "random"):
+        search("bm25+coverage:0.5", two, 5, aspect_judge=name)
     assert len(asked) == 2 and asked[0].startswith("overlap") and asked[1].startswith("random")
     with pytest.raises(InputError, match=r"unknown judge 'overlop'. Did you mean 'overlap'"):
-        build(named, two, aspect_judge="overlop")
+        search("bm25+coverage:0.5", two, 5, aspect_judge="overlop")
 
 
 @pytest.mark.parametrize(
