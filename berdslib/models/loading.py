@@ -269,8 +269,9 @@ def fastest_format(engine: str) -> str:
     leave the choice to this. Not run: the real weights of other cards, and a GPU. Not close: random T5 models with
     large weights, so take number_format="float32" for a checkpoint of that kind.
 
-    Close is not equal: passages whose scores hardly differ change places. So the variable BERDS_NUMBER_FORMAT,
-    "float32" or "bfloat16", goes before all this, to make figures again that were made on another machine.
+    Close is not equal: passages whose scores hardly differ change places, and in bfloat16 a vector depends on what
+    shared a batch, by .001 (float32: 2e-7). So the variable BERDS_NUMBER_FORMAT, "float32" or "bfloat16", goes before
+    all this, to make figures again that were made on another machine.
 
     Args:
         engine: "openvino" runs on the CPU, whatever else there is.
