@@ -85,13 +85,11 @@ def read_collection(
 
 def read_run(path: str, asked: Sequence[Any]) -> Any:
     """Read a run and check that it answers at least one of the questions."""
+    from berdslib.data.records import list_ids
     from berdslib.data.trec import read_trec_run
 
     run = read_trec_run(path)
-    from berdslib.data.records import perspective_qid
-
-    own = {perspective_qid(q.qid, pid) for q in asked for pid in range(len(q.perspectives))}
-    if not set(run["qid"]) & ({q.qid for q in asked} | own):
+    if not run["qid"].isin(list_ids(asked)).any():
         problem = (
             f"answers none of the questions: their ids are like {asked[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
         )
