@@ -67,6 +67,11 @@ class System(NamedTuple):
         """The system without its last part."""
         return System(self.first, self.parts[:-1])
 
+    @property
+    def uses_aspects(self) -> bool:
+        """Whether a judge's opinion of generated perspectives influences the order of the list."""
+        return any(part.kind in DIVERSIFIERS and DIVERSIFIERS[part.kind].needs == "aspects" for part in self.parts)
+
     def values(self, kind: str) -> list[str]:
         """Return the values of all parts of a kind."""
         return [part.value for part in self.parts if part.kind == kind]
