@@ -1,0 +1,371 @@
+"""The shared task PerspectiveArg 2024: arguments with profiles of their authors, and queries that ask for some of them.
+
+Source: the task's published description (Falk, Waldis and Gurevych, 2024). A release is a folder::
+
+    corpus.jsonl                               argument_id, text, target, stance, demographic_profile
+    baseline-queries/queries_SPLIT.jsonl       query_id, text, relevant_candidates
+    perspective-queries/queries_SPLIT.jsonl    the same with demographic_properties
+
+Profiles are special-category personal data. Nothing here prints one: records leave theirs out when they are shown, and
+messages say which field is wrong, not what an author wrote beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from berdslib.data.tables import from_json, is_missing, read_jsonl
+from berdslib.errors import InputError, known
+from berdslib.files import StrPath, read_lines
+
+ISSUES = "political_issues"
+# Eight of the author; the last is a list, all others are single values.
+PROPERTIES = (
+    "gender",
+    "age",
+    "residence",
+    "education",
+    "civil_status",
+    "denomination",
+    "political_attitude",
+    ISSUES,
+)
+SPLITS = ("train", "dev", "test")
+AUTHOR, READER = "author", "reader"
+CORPUS, MANIFEST = "corpus.jsonl", "release.json"
+
+# What the two releases call a field, the name in the task's description first.
+_TEXT, _ISSUE = ("text", "argument"), ("target", "topic")
+_PROFILE, _ASKED = ("demographic_profile",), ("demographic_properties", "demographic_property")
+_RELEVANT = ("relevant_candidates",)
+_ALIASES = {
+    "political_spectrum": "political_attitude",
+    "important_political_issues": ISSUES,
+    "issues": ISSUES,
+}
+
+# property → values; a property that is not known is not there.
+Profile = Mapping[str, tuple[str, ...]]
+NOBODY: Profile = MappingProxyType({})
+
+
+class Argument(NamedTuple):
+    """One argument: ``docno``, ``text``, ``issue`` (the question it answers), ``stance``, its author's ``profile``."""
+
+    docno: str
+    text: str
+    issue: str = ""
+    stance: str = ""
+    profile: Profile = NOBODY
+
+    def __repr__(self) -> str:
+        """Show the argument without its author."""
+        return f"Argument({self.docno!r}, {self.text!r})"
+
+
+class ArgumentQuery(NamedTuple):
+    """A query: ``qid``, ``text``, ``split``, the properties it asks for, and the docnos of the answers to it.
+
+    ``asked`` is empty in the baseline queries; ``relevant`` is None in a test set whose answers are kept back.
+    """
+
+    qid: str
+    text: str
+    split: str
+    asked: Profile = NOBODY
+    relevant: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """Arguments and queries as the organisers hold them; what a system may see of it is a scenario.
+
+    Args:
+        name: what it is called in messages and tables.
+        arguments: the corpus.
+        baseline: queries of text alone.
+        perspective: queries that also name a property.
+        ranked_for: whose properties the perspective queries name: "author", or "reader" as in the third test set.
+        synthetic: made by :mod:`berdslib.data.synthetic_arguments`, which everything that shows it then says.
+        number_ids: ids of arguments, and of queries, are numbers in its files, and so in predictions.
+    """
+
+    name: str
+    arguments: tuple[Argument, ...]
+    baseline: tuple[ArgumentQuery, ...] = ()
+    perspective: tuple[ArgumentQuery, ...] = ()
+    ranked_for: str = AUTHOR
+    synthetic: bool = False
+    number_ids: tuple[bool, bool] = field(default=(False, False))
+
+    def __repr__(self) -> str:
+        """Say how much there is, and whether it is real."""
+        counts = f"{len(self.arguments):,} arguments, {len(self.baseline):,} baseline and "
+        counts += f"{len(self.perspective):,} perspective queries"
+        for_readers = ", ranked for the reader's properties" if self.ranked_for == READER else ""
+        return f"Release {self.name!r}{' (SYNTHETIC)' if self.synthetic else ''}: {counts}{for_readers}"
+
+
+def in_words(asked: Profile) -> str:
+    """Return properties as a person would write them.
+
+    >>> in_words({"political_attitude": ("left",), "age": ("18-34",)})
+    'political attitude: left; age: 18-34'
+    """
+    return "; ".join(f"{name.replace('_', ' ')}: {', '.join(values)}" for name, values in asked.items())
+
+
+# ---------------------------------------------------------------- reading
+
+
+def is_release(path: StrPath) -> bool:
+    """Return whether a folder looks like a release."""
+    return (Path(path) / CORPUS).is_file() and any((Path(path) / f"{kind}-queries").is_dir() for kind in _KINDS)
+
+
+_KINDS = ("baseline", "perspective")
+
+
+def read_release(folder: StrPath, name: str | None = None) -> Release:
+    """Read a release; its files are streamed, and either of the published sets of field names will do.
+
+    A file ``release.json`` beside the corpus may say ``{"ranked_for": "reader"}`` (the third test set) and
+    ``"synthetic": true``; the owners' own folders have none.
+
+    Args:
+        folder: holds ``corpus.jsonl`` and the folders of queries, of whichever splits there are.
+        name: what to call it; None for the folder's name.
+
+    Raises:
+        InputError: a missing file, or a row that breaks the schema: the message names file, line and field.
+    """
+    folder = Path(folder)
+    about = _read_manifest(folder / MANIFEST)
+    arguments, are_numbers = _read_corpus(folder / CORPUS)
+    docnos = {one.docno for one in arguments}
+    found: dict[str, list[ArgumentQuery]] = {}
+    query_numbers = True
+    for kind in _KINDS:
+        found[kind] = []
+        for split in SPLITS:
+            path = folder / f"{kind}-queries" / f"queries_{split}.jsonl"
+            if path.is_file():
+                queries, numbers = _read_queries(path, split, docnos, named=kind == "perspective")
+                found[kind] += queries
+                query_numbers &= numbers
+        _check_distinct(found[kind], folder / f"{kind}-queries")
+    if not any(found.values()):
+        tried = ", ".join(f"{kind}-queries/queries_{{{','.join(SPLITS)}}}.jsonl" for kind in _KINDS)
+        raise InputError(f"holds no queries; looked for {tried}", path=folder)
+    _check_issues_apart(found["baseline"], folder / "baseline-queries")
+    return Release(
+        name or str(about.get("name", folder.resolve().name)),
+        tuple(arguments),
+        tuple(found["baseline"]),
+        tuple(found["perspective"]),
+        about.get("ranked_for", AUTHOR),
+        about.get("synthetic", False),
+        (are_numbers, query_numbers),
+    )
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    about = from_json("".join(text for _, text in read_lines(path)), path)
+    if not isinstance(about, dict):
+        raise InputError(f"an object was expected, not {type(about).__name__}", path=path)
+    if about.get("ranked_for", AUTHOR) not in (AUTHOR, READER):
+        raise InputError(f"{AUTHOR!r} or {READER!r} was expected", path=path, field="ranked_for")
+    if not isinstance(about.get("synthetic", False), bool):
+        raise InputError("true or false was expected", path=path, field="synthetic")
+    return about
+
+
+def _read_corpus(path: Path) -> tuple[list[Argument], bool]:
+    arguments: list[Argument] = []
+    lines: dict[str, int] = {}
+    numbers = True
+    for line, row in _rows(path):
+        docno, is_number = _id(row, ("argument_id",), path, line)
+        if docno in lines:
+            raise InputError(f"{docno!r} is on line {lines[docno]} already", path=path, line=line, field="argument_id")
+        lines[docno] = line
+        numbers &= is_number
+        text, issue = (_text(row, names, path, line) for names in (_TEXT, _ISSUE))
+        stance = _optional_text(row, "stance", path, line)
+        profile = _profile(row, _PROFILE, path, line)
+        arguments.append(Argument(docno, text, issue, stance, profile))
+    if not arguments:
+        raise InputError("holds no arguments", path=path)
+    return arguments, numbers
+
+
+def _read_queries(path: Path, split: str, docnos: set[str], *, named: bool) -> tuple[list[ArgumentQuery], bool]:
+    queries, lines, numbers = [], dict[str, int](), True
+    for line, row in _rows(path):
+        qid, is_number = _id(row, ("query_id",), path, line)
+        if qid in lines:
+            raise InputError(f"{qid!r} is on line {lines[qid]} already", path=path, line=line, field="query_id")
+        lines[qid] = line
+        numbers &= is_number
+        given = next((name for name in _ASKED if not is_missing(row.get(name))), None)
+        if named and given is None:
+            raise InputError(f"missing; the row has: {', '.join(map(str, row))}", path=path, line=line, field=_ASKED[0])
+        if not named and given is not None:
+            raise InputError("a baseline query names no property", path=path, line=line, field=given)
+        asked = _profile(row, _ASKED, path, line) if named else NOBODY
+        if named and not asked:
+            raise InputError("names no property", path=path, line=line, field=given)
+        relevant = _relevant(row, docnos, path, line)
+        queries.append(ArgumentQuery(qid, _text(row, _TEXT, path, line), split, asked, relevant))
+    if not queries:
+        raise InputError("holds no queries", path=path)
+    return queries, numbers
+
+
+def _check_distinct(queries: list[ArgumentQuery], folder: Path) -> None:
+    """Refuse a query id that two splits share: predictions name queries by id alone."""
+    split_of: dict[str, str] = {}
+    for query in queries:
+        if query.qid in split_of:
+            problem = f"{query.qid!r} is a query of {split_of[query.qid]} and of {query.split}"
+            raise InputError(problem, path=folder, field="query_id")
+        split_of[query.qid] = query.split
+
+
+def _check_issues_apart(queries: list[ArgumentQuery], folder: Path) -> None:
+    """Refuse an issue that two splits share: what was learnt on one would be known on the other."""
+    split_of: dict[str, str] = {}
+    for query in queries:
+        if split_of.setdefault(query.text, query.split) != query.split:
+            problem = f"the issue of query {query.qid!r} ({query.split}) is also in {split_of[query.text]}"
+            raise InputError(f"{problem}; the splits of a release share no issue", path=folder, field="text")
+
+
+# ---------------------------------------------------------------- rows and fields
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line, object) of a JSONL file; or, as the task's description shows it, of one JSON list over many lines.
+
+    In a list objects are counted in place of lines.
+    """
+    first = next((text.lstrip()[:1] for _, text in read_lines(path) if text.strip()), "")
+    if first != "[":
+        yield from read_jsonl(path)
+        return
+    listed = from_json("".join(text for _, text in read_lines(path)), path)
+    for number, row in enumerate(listed, start=1):
+        if not isinstance(row, dict):
+            raise InputError(f"a JSON object was expected, not {type(row).__name__}", path=path, line=number)
+        yield number, row
+
+
+def _id(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> tuple[str, bool]:
+    """Return an id as text, and whether it was a number."""
+    name, value = _first(row, names, path, line)
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise InputError(f"text or a whole number was expected, not {value!r}", path=path, line=line, field=name)
+    return str(value), isinstance(value, int)
+
+
+def _text(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> str:
+    name, value = _first(row, names, path, line)
+    if not isinstance(value, str):
+        raise InputError(f"text was expected, not {type(value).__name__}", path=path, line=line, field=name)
+    if not value.strip():
+        raise InputError("is blank", path=path, line=line, field=name)
+    return value
+
+
+def _optional_text(row: Mapping[str, Any], name: str, path: Path, line: int) -> str:
+    return "" if is_missing(row.get(name)) or row[name] == "" else _text(row, (name,), path, line)
+
+
+def _first(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> tuple[str, Any]:
+    """Return the first of some names that the row has, and what is there."""
+    name = next((n for n in names if not is_missing(row.get(n))), None)
+    if name is None:
+        looked_for = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
+        problem = f"missing; {looked_for}the row has: {', '.join(map(str, row))}"
+        raise InputError(problem, path=path, line=line, field=names[0])
+    return name, row[name]
+
+
+def property_name(name: str) -> str:
+    """Return a property by the name that is used here, whichever release it is from.
+
+    Raises:
+        InputError: there is no such property.
+
+    >>> property_name("Civil Status"), property_name("important_political_issues")
+    ('civil_status', 'political_issues')
+    """
+    plain = "_".join(name.strip().lower().replace("-", " ").replace("_", " ").split())
+    return known("property", _ALIASES.get(plain, plain), PROPERTIES)
+
+
+def _profile(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> Profile:
+    """Return the profile of a row; values are never part of a message."""
+    name, value = _first(row, names, path, line)
+    if not isinstance(value, Mapping):
+        raise InputError(f"an object was expected, not {type(value).__name__}", path=path, line=line, field=name)
+    found: dict[str, tuple[str, ...]] = {}
+    for given, content in value.items():
+        try:
+            own = property_name(given)
+        except InputError as error:
+            raise InputError(error.problem, path=path, line=line, field=name) from None
+        if own in found:
+            raise InputError(f"{own} is there twice", path=path, line=line, field=name)
+        if not is_missing(content) and content not in ("", []):
+            found[own] = _values(own, content, path, line, f"{name}.{given}")
+    return MappingProxyType(found)
+
+
+def _values(name: str, content: Any, path: Path, line: int, field: str) -> tuple[str, ...]:
+    if name == ISSUES:
+        listed = [content] if isinstance(content, str) else content
+        if not isinstance(listed, list) or not all(isinstance(one, str) and one.strip() for one in listed):
+            raise InputError("a list of non-blank texts was expected", path=path, line=line, field=field)
+        return tuple(dict.fromkeys(one.strip() for one in listed))
+    if not isinstance(content, str) or not content.strip():
+        raise InputError(f"text was expected, not {type(content).__name__}", path=path, line=line, field=field)
+    return (content.strip(),)
+
+
+def _relevant(row: Mapping[str, Any], docnos: set[str], path: Path, line: int) -> tuple[str, ...] | None:
+    name = _RELEVANT[0]
+    if is_missing(row.get(name)):
+        return None
+    return listed_docnos(row, name, docnos, path, line)
+
+
+def listed_docnos(row: Mapping[str, Any], name: str, docnos: set[str], path: Path, line: int) -> tuple[str, ...]:
+    """Return a row's list of argument ids, each of which is known and is there once.
+
+    Raises:
+        InputError: no list, an empty one, an id that is none, is unknown, or is there twice.
+    """
+    value = row.get(name)
+    if not isinstance(value, list):
+        raise InputError(f"a list of argument ids was expected, not {type(value).__name__}", path=path, line=line,
+                         field=name)  # fmt: skip
+    if not value:
+        raise InputError("is empty", path=path, line=line, field=name)
+    ids = []
+    for one in value:
+        if isinstance(one, bool) or not isinstance(one, str | int):
+            raise InputError(f"{one!r} is no argument id", path=path, line=line, field=name)
+        ids.append(str(one))
+    if unknown := next((one for one in ids if one not in docnos), None):
+        raise InputError(f"{unknown!r} is not in the corpus", path=path, line=line, field=name)
+    if len(set(ids)) < len(ids):
+        twice = next(one for one in ids if ids.count(one) > 1)
+        raise InputError(f"{twice!r} is listed twice", path=path, line=line, field=name)
+    return tuple(ids)
