@@ -7,6 +7,7 @@ from pathlib import Path
 # Part of every profile, and of nothing else: a text that holds it shows a profile.
 SECRET = "Zwischenbergen"
 ISSUES = ("Should sugar be taxed?", "Should trams be free?", "Should zoos close?")
+TOPICS = ("sugar", "trams", "zoos")
 SPLITS = ("train", "dev", "test")
 BASELINE, PERSPECTIVE = ("baseline-queries/queries_{}.jsonl", "perspective-queries/queries_{}.jsonl")
 
@@ -15,7 +16,7 @@ def argument(i):
     """Argument 0 to 29: ten for each issue, by authors who are in turn left and right, young and old."""
     return {
         "argument_id": 2019000 + i,
-        "text": f"Reason number {i} on the matter.",
+        "text": f"Reason number {i} on the matter of {TOPICS[i // 10]}.",
         "target": ISSUES[i // 10],
         "stance": "PRO" if i % 3 else "CON",
         "demographic_profile": {

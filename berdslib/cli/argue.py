@@ -54,7 +54,7 @@ OFFICIAL = click.option(
 
 @main.group()
 def argue() -> None:
-    r"""The shared task PerspectiveArg 2024: search, score, rank and check predictions files.
+    """The shared task PerspectiveArg 2024: search, score, rank and check predictions files.
 
     RELEASE is a folder with corpus.jsonl, baseline-queries and perspective-queries, or the name of a data set.
 
@@ -73,7 +73,7 @@ def argue() -> None:
 @click.option("--seed", default=0, show_default=True, help="The same seed makes the same release.")
 @JSON
 def make(folder: Path, arguments: int, issues: int, seed: int, as_json: bool) -> None:
-    r"""Write a synthetic release to FOLDER: made-up arguments of made-up people, which say so wherever they are shown.
+    """Write a synthetic release to FOLDER: made-up arguments of made-up people, which say so wherever they are shown.
 
     \b
     berds argue make small --arguments 600 --issues 12
@@ -115,7 +115,7 @@ def run(
     output: Path,
     as_json: bool,
 ) -> None:
-    r"""Search a release with systems and write a predictions file for each.
+    """Search a release with systems and write a predictions file for each.
 
     A system sees what the scenario's rule allows, and no more. Each file is written as soon as its system is done; one
     that fails costs its own file only.
@@ -123,7 +123,7 @@ def run(
     \b
     berds argue run release -s explicit --split dev -r bm25,minilm+profile:fusion -o predictions
     """
-    from berdslib.data.predictions import write_predictions
+    from berdslib.data.predictions import ENOUGH, write_predictions
     from berdslib.retrieval.system_strings import parse_system
     from berdslib.study.experiment import file_stems
     from berdslib.study.front import search
@@ -138,10 +138,13 @@ def run(
             found = search(system, opened, k, depth=depth, recordings=recordings)
             path = output / f"{stem}.jsonl"
             write_predictions(path, found, opened)
-            rows.append({"system": system, "output": str(path), "answered": found["qid"].nunique(), "rows": len(found)})
+            lengths = found["qid"].value_counts().reindex([q.qid for q in opened.questions], fill_value=0)
+            answered, short = (int(n) for n in ((lengths > 0).sum(), (lengths < ENOUGH).sum()))
+            rows.append({"system": system, "output": str(path), "answered": answered, "short": short})
             if not as_json:
-                counts = f"{len(found)} arguments for {rows[-1]['answered']} of {len(opened.questions)} queries"
-                click.echo(printable(f"{system}: {counts} → {path}"), err=True)
+                counts = f"{len(found)} arguments for {answered} of {len(lengths)} queries"
+                few = f"; {short} of them got fewer than {ENOUGH}" if short else ""
+                click.echo(printable(f"{system}: {counts}{few} → {path}"), err=True)
     if as_json:
         click.echo(json.dumps({"data": settings(opened), "systems": rows}, indent=1))
     _exit(failed)
@@ -169,7 +172,7 @@ def evaluate(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    r"""Score predictions files: relevance and diversity, at each cut-off.
+    """Score predictions files: relevance and diversity, at each cut-off.
 
     With -o FOLDER, results are written as the task reports them: relevance.csv (system, k, nDCG, P), diversity.csv
     (system, k, alpha_nDCG, rKL), and both with the settings in results.json. The task's owners have not put the exact
@@ -191,7 +194,7 @@ def evaluate(
             records = json.loads(table.to_json(orient="records"))
             click.echo(json.dumps({"data": settings(opened, definitions), "means": records}, indent=1))
         else:
-            click.echo(printable(f"{opened!r}; means; definitions: {definitions}"))
+            click.echo(printable(f"{opened!r}; means over queries; definitions: {definitions}"))
             _print(table.drop(columns="synthetic"))
         if output:
             for path in write_results(output, scores, opened, definitions):
@@ -221,7 +224,7 @@ def compare(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    r"""Rank predictions files as on a leaderboard: by relevance (nDCG@20), and by diversity (alpha_nDCG@20).
+    """Rank predictions files as on a leaderboard: by relevance (nDCG@20), and by diversity (alpha_nDCG@20).
 
     Means over queries with 95 % bootstrap intervals, and a paired test of each system against the best, Holm-corrected.
     Intervals and tests take all queries about one issue together, since these are not independent.
@@ -246,8 +249,9 @@ def compare(
         if as_json:
             print_frame(whole, as_json)
         else:
-            issues = f"{tables[0]['issues'].iloc[0]} issues"
-            click.echo(printable(f"{opened!r}, {issues}; 95 % intervals; paired test against the best"))
+            n = tables[0]["issues"].iloc[0]
+            heading = f"{opened!r}, {n} issue{'' if n == 1 else 's'}; 95 % intervals; paired test against the best"
+            click.echo(printable(heading))
             for table in tables:
                 name = table["measure"].iloc[0]
                 click.echo(printable(f"\n{track(name).capitalize()}, by {name}"))
@@ -276,7 +280,7 @@ def validate(
     repeats: str,
     as_json: bool,
 ) -> None:
-    r"""Check a release, and predictions files for it: what is there, or the first problem of each file.
+    """Check a release, and predictions files for it: what is there, or the first problem of each file.
 
     Prints counts only: arguments, queries, and how many arguments lack each property. The exit status is 1 where there
     is a problem.
@@ -350,12 +354,6 @@ def _scores(
 
     named = _system_names(predictions)
     opened = _scenario(release, rule, split)
-    if opened.gold is None:
-        raise InputError(
-            f"the answers of {opened.split!r} are kept back in {opened.release.name!r}, so nothing can be scored; "
-            "`berds argue validate` checks predictions",
-            field="split",
-        )
     scores, failed = dict[str, Any](), list[str]()
     for name, path in tqdm(named.items(), desc="scoring", unit="file", delay=2, leave=False):
         with _costs_itself_only("", failed):
@@ -390,7 +388,7 @@ def _exit(failed: list[str]) -> None:
 
 
 def _print(table: pd.DataFrame) -> None:
-    click.echo(printable(table.to_string(index=False, float_format=lambda x: f"{x:.3f}")))
+    click.echo(printable(table.to_string(index=False, na_rep="", float_format=lambda x: f"{x:.3f}")))
 
 
 def _print_summary(release: Release, summary: dict[str, Any]) -> None:

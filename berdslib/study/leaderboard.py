@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from ir_measures.measures import Measure
+from tqdm.auto import tqdm
 
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError, known
@@ -95,17 +96,15 @@ def leaderboard(
     means = {system: float(total.sum() / len(issues)) for system, total in sums.items()}
     sign = -1 if _family(name) in _SMALLER_IS_BETTER else 1
     best, *others = sorted(means, key=lambda system: (-sign * means[system], system))
-    corrected = holm([paired_test(sums[one][:, 0], sums[best][:, 0], seed=seed) for one in others])
-    p_values = {best: np.nan, **dict(zip(others, corrected, strict=True))}
-    rows = []
-    for system in (best, *others):
+    rows, raw = [], list[float]()
+    for system in tqdm((best, *others), desc=f"ranking by {name}", unit="system", delay=2, leave=False):
         low, high = ratio_interval(sums[system], sizes[:, 0], seed=seed)
         place = 1 + sum(sign * mean > sign * means[system] for mean in means.values())
-        difference = means[system] - means[best] if system != best else np.nan
-        interval = (means[system], float(low[0]), float(high[0]))
-        rows.append((place, system, name, *interval, difference, p_values[system]))
-    names = ["place", "system", "measure", "mean", "low", "high", "difference", "p_value"]
-    table = pd.DataFrame(rows, columns=names)
+        difference = np.nan if system == best else means[system] - means[best]
+        rows.append((place, system, name, means[system], float(low[0]), float(high[0]), difference))
+        raw += [] if system == best else [paired_test(sums[system][:, 0], sums[best][:, 0], seed=seed)]
+    table = pd.DataFrame(rows, columns=["place", "system", "measure", "mean", "low", "high", "difference"])
+    table["p_value"] = [np.nan, *holm(raw)]
     return table.assign(n=len(issues), issues=len(sizes), synthetic=scenario.release.synthetic)
 
 

@@ -68,7 +68,7 @@ RELEASES = [
     (
         "a row that was cut off within a profile",
         {CORPUS: FIRST + jsonl(SECOND)[: jsonl(SECOND).index(SECRET) + 3]},
-        f"{CORPUS}:2: not valid JSON: Unterminated string starting at (column 194)",
+        f"{CORPUS}:2: not valid JSON: Unterminated string starting at (column 203)",
     ),
     ("a null byte", {CORPUS: FIRST.replace("matter", "mat\0ter")},
      f"{CORPUS}:1: holds a null byte; UTF-8 text is needed"),
