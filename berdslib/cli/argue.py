@@ -183,7 +183,7 @@ def evaluate(
     berds argue evaluate release bm25.jsonl minilm.jsonl -s explicit --split dev
     berds argue evaluate release bm25.jsonl -s baseline --official -o results
     """
-    from berdslib.study.leaderboard import at_cutoffs, settings, write_results
+    from berdslib.study.leaderboard import at_cutoffs, records, settings, write_results
 
     wanted = _measures(official, measures)
     opened, scores, failed = _scores(release, predictions, scenario, split, wanted, least, repeats)
@@ -191,8 +191,7 @@ def evaluate(
         definitions = "as named" if measures else "published script" if official else "papers"
         table = at_cutoffs(scores, opened)
         if as_json:
-            records = json.loads(table.to_json(orient="records"))
-            click.echo(json.dumps({"data": settings(opened, definitions), "means": records}, indent=1))
+            click.echo(json.dumps({"data": settings(opened, definitions), "means": records(table)}, indent=1))
         else:
             click.echo(printable(f"{opened!r}; means over queries; definitions: {definitions}"))
             _print(table.drop(columns="synthetic"))

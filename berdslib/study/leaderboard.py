@@ -122,6 +122,12 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     return short
 
 
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table for a JSON file, which knows no NaN: what was not computed is null."""
+    found: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=15))
+    return found
+
+
 def settings(scenario: Scenario, definitions: str | None = None) -> dict[str, Any]:
     """Return what figures of a scenario depend on, as it is written beside them.
 
@@ -167,7 +173,7 @@ def write_results(
         if all(frame.columns.empty for frame in own.values()):
             continue
         table = at_cutoffs(own, scenario)
-        found[name] = table.to_dict("records")
+        found[name] = records(table)
         with write_text(folder / f"{name}.csv") as file:
             table.to_csv(file, index=False, lineterminator="\n")
         written.append(folder / f"{name}.csv")

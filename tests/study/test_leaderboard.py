@@ -163,7 +163,13 @@ def test_results_are_written_in_two_evaluations_and_say_whether_they_are_of_real
         "release": "tiny", "synthetic": synthetic, "scenario": "explicit", "split": "dev", "ranked_for": "author",
         "n": 8, "definitions": "papers", "berdslib": __version__,
     }  # fmt: skip
-    assert whole["diversity"] == diversity.to_dict("records")
+    pd.testing.assert_frame_equal(pd.DataFrame(whole["diversity"]), diversity)
+
+
+def test_what_was_not_computed_at_a_cutoff_is_null(tmp_path):
+    write_results(tmp_path, {"a": several(0.1, ["nDCG@4", "P@20"])}, APART, "papers")
+    text = (tmp_path / "results.json").read_text()
+    assert "NaN" not in text and json.loads(text)["relevance"][0]["P"] is None
 
 
 def test_an_evaluation_without_measures_is_not_written(tmp_path):
