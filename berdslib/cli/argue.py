@@ -290,16 +290,22 @@ def validate(
     """
     from berdslib.data.predictions import read_predictions
     from berdslib.data.release_summary import summarise
+    from berdslib.data.scenario import open_scenario
 
     if predictions and scenario is None:
         raise click.UsageError("predictions are for a scenario; name it with -s")
-    found = _release(release)
-    summary, failed = summarise(found), list[str]()
+    problems: list[InputError] = []
+    found = _release(release, problems)
+    summary, failed = summarise(found), [str(one) for one in problems]
+    for one in failed:
+        click.echo(printable(f"berds: {one}"), err=True)
     if not as_json:
         _print_summary(found, summary)
     checked = []
-    if predictions and scenario:
-        opened = _scenario(release, scenario, split)
+    if predictions and failed:
+        click.echo("berds: predictions can be checked once the release is good", err=True)
+    elif predictions and scenario:
+        opened = open_scenario(found, scenario, split)
         for path in predictions:
             before = len(failed)
             with _costs_itself_only("", failed):
@@ -308,7 +314,7 @@ def validate(
                     click.echo(printable(f"{path}: good; {answered} of {len(opened.questions)} queries answered"))
             checked.append({"path": path, "problem": failed[-1] if len(failed) > before else None})
     if as_json:
-        click.echo(json.dumps({**summary, "predictions": checked}, indent=1))
+        click.echo(json.dumps({**summary, "problems": list(map(str, problems)), "predictions": checked}, indent=1))
     wrong = summary["contradictions"]
     if wrong and wrong["contradicting"]:
         counts = f"{wrong['contradicting']} of {wrong['relevant']} relevant arguments, in {wrong['queries']} queries,"
@@ -319,10 +325,10 @@ def validate(
 # ---------------------------------------------------------------- what the commands share
 
 
-def _release(name: str) -> Release:
+def _release(name: str, problems: list[InputError] | None = None) -> Release:
     from berdslib.data.arguments import read_release
 
-    return read_release(name)
+    return read_release(name, problems=problems)
 
 
 def _scenario(release: str, rule: str, split: str, train: str | None = None) -> Scenario:
@@ -394,6 +400,7 @@ def _print_summary(release: Release, summary: dict[str, Any]) -> None:
     import pandas as pd
 
     click.echo(printable(repr(release)))
-    _print(pd.DataFrame(summary["queries"]).rename(columns={"with_answers": "with answers"}))
+    if summary["queries"]:
+        _print(pd.DataFrame(summary["queries"]).rename(columns={"with_answers": "with answers"}))
     unknown = summary["unknown"]
     _print(pd.DataFrame({"property": unknown.keys(), "not known of": unknown.values()}))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -131,7 +132,7 @@ def is_release(path: StrPath) -> bool:
 _KINDS = ("baseline", "perspective")
 
 
-def read_release(folder: StrPath, name: str | None = None) -> Release:
+def read_release(folder: StrPath, name: str | None = None, *, problems: list[InputError] | None = None) -> Release:
     """Read a release; its files are streamed, and either of the published sets of field names will do.
 
     A file ``release.json`` beside the corpus may say ``{"ranked_for": "reader"}`` (the third test set) and
@@ -140,6 +141,7 @@ def read_release(folder: StrPath, name: str | None = None) -> Release:
     Args:
         folder: holds ``corpus.jsonl`` and the folders of queries, of whichever splits there are.
         name: what to call it; None for the folder's name.
+        problems: gets the first problem of each file of queries, which is then left out; None to raise it.
 
     Raises:
         InputError: a missing file, or a row that breaks the schema: the message names file, line and field.
@@ -155,14 +157,17 @@ def read_release(folder: StrPath, name: str | None = None) -> Release:
         for split in SPLITS:
             path = folder / f"{kind}-queries" / f"queries_{split}.jsonl"
             if path.is_file():
-                queries, numbers = _read_queries(path, split, docnos, named=kind == "perspective")
-                found[kind] += queries
-                query_numbers &= numbers
-        _check_distinct(found[kind], folder / f"{kind}-queries")
-    if not any(found.values()):
+                with _collected(problems):
+                    queries, numbers = _read_queries(path, split, docnos, named=kind == "perspective")
+                    found[kind] += queries
+                    query_numbers &= numbers
+        with _collected(problems):
+            _check_distinct(found[kind], folder / f"{kind}-queries")
+    if not any(found.values()) and not problems:
         tried = ", ".join(f"{kind}-queries/queries_{{{','.join(SPLITS)}}}.jsonl" for kind in _KINDS)
         raise InputError(f"holds no queries; looked for {tried}", path=folder)
-    _check_issues_apart(found["baseline"], folder / "baseline-queries")
+    with _collected(problems):
+        _check_issues_apart(found["baseline"], folder / "baseline-queries")
     return Release(
         name or str(about.get("name", folder.resolve().name)),
         tuple(arguments),
@@ -172,6 +177,16 @@ def read_release(folder: StrPath, name: str | None = None) -> Release:
         about.get("synthetic", False),
         (are_numbers, query_numbers),
     )
+
+
+@contextmanager
+def _collected(problems: list[InputError] | None) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        if problems is None:
+            raise
+        problems.append(error)
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

@@ -269,9 +269,24 @@ def test_the_first_problem_of_each_file_is_said(release, files, tmp_path):
     assert tried("argue", "validate", release, short, "-s", "explicit", "--least", "19").exit_code == 0
 
 
-def test_a_release_that_cannot_be_read_is_a_problem(release):
+def test_of_a_release_too_the_first_problem_of_each_file_is_said(release, files):
     (release / DEV).write_text("[]")
-    assert "queries_dev.jsonl: holds no queries" in problem(tried("argue", "validate", release))
+    (release / DEV.replace("dev", "test")).write_text("{")
+    refused = tried("argue", "validate", release, files[0], "-s", "explicit")
+    first, second, third = problem(refused).splitlines()
+    assert "queries_dev.jsonl: holds no queries" in first and "queries_test.jsonl:1: not valid JSON" in second
+    assert third == "berds: predictions can be checked once the release is good"
+    assert "3 baseline and 3 perspective queries" in refused.stdout and "good.jsonl" not in refused.stdout
+    assert len(json.loads(tried("argue", "validate", release, "--json").stdout)["problems"]) == 2
+    (release / "corpus.jsonl").write_text("")
+    assert "holds no arguments" in problem(tried("argue", "validate", release))
+
+
+def test_a_release_without_one_good_file_of_queries_is_described_too(release):
+    for path in release.glob("*/*.jsonl"):
+        path.write_text("")
+    refused = tried("argue", "validate", release)
+    assert problem(refused).count("holds no queries\n") == 6 and "0 perspective queries" in refused.stdout
 
 
 def test_predictions_are_checked_for_a_scenario(release, files):
