@@ -349,3 +349,11 @@ def test_every_command_has_examples_in_its_help_one_a_line(command):
     lines = [line.strip() for line in berds(*command, "--help").stdout.splitlines()]
     examples = [line for line in lines if line.startswith(f"berds {' '.join(command)} ")]
     assert examples and all(line.count("berds ") == 1 for line in examples)
+
+
+def test_nothing_that_is_printed_or_written_holds_a_profile(release, files, tmp_path):
+    common = ("-s", "explicit", "-o", tmp_path / "out")
+    said = [berds("argue", "run", release, *common, "-r", "bm25").output]
+    said += [berds("argue", command, release, *files, *common).output for command in ("evaluate", "compare")]
+    said += [path.read_text() for path in (tmp_path / "out").iterdir()]
+    assert len(said) == 8 and all(said) and SECRET not in "".join(said)
