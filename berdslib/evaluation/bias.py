@@ -19,11 +19,10 @@ from berdslib.evaluation.measures import (
     PRECALL,
     Coverage,
     Measure,
-    QuestionTable,
     check_same_questions,
     pRecall,
-    question_tables,
 )
+from berdslib.evaluation.tables import QuestionTable, question_tables
 from berdslib.stats import ratio_interval
 
 UNKNOWN = "(unknown)"

@@ -9,7 +9,8 @@ import pandas as pd
 
 from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import check_same_questions, question_tables, unjudged_among
+from berdslib.evaluation.measures import check_same_questions, unjudged_among
+from berdslib.evaluation.tables import question_tables
 from berdslib.stats import bootstrap_interval, macro_mean
 
 MACRO = "macro"

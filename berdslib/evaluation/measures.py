@@ -1,17 +1,19 @@
 """Measures of how many perspectives a ranked list shows, as values: ``MRecall @ 5``.
 
 Every measure takes ``(run, verdicts, questions)``. For each question the run and the verdicts become one small table,
-ranked passages x perspectives, true where the passage supports the perspective; each measure is a few lines over that
-table. The measure objects are those of ir-measures (hashable, printable, usable as column names); ours can be used
-inside ``ir_measures.calc_aggregate`` and a PyTerrier Experiment after importing this module.
+ranked passages x perspectives, true where the passage supports the perspective; each measure is a few lines over such
+tables (:mod:`berdslib.evaluation.tables`). The measure objects are those of ir-measures (hashable, printable, usable as
+column names); ours can be used inside ``ir_measures.calc_aggregate`` and a PyTerrier Experiment after importing this
+module. Those of the shared task PerspectiveArg that look at groups of authors are computed in
+:mod:`berdslib.evaluation.argument_task`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from reprlib import repr as shortened
-from typing import Any, NamedTuple
+from typing import Any
 
 import ir_measures
 import numpy as np
@@ -31,9 +33,9 @@ from berdslib.data.records import (
     list_ids,
     make_run_as_trec_eval,
     make_verdicts,
-    perspective_qid,
 )
 from berdslib.errors import InputError, known
+from berdslib.evaluation.tables import KERNELS, Tables, in_blocks, question_tables
 
 __all__ = [
     "ERR_IA",
@@ -47,9 +49,14 @@ __all__ = [
     "check_same_questions",
     "evaluate",
     "nDCG",
+    "official_P",
+    "official_alpha_nDCG",
     "official_cutoff",
+    "official_nDCG",
+    "official_rKL",
     "pRecall",
     "parse_measure",
+    "rKL",
     "to_ir_measures",
     "unjudged_share",
 ]
@@ -59,116 +66,6 @@ logger = logging.getLogger(__name__)
 
 # Deeper than any list that a reader, or a re-ranker, looks at.
 MAX_CUTOFF = 1_000_000
-
-
-class QuestionTable(NamedTuple):
-    """One question's ranked passages and judged pool, as tables passage x perspective.
-
-    ``listed`` bool (n, m): the run, best first. ``pool`` bool (d, m): every passage that supports at least one
-    perspective, the largest docno first; the ideal lists of nDCG and alpha-nDCG are drawn from it, and of equally
-    good passages the first is taken, as ndeval does. ``own`` for each perspective the list that was found when the
-    question was asked from it, bool (n, m) too: only p-Recall looks there.
-    """
-
-    listed: np.ndarray
-    pool: np.ndarray
-    own: tuple[np.ndarray, ...] = ()
-
-
-# ---------------------------------------------------------------- the measures, each a few lines over the table
-
-
-def _cut(measure: Measure, table: QuestionTable) -> tuple[np.ndarray, int]:
-    k = measure["cutoff"] if "cutoff" in measure.params else max(len(table.listed), 1)
-    return table.listed[:k], k
-
-
-def _mrecall(measure: Measure, table: QuestionTable) -> float:
-    top, k = _cut(measure, table)
-    return float(top.any(axis=0).sum() >= min(top.shape[1], k))
-
-
-def _precision(measure: Measure, table: QuestionTable) -> float:
-    top, k = _cut(measure, table)
-    return float(top.any(axis=1).sum() / k)
-
-
-def _coverage(measure: Measure, table: QuestionTable) -> float:
-    top, _ = _cut(measure, table)
-    return float(top.any(axis=0).mean())
-
-
-def _subtopic_recall(measure: Measure, table: QuestionTable) -> float:
-    top, _ = _cut(measure, table)
-    reachable = table.pool.any(axis=0)
-    return float(top[:, reachable].any(axis=0).mean()) if reachable.any() else 0.0
-
-
-def _ndcg(measure: Measure, table: QuestionTable) -> float:
-    top, k = _cut(measure, table)
-    ideal = np.sort(table.pool.sum(axis=1))[::-1][:k]
-    return _ratio(_discounted(top.sum(axis=1)), _discounted(ideal))
-
-
-def _alpha_ndcg(measure: Measure, table: QuestionTable) -> float:
-    top, k = _cut(measure, table)
-    alpha = measure["alpha"]
-    return _ratio(_discounted(_novel_gains(top, alpha)), _discounted(_ideal_novel_gains(table.pool, alpha, k)))
-
-
-def _err_ia(measure: Measure, table: QuestionTable) -> float:
-    # Normalised as ndeval does: by the gain of a list in which every passage supports every reachable perspective.
-    # (At k = 1 ndeval does not normalise, and can print values above 1; here it is done for every k.)
-    top, k = _cut(measure, table)
-    reachable = int(table.pool.any(axis=0).sum())
-    ranks = np.arange(1, k + 1)
-    best = reachable * (0.5 ** (ranks - 1) / ranks).sum()
-    return _ratio(float((_novel_gains(top, 0.5) / ranks[: len(top)]).sum()), float(best))
-
-
-def _p_recall(measure: Measure, table: QuestionTable) -> float:
-    given = {name: measure.params.get(name, values[0]) for name, values in PRECALL.items()}
-    k = measure.params.get("cutoff", MAX_CUTOFF)
-    if given["single"] == "zero" and len(table.own) == 1:
-        return 0.0
-    scores = [_found(listed[:k], table.pool, pid, given) for pid, listed in enumerate(table.own)]
-    return float(np.mean(scores)) if given["aggregate"] == "mean" else float(min(scores) >= 1.0)
-
-
-def _found(top: np.ndarray, pool: np.ndarray, pid: int, given: dict[str, str]) -> float:
-    """Score the list of one perspective: is a gold text of it there, or which share of them?"""
-    # The authors' notebook gives the first query of a root the gold texts of all, in place (divergences.md P1).
-    of_all = given["gold"] == "official" and pid == 0
-    hits, gold = (table.any(axis=1) if of_all else table[:, pid] for table in (top, pool))
-    return float(hits.any()) if given["hit"] == "success" else _ratio(float(hits.sum()), float(gold.sum()))
-
-
-def _novel_gains(listed: np.ndarray, alpha: float) -> np.ndarray:
-    """Gain of each passage: for each perspective it supports, (1 - alpha) ^ (times seen before). (n, m) → (n,)."""
-    seen_before = np.cumsum(listed, axis=0) - listed
-    return np.asarray((listed * (1.0 - alpha) ** seen_before).sum(axis=1), dtype=np.float64)
-
-
-def _ideal_novel_gains(pool: np.ndarray, alpha: float, k: int) -> np.ndarray:
-    """Gains of the greedy ideal list (finding the true one is NP-hard; ndeval is greedy too)."""
-    worth = np.ones(pool.shape[1])
-    left = np.ones(len(pool), dtype=bool)
-    gains = []
-    for _ in range(min(k, len(pool))):
-        value = np.where(left, pool @ worth, -1.0)
-        best = int(value.argmax())
-        gains.append(value[best])
-        left[best] = False
-        worth[pool[best]] *= 1.0 - alpha
-    return np.array(gains)
-
-
-def _discounted(gains: np.ndarray) -> float:
-    return float((gains / np.log2(np.arange(2, len(gains) + 2))).sum())
-
-
-def _ratio(value: float, best: float) -> float:
-    return value / best if best > 0 else 0.0
 
 
 # ---------------------------------------------------------------- measure objects
@@ -246,19 +143,84 @@ class _PRecall(Measure):
     }
 
 
-MRecall, Precision, Coverage = _MRecall(), _Precision(), _Coverage()
-pRecall = _PRecall()  # noqa: N816 - the paper's name
+class _RKL(Measure):
+    """Do the first places hold as many of each minority as the corpus? 0 as many, 1 the worst; lower is better.
 
-_COMPUTE: dict[str, Callable[[Measure, QuestionTable], float]] = {
-    "MRecall": _mrecall,
-    "Precision": _precision,
-    "Coverage": _coverage,
-    "P": _precision,
-    "StRecall": _subtopic_recall,
-    "nDCG": _ndcg,
-    "alpha_nDCG": _alpha_ndcg,
-    "ERR_IA": _err_ia,
-    "pRecall": _p_recall,
+    Normalised discounted KL divergence (Yang and Stoyanovich, 2017), see :func:`berdslib.evaluation.fairness.rkl`, at
+    the cut points step, 2 step, … up to k. Only of scenarios of PerspectiveArg, whose passages all have groups.
+    """
+
+    __name__ = "rKL"
+    NAME = "rKL"
+    PRETTY_NAME = "rKL at k"
+    SHORT_DESC = "How far are the minorities' shares of the top k from those of the corpus?"
+    SUPPORTED_PARAMS = {  # noqa: RUF012 - as ir-measures declares it
+        **_CUTOFF,
+        "step": ParamInfo(dtype=int, default=2, desc="how far apart the cut points are"),
+    }
+
+
+class _OfficialNDCG(Measure):
+    """NDCG by the script of PerspectiveArg, see :func:`berdslib.evaluation.official_arguments.ndcg`."""
+
+    __name__ = "official_nDCG"
+    NAME = "official_nDCG"
+    PRETTY_NAME = "nDCG at k as published"
+    SHORT_DESC = "nDCG by the script of PerspectiveArg 2024"
+    SUPPORTED_PARAMS = _CUTOFF
+
+
+class _OfficialP(Measure):
+    """Precision by the script of PerspectiveArg, see :func:`berdslib.evaluation.official_arguments.precision`."""
+
+    __name__ = "official_P"
+    NAME = "official_P"
+    PRETTY_NAME = "Precision at k as published"
+    SHORT_DESC = "Precision by the script of PerspectiveArg 2024"
+    SUPPORTED_PARAMS = _CUTOFF
+
+
+class _OfficialAlphaNDCG(Measure):
+    """Alpha-nDCG by the script of PerspectiveArg, see :func:`berdslib.evaluation.official_arguments.alpha_ndcg`."""
+
+    __name__ = "official_alpha_nDCG"
+    NAME = "official_alpha_nDCG"
+    PRETTY_NAME = "alpha-nDCG at k as published"
+    SHORT_DESC = "alpha-nDCG by the script of PerspectiveArg 2024"
+    SUPPORTED_PARAMS = {  # noqa: RUF012 - as ir-measures declares it
+        **_CUTOFF,
+        "alpha": ParamInfo(dtype=float, default=0.5, desc="what a group that was seen before loses"),
+    }
+
+
+class _OfficialRKL(Measure):
+    """Divergence by the script of PerspectiveArg, see :func:`berdslib.evaluation.official_arguments.rkl`."""
+
+    __name__ = "official_rKL"
+    NAME = "official_rKL"
+    PRETTY_NAME = "rKL at k as published"
+    SHORT_DESC = "rKL by the script of PerspectiveArg 2024"
+    SUPPORTED_PARAMS = _CUTOFF
+
+
+MRecall, Precision, Coverage = _MRecall(), _Precision(), _Coverage()
+# The papers' names.
+pRecall, rKL = _PRecall(), _RKL()  # noqa: N816
+official_nDCG, official_P = _OfficialNDCG(), _OfficialP()  # noqa: N816
+official_alpha_nDCG, official_rKL = _OfficialAlphaNDCG(), _OfficialRKL()  # noqa: N816
+_OFFICIAL = (official_P, official_nDCG, official_alpha_nDCG, official_rKL)
+
+# What ir-measures does not have under these names.
+_OURS = {m.NAME: m for m in (MRecall, Precision, Coverage, rKL, *_OFFICIAL)}
+# Computed over scenarios only (:mod:`berdslib.evaluation.argument_task`).
+_NEED_GROUPS = {m.NAME for m in (rKL, *_OFFICIAL)}
+_NAMES = KERNELS.keys() | _NEED_GROUPS
+# What may be set besides the cut-off.
+_MAY_BE_SET: dict[str, Collection[str]] = {
+    "alpha_nDCG": ("alpha",),
+    "official_alpha_nDCG": ("alpha",),
+    "rKL": ("step",),
+    "pRecall": PRECALL,
 }
 
 
@@ -271,15 +233,14 @@ def parse_measure(name: str) -> Measure:
     >>> parse_measure("MRecall@5") == MRecall @ 5
     True
     """
-    ours = {"MRecall": MRecall, "Precision": Precision, "Coverage": Coverage}
     base, at, cutoff = name.strip().partition("@")
-    known("measure", base.partition("(")[0], _COMPUTE)
+    known("measure", base.partition("(")[0], _NAMES)
     if at and not (cutoff.isdecimal() and int(cutoff[:20]) > 0):  # Python refuses to read thousands of digits
         raise InputError(f"{shortened(name)}: the cut-off after @ must be a whole number from 1")
     if len(cutoff) > 20:
         raise InputError(f"{shortened(name)}: k must be from 1 to {MAX_CUTOFF}")
-    if base in ours:
-        return _computed_here(ours[base] @ int(cutoff) if at else ours[base])
+    if base in _OURS:
+        return _computed_here(_OURS[base] @ int(cutoff) if at else _OURS[base])
     try:
         return _computed_here(ir_measures.parse_measure(name.strip()))
     except (ValueError, NameError, SyntaxError, AssertionError) as error:
@@ -324,19 +285,26 @@ def _as_measure(measure: Measure | str) -> Measure:
 
 
 def _computed_here(measure: Measure) -> Measure:
-    if measure.NAME not in _COMPUTE:
-        raise InputError(f"{measure} is not supported. Known: {', '.join(sorted(_COMPUTE))}")
+    if measure.NAME not in _NAMES:
+        raise InputError(f"{measure} is not supported. Known: {', '.join(sorted(_NAMES))}")
     try:
         measure.validate_params()
     except AssertionError as error:
         raise InputError(f"{measure.NAME}: {error}") from None
     if "cutoff" in measure.params and not 1 <= measure["cutoff"] <= MAX_CUTOFF:
         raise InputError(f"{measure}: k must be from 1 to {MAX_CUTOFF}")
-    if measure.NAME == "alpha_nDCG" and not 0 <= measure["alpha"] <= 1:
-        raise InputError(f"{measure}: alpha must be from 0 to 1")
-    fixed = {"cutoff", *{"alpha_nDCG": ("alpha",), "pRecall": PRECALL}.get(str(measure.NAME), ())}
+    fixed = {"cutoff", *_MAY_BE_SET.get(str(measure.NAME), ())}
     if set(measure.params) - fixed:
         raise InputError(f"{measure}: only {', '.join(sorted(fixed))} can be set")
+    if "alpha" in fixed and not 0 <= measure["alpha"] <= 1:
+        raise InputError(f"{measure}: alpha must be from 0 to 1")
+    if measure.NAME in _NEED_GROUPS and "cutoff" not in measure.params:
+        raise InputError(f"{measure} needs a cut-off, as in {measure} @ 20")
+    if measure.NAME in (rKL.NAME, official_rKL.NAME) and measure["cutoff"] < 2:
+        problem = "k must be at least 2, as in rKL @ 20; the discount of the first place, log2(1), is 0"
+        raise InputError(f"{measure}: {problem}")
+    if "step" in fixed and measure["step"] < 2:
+        raise InputError(f"{measure}: step must be at least 2; the discount of the first place, log2(1), is 0")
     return measure
 
 
@@ -372,12 +340,68 @@ def evaluate(
             computed here.
     """
     wanted = parse_measures(measures)
+    if fair := next((m for m in wanted if m.NAME in _NEED_GROUPS), None):
+        scenario = 'as a scenario of PerspectiveArg has them: berdslib.load("perspectivearg-sample:explicit")'
+        raise InputError(f"{fair} needs the groups of all passages, {scenario}", field="measures")
     check_questions(questions, need_perspectives=True)
     run, verdicts = check_run(run), check_verdicts(verdicts)
     check_same_questions(run, verdicts, questions, wanted)
-    rows = [[_COMPUTE[str(m.NAME)](m, table) for m in wanted] for table in question_tables(run, verdicts, questions)]
+    scores = np.zeros((len(questions), len(wanted)))
+    for places, tables in in_blocks(question_tables(run, verdicts, questions), deepest(wanted)):
+        scores[places] = score_tables(wanted, tables)
     index = pd.Index([q.qid for q in questions], name="qid")
-    return pd.DataFrame(rows, index=index, columns=[str(m) for m in wanted], dtype=np.float64)
+    return pd.DataFrame(scores, index=index, columns=[str(m) for m in wanted])
+
+
+def score_tables(measures: Sequence[Measure], tables: Tables) -> np.ndarray:
+    """Score the tables of many questions; what measures that differ in the cut-off alone share is computed once.
+
+    Args:
+        measures: computed here, of ordinary questions.
+        tables: of questions with as many perspectives each, as deep as the measures look.
+
+    Returns:
+        (…, measures) float64.
+    """
+    scores = np.zeros((*tables.length.shape, len(measures)))
+    for family in families(measures):
+        one = measures[family[0]]
+        values = KERNELS[str(one.NAME)](parameters(one), tables, [cutoff_of(measures[i]) for i in family])
+        for i, value in zip(family, values, strict=True):
+            scores[..., i] = value
+    return scores
+
+
+def families(measures: Sequence[Measure]) -> list[list[int]]:
+    """Return the places of measures, those together that differ in the cut-off alone.
+
+    >>> families([nDCG @ 5, P @ 5, nDCG @ 10])
+    [[0, 2], [1]]
+    """
+    found: dict[str, list[int]] = {}
+    for i, measure in enumerate(measures):
+        found.setdefault(f"{measure.NAME} {sorted(parameters(measure).items())}", []).append(i)
+    return list(found.values())
+
+
+def parameters(measure: Measure) -> dict[str, Any]:
+    """Return a measure's parameters but for the cut-off, with their defaults.
+
+    >>> parameters(alpha_nDCG @ 5)
+    {'alpha': 0.5}
+    """
+    return {name: measure[name] for name in _MAY_BE_SET.get(str(measure.NAME), ())}
+
+
+def cutoff_of(measure: Measure) -> int | None:
+    """Return how many passages a measure looks at, None for all."""
+    return measure.params.get("cutoff")
+
+
+def deepest(measures: Sequence[Measure]) -> int | None:
+    """Return how many passages measures look at together, None for all."""
+    cutoffs = [cutoff_of(m) for m in measures]
+    return None if None in cutoffs else max(c for c in cutoffs if c is not None)
 
 
 def check_same_questions(
@@ -430,35 +454,6 @@ def looks_at_perspectives(measures: Iterable[Measure]) -> bool:
 def any_list(measures: Sequence[Measure]) -> bool:
     """Return whether any of the measures looks at the one list that a question got; without measures, it is meant."""
     return not measures or any(m.NAME != pRecall.NAME for m in measures)
-
-
-def question_tables(
-    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]
-) -> Iterator[QuestionTable]:
-    """Yield for each question, in order, its ranked passages and its pool as tables passage x perspective.
-
-    The frames are taken as :func:`berdslib.data.records.check_run` and ``check_verdicts`` return them.
-    """
-    lists = {qid: group["docno"].tolist() for qid, group in run.sort_values(["qid", "rank"]).groupby("qid")}
-    yes = verdicts[verdicts["supports"]]
-    supported: dict[str, dict[str, list[int]]] = {}
-    for qid, pid, docno in zip(yes["qid"], yes["pid"], yes["docno"], strict=True):
-        supported.setdefault(qid, {}).setdefault(docno, []).append(int(pid))
-    for q in questions:
-        m, of_doc = len(q.perspectives), supported.get(q.qid, {})
-        wrong = {pid for pids in of_doc.values() for pid in pids if not 0 <= pid < m}
-        if wrong:
-            raise InputError(f"question {q.qid!r} has {m} perspectives, but a verdict has pid {min(wrong)}")
-        own = tuple(_table(lists.get(perspective_qid(q.qid, pid), []), of_doc, m) for pid in range(m))
-        pool = _table(sorted(of_doc, reverse=True), of_doc, m)
-        yield QuestionTable(_table(lists.get(q.qid, []), of_doc, m), pool, own)
-
-
-def _table(docnos: Sequence[str], of_doc: dict[str, list[int]], m: int) -> np.ndarray:
-    table = np.zeros((len(docnos), m), dtype=bool)
-    for row, docno in enumerate(docnos):
-        table[row, of_doc.get(docno, [])] = True
-    return table
 
 
 def unjudged_share(run: pd.DataFrame, verdicts: pd.DataFrame, k: int) -> float:
@@ -559,8 +554,8 @@ class _PerspectiveEvaluator(Evaluator):
 
 
 def _join_ir_measures() -> None:
-    for cls in (_MRecall, _Coverage, _PRecall):  # "Precision" is taken there, as another name of P
-        registry.setdefault(cls.NAME, cls())
+    for measure in (MRecall, Coverage, pRecall, rKL, *_OFFICIAL):  # "Precision" is taken there, as another name of P
+        registry.setdefault(measure.NAME, measure)
     if not any(isinstance(p, PerspectiveProvider) for p in ir_measures.providers.registry.values()):
         register(PerspectiveProvider())
         ir_measures.DefaultPipeline.providers.append(ir_measures.providers.registry[PerspectiveProvider.NAME])

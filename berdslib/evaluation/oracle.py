@@ -10,7 +10,8 @@ import pandas as pd
 
 from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts, ranked_run
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import check_same_questions, question_tables
+from berdslib.evaluation.measures import check_same_questions
+from berdslib.evaluation.tables import question_tables
 
 EXACT_UP_TO = 12  # perspectives: the table has a column for each set of them
 

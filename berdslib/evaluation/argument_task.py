@@ -1,0 +1,485 @@
+"""Relevance, diversity and fairness of runs on a scenario of PerspectiveArg 2024.
+
+Relevance measures (nDCG, P) ask which arguments answer a query. Group measures (alpha-nDCG, subtopic recall, coverage,
+MRecall, ERR-IA) are those of :mod:`berdslib.evaluation.measures` with the groups of an author property as perspectives:
+a passage supports a group if it answers the query and its author is of the group. rKL asks whether minorities are shown
+as often as they are in the corpus, relevant or not. The last two kinds are computed for each property that a query does
+not name, and averaged over the properties.
+
+All queries are scored at once, one property after the other, as arrays of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.arguments import ISSUES, NOBODY, PROPERTIES
+from berdslib.data.records import check_k, check_run, check_verdicts, make_verdicts
+from berdslib.data.scenario import IMPLICIT, Scenario
+from berdslib.errors import InputError
+from berdslib.evaluation import fairness, official_arguments
+from berdslib.evaluation.measures import (
+    ERR_IA,
+    Coverage,
+    Measure,
+    MRecall,
+    P,
+    Precision,
+    StRecall,
+    alpha_nDCG,
+    check_same_questions,
+    deepest,
+    families,
+    nDCG,
+    official_alpha_nDCG,
+    official_nDCG,
+    official_P,
+    official_rKL,
+    parse_measures,
+    rKL,
+    score_tables,
+)
+from berdslib.evaluation.tables import BLOCK, Pool, Tables
+from berdslib.stats import ratio_interval, sum_by_cluster
+
+KS = (4, 8, 16, 20)
+ARGUMENT_MEASURES = tuple(m @ k for m in (nDCG, P, alpha_nDCG, rKL) for k in KS)
+OFFICIAL_MEASURES = tuple(m @ k for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL) for k in KS)
+
+# What each measure looks at: answers alone, answers and groups, or groups alone.
+_RELEVANCE = {m.NAME for m in (nDCG, P, Precision)}
+_OFFICIAL_RELEVANCE = {m.NAME for m in (official_nDCG, official_P)}
+_GROUPS = {m.NAME for m in (alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA)}
+_FAIRNESS = {m.NAME for m in (rKL, official_rKL)}
+_OFFICIAL = _OFFICIAL_RELEVANCE | {official_alpha_nDCG.NAME, official_rKL.NAME}
+_PER_PROPERTY = _GROUPS | _FAIRNESS | {official_alpha_nDCG.NAME}
+
+SMALLER = "(smaller groups)"
+
+
+class Variable(NamedTuple):
+    """A property as groups.
+
+    ``name`` what it is called; ``of`` the property; ``groups`` their names; ``members`` bool (arguments + 1, groups),
+    the arguments in ascending order of docno, and a last row of False for empty places in a list.
+    """
+
+    name: str
+    of: str
+    groups: tuple[str, ...]
+    members: np.ndarray
+
+    def sizes(self) -> np.ndarray:
+        """Return how many arguments of the corpus are of each group, (groups,)."""
+        return np.asarray(self.members.sum(axis=0))
+
+
+def evaluate_arguments(
+    run: pd.DataFrame, scenario: Scenario, measures: Measure | str | Iterable[Measure | str] = ARGUMENT_MEASURES
+) -> pd.DataFrame:
+    """Score a run on a scenario: one row per query, one column per measure.
+
+    A property that a query names is not looked at for that query; nor, by group measures, is one that no author of an
+    argument that answers it is known to have; nor, by rKL, one by which nobody of the corpus is in a minority. Where no
+    property is left, a group measure is 0 and rKL is 1, as for a query without any passage. The published definitions
+    (official_nDCG and so on) are of other properties, see :func:`official_variables`; official_rKL, whose best is 0 and
+    which has no worst, is 0 there.
+
+    Args:
+        run: frame qid, docno and score (or rank), see :func:`berdslib.data.records.check_run`; docnos are those of the
+            scenario.
+        scenario: queries, arguments and their authors.
+        measures: one or several of nDCG, P, Precision, alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA, rKL, and the
+            published definitions.
+
+    Returns:
+        Frame indexed by qid, in the order of the queries; columns are ``str(measure)``.
+
+    Raises:
+        InputError: a frame that is no run, a run of other questions, a docno that the scenario does not have, a measure
+            that is not computed here, or one that needs the answers where these are kept back.
+    """
+    wanted = _wanted(measures)
+    case = _case(run, scenario, wanted)
+    scores = np.zeros((len(scenario.questions), len(wanted)))
+    of_answers = _places(wanted, _RELEVANCE | _OFFICIAL_RELEVANCE)
+    scores[:, of_answers] = _score_answers(case, [wanted[i] for i in of_answers])
+    for names in (_PER_PROPERTY - _OFFICIAL, _PER_PROPERTY & _OFFICIAL):
+        if places := _places(wanted, names):
+            scores[:, places] = _mean(case, [wanted[i] for i in places])
+    index = pd.Index([q.qid for q in scenario.questions], name="qid")
+    return pd.DataFrame(scores, index=index, columns=[str(m) for m in wanted])
+
+
+def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -> pd.DataFrame:
+    """Score a run by one group measure or rKL for each property by itself.
+
+    Args:
+        run: as for :func:`evaluate_arguments`.
+        scenario: queries, arguments and their authors.
+        measure: one that is computed for each property.
+
+    Returns:
+        Frame qid x property; NaN where the query names the property, or where it is left out.
+
+    Raises:
+        InputError: several measures, one that only looks at relevance, or as for :func:`evaluate_arguments`.
+    """
+    wanted = _wanted(measure)
+    if len(wanted) != 1 or wanted[0].NAME not in _PER_PROPERTY:
+        named = ", ".join(map(str, wanted))
+        problem = f"one measure that looks at groups is needed, such as rKL @ 20 or alpha_nDCG @ 20, not {named}"
+        raise InputError(problem, field="measure")
+    case = _case(run, scenario, wanted)
+    index = pd.Index([q.qid for q in scenario.questions], name="qid")
+    scores = {variable.name: _score_variable(case, variable, wanted)[:, 0] for variable in _variables(case, wanted)}
+    return pd.DataFrame(scores, index=index)
+
+
+def _wanted(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
+    wanted = parse_measures(measures)
+    computed = _RELEVANCE | _OFFICIAL_RELEVANCE | _PER_PROPERTY
+    if other := next((m for m in wanted if m.NAME not in computed), None):
+        problem = f"{other} is not computed over a scenario; these are: {', '.join(sorted(computed))}"
+        raise InputError(problem, field="measures")
+    return wanted
+
+
+def _places(measures: Sequence[Measure], names: Collection[str]) -> list[int]:
+    return [i for i, m in enumerate(measures) if m.NAME in names]
+
+
+# ---------------------------------------------------------------- properties as groups
+
+
+def properties(scenario: Scenario) -> list[Variable]:
+    """Return the eight properties, each with the groups that it has in the corpus; political issues overlap."""
+    docnos = _docnos(scenario)
+    return [_variable(scenario, docnos, name) for name in PROPERTIES]
+
+
+def official_variables(scenario: Scenario) -> list[Variable]:
+    """Return what the published script averages over (divergences.md A8), for every query, whatever it names.
+
+    All properties but the denomination, and in place of the political issues each of them as a variable of its own,
+    yes or no; an author whose issues are not known has neither. With the eight issues of the data these are 14. The
+    record speaks of 15 votes, eight of them issues; what the fifteenth was is not known.
+    """
+    docnos = _docnos(scenario)
+    found = []
+    for name in PROPERTIES:
+        variable = _variable(scenario, docnos, name)
+        if name == ISSUES:
+            found += [_yes_or_no(variable, i) for i in range(len(variable.groups))]
+        elif name != "denomination":
+            found.append(variable)
+    return found
+
+
+def _docnos(scenario: Scenario) -> list[str]:
+    return sorted(p.docno for p in scenario.passages)
+
+
+def _variable(scenario: Scenario, docnos: Sequence[str], name: str) -> Variable:
+    values = [scenario.authors.get(docno, NOBODY).get(name, ()) for docno in docnos]
+    groups = sorted({value for several in values for value in several})
+    column = {group: i for i, group in enumerate(groups)}
+    at = [(row, column[value]) for row, several in enumerate(values) for value in several]
+    members = np.zeros((len(docnos) + 1, len(groups)), dtype=bool)
+    if at:
+        members[tuple(np.transpose(at))] = True
+    return Variable(name, name, tuple(groups), members)
+
+
+def _yes_or_no(variable: Variable, i: int) -> Variable:
+    """Return one group of a property as a variable of its own."""
+    yes = variable.members[:, i]
+    members = np.stack([yes, variable.members.any(axis=1) & ~yes], axis=1)
+    return Variable(f"{variable.name}: {variable.groups[i]}", variable.of, ("yes", "no"), members)
+
+
+# ---------------------------------------------------------------- run and scenario as numbers
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A run and the answers as numbers; arguments are counted in ascending order of docno.
+
+    ``top`` int (q, n): the arguments listed for each query, best first; at empty places the number of arguments.
+    ``length`` int (q,): how long each list is. ``of_query``, ``answers`` int (a,): the queries and the arguments that
+    answer them, sorted by query, the largest docno first.
+    """
+
+    scenario: Scenario
+    top: np.ndarray
+    length: np.ndarray
+    of_query: np.ndarray
+    answers: np.ndarray
+
+    @property
+    def total(self) -> int:
+        """How many arguments the corpus has."""
+        return len(self.scenario.passages)
+
+    @cached_property
+    def n_answers(self) -> np.ndarray:
+        """How many arguments answer each query, (q,)."""
+        return np.bincount(self.of_query, minlength=len(self.top))
+
+    @cached_property
+    def relevant(self) -> np.ndarray:
+        """Which listed arguments answer the query, bool (q, n)."""
+        return self._among_answers(np.arange(self.total + 1))
+
+    @cached_property
+    def credited(self) -> np.ndarray:
+        """The same as the published script has it: in the implicit scenario a copy of an answer, too (A3)."""
+        if self.scenario.rule != IMPLICIT:
+            return self.relevant
+        text_of = {p.docno: p.text for p in self.scenario.passages}
+        texts = pd.factorize(np.array([text_of[d] for d in _docnos(self.scenario)], dtype=object))[0]
+        return self._among_answers(np.append(texts, self.total))
+
+    def _among_answers(self, number: np.ndarray) -> np.ndarray:
+        """Say which listed arguments have the number of one that answers the query; the last is of empty places."""
+        n = self.total + 1
+        listed = np.arange(len(self.top))[:, None] * n + number[self.top]
+        return np.isin(listed, self.of_query * n + number[self.answers])
+
+    def answers_of(self, queries: np.ndarray) -> np.ndarray:
+        """Return the answers to some queries, int (queries, d), the largest docno first; where none is left, total."""
+        starts, n = np.cumsum(self.n_answers) - self.n_answers, self.n_answers[queries]
+        place = np.arange(n.max(initial=0))
+        padded = np.append(self.answers, self.total)
+        return np.asarray(padded[np.where(place < n[:, None], starts[queries][:, None] + place, -1)])
+
+
+def _case(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure]) -> _Case:
+    if scenario.gold is None and (needy := next((m for m in measures if m.NAME not in _FAIRNESS), None)):
+        problem = (
+            f"{needy} needs the answers to the queries, and those of {scenario.name!r} ({scenario.split}) are kept"
+        )
+        raise InputError(f"{problem} back; rKL alone can do without", field="measures")
+    qids, docnos = pd.Index([q.qid for q in scenario.questions]), pd.Index(_docnos(scenario))
+    top, length = _listed(_clean(run, scenario, measures), scenario, qids, docnos, deepest(measures))
+    gold = make_verdicts([], "gold") if scenario.gold is None else check_verdicts(scenario.gold)
+    gold = gold[gold["supports"] & gold["qid"].isin(qids)]
+    of_query, answers = qids.get_indexer(pd.Index(gold["qid"])), docnos.get_indexer(pd.Index(gold["docno"]))
+    order = np.lexsort((-answers, of_query))
+    return _Case(scenario, top, length, of_query[order], answers[order])
+
+
+def _clean(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure] = ()) -> pd.DataFrame:
+    clean = check_run(run)
+    check_same_questions(clean, make_verdicts([], "none"), scenario.questions, measures)
+    return clean
+
+
+def _listed(
+    run: pd.DataFrame, scenario: Scenario, qids: pd.Index, docnos: pd.Index, depth: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what is listed for each query, int (q, n) indices of docnos, and how long each list is, (q,)."""
+    query = qids.get_indexer(pd.Index(run["qid"]))
+    asked = query >= 0  # a run may list what was not asked
+    query, rank = query[asked], run["rank"].to_numpy()[asked]
+    argument = docnos.get_indexer(pd.Index(run["docno"][asked]))
+    if (argument < 0).any():
+        stranger = run["docno"][asked].iloc[int(np.flatnonzero(argument < 0)[0])]
+        hint = "; it is an id of the release, which this scenario hides" if stranger in scenario.docnos else ""
+        raise InputError(f"{stranger!r} is no docno of {scenario.name!r}{hint}", field="docno")
+    length = np.bincount(query, minlength=len(qids))
+    n = int(length.max(initial=0)) if depth is None else min(depth, int(length.max(initial=0)))
+    top = np.full((len(qids), n), len(docnos))
+    shown = rank <= n
+    top[query[shown], rank[shown] - 1] = argument[shown]
+    return top, length
+
+
+# ---------------------------------------------------------------- scores
+
+
+def _score_answers(case: _Case, measures: Sequence[Measure]) -> np.ndarray:
+    """Return the scores of measures that look at relevance alone, (q, measures)."""
+    scores = np.zeros((len(case.top), len(measures)))
+    tables = Tables(case.relevant[..., None], case.length, Pool(case.n_answers[:, None], None))
+    for family in families(measures):
+        same = [measures[i] for i in family]
+        if same[0].NAME == official_nDCG.NAME:
+            scores[:, family] = official_arguments.ndcg(case.credited, case.n_answers, _ks(same))
+        elif same[0].NAME == official_P.NAME:
+            scores[:, family] = official_arguments.precision(case.credited, case.length, _ks(same))
+        else:
+            scores[:, family] = score_tables(same, tables)
+    return scores
+
+
+def _variables(case: _Case, measures: Sequence[Measure]) -> list[Variable]:
+    """Return what measures are averaged over: published ones, which come by themselves, have variables of their own."""
+    return (official_variables if measures[0].NAME in _OFFICIAL else properties)(case.scenario)
+
+
+def _mean(case: _Case, measures: Sequence[Measure]) -> np.ndarray:
+    """Return the means over the properties that are not left out, (q, measures)."""
+    total, n = np.zeros((2, len(case.top), len(measures)))
+    for variable in _variables(case, measures):
+        scores = _score_variable(case, variable, measures)
+        total += np.nan_to_num(scores)
+        n += ~np.isnan(scores)
+    worst = np.array([float(m.NAME == rKL.NAME) for m in measures])
+    return np.where(n > 0, total / np.maximum(n, 1), worst)
+
+
+def _score_variable(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
+    """Return the scores by the groups of one property, (q, measures); NaN where it is left out."""
+    scores = np.full((len(case.top), len(measures)), np.nan)
+    for names, score in ((_FAIRNESS, _fairness), (_PER_PROPERTY - _FAIRNESS, _diversity)):
+        if places := _places(measures, names):
+            scores[:, places] = score(case, variable, [measures[i] for i in places])
+    return scores
+
+
+def _looked_at(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
+    """Return for which queries a property counts, bool (q,): by the published measures for all."""
+    if measures[0].NAME in _OFFICIAL:
+        return np.ones(len(case.top), dtype=bool)
+    return ~_naming(case.scenario, variable.of)
+
+
+def _diversity(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
+    """Return the scores of group measures, (q, measures); NaN where no answer's author is known to be of a group."""
+    scores = np.full((len(case.top), len(measures)), np.nan)
+    counts = _count_answers(case, variable)
+    overlap = bool((variable.members.sum(axis=1) > 1).any())
+    cells = (case.top.shape[1] + overlap * int(case.n_answers.max(initial=0))) * len(variable.groups)
+    looked_at = _looked_at(case, variable, measures) & counts.any(axis=1)
+    for rows in _blocks(np.flatnonzero(looked_at), cells):
+        of_group = variable.members[case.top[rows]]
+        pool = Pool(counts[rows], variable.members[case.answers_of(rows)] if overlap else None)
+        tables = Tables(of_group & case.relevant[rows][..., None], case.length[rows], pool)
+        for family in families(measures):
+            same = [measures[i] for i in family]
+            if same[0].NAME == official_alpha_nDCG.NAME:
+                given = of_group, case.credited[rows], counts[rows], case.n_answers[rows]
+                found = official_arguments.alpha_ndcg(*given, same[0]["alpha"], _ks(same))
+            else:
+                found = score_tables(same, tables)
+            scores[rows[:, None], family] = found
+    return scores
+
+
+def _fairness(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
+    """Return rKL, (q, measures); NaN where nobody is in a minority."""
+    scores = np.full((len(case.top), len(measures)), np.nan)
+    minority = fairness.protected(variable.sizes()) & (variable.sizes() < case.total)
+    if not minority.any():
+        return scores
+    members, sizes = variable.members[:, minority], variable.sizes()[minority]
+    for rows in _blocks(np.flatnonzero(_looked_at(case, variable, measures)), case.top.shape[1] * len(sizes)):
+        given = members[case.top[rows]], case.length[rows], sizes, case.total
+        if measures[0].NAME in _OFFICIAL:
+            scores[rows] = official_arguments.rkl(*given, _ks(measures))
+        else:
+            steps = [m["step"] for m in measures]
+            scores[rows] = fairness.rkl(*given, list(zip(_ks(measures), steps, strict=True)))
+    return scores
+
+
+def _count_answers(case: _Case, variable: Variable) -> np.ndarray:
+    """Return how many answers to each query are of each group, int (q, groups)."""
+    q, m = len(case.top), len(variable.groups)
+    at, group = np.nonzero(variable.members[case.answers])
+    return np.bincount(case.of_query[at] * m + group, minlength=q * m).reshape(q, m)
+
+
+def _naming(scenario: Scenario, name: str) -> np.ndarray:
+    """Return which queries name a property, bool (q,)."""
+    return np.array([name in scenario.asked.get(q.qid, NOBODY) for q in scenario.questions])
+
+
+def _blocks(rows: np.ndarray, cells: int) -> Iterator[np.ndarray]:
+    """Yield queries in blocks whose tables, of so many cells each, fit into memory."""
+    size = max(1, BLOCK // max(cells, 1))
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+def _ks(measures: Sequence[Measure]) -> list[int]:
+    return [int(m["cutoff"]) for m in measures]
+
+
+# ---------------------------------------------------------------- who is shown
+
+
+def group_shares(
+    run: pd.DataFrame,
+    scenario: Scenario,
+    k: int,
+    *,
+    smallest: int = 10,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare how often each group of authors is among the first k with its share of the corpus.
+
+    Of each property, the queries that name it are left out. Shares are of all arguments, and of all that are listed
+    at the first k places, whether the author's group is known or not.
+
+    Args:
+        run: as for :func:`evaluate_arguments`.
+        scenario: queries, arguments and their authors.
+        k: how many arguments of each list are looked at.
+        smallest: groups with fewer arguments in the corpus are put together as "(smaller groups)".
+        level: coverage of the interval.
+        resamples: how many bootstrap samples of the issues: the queries of one issue find the same arguments.
+        seed: of the random draws.
+
+    Returns:
+        Frame with one row a group, those of a property together, the largest first: property, group, corpus_share,
+        shown_share, ratio = shown_share / corpus_share (1 = neither favoured nor hidden), low, high (the interval of
+        the ratio), queries (how many were looked at). NaN where nothing is listed.
+
+    Raises:
+        InputError: k or smallest is no whole number from 1, or as for :func:`evaluate_arguments`.
+    """
+    check_k(k)
+    check_k(smallest, "smallest")
+    qids, docnos = pd.Index([q.qid for q in scenario.questions]), pd.Index(_docnos(scenario))
+    top, length = _listed(_clean(run, scenario), scenario, qids, docnos, k)
+    issues = np.array([q.root or q.text for q in scenario.questions], dtype=object)
+    found = []
+    for whole in properties(scenario):
+        variable, rows = _without_small(whole, smallest), np.flatnonzero(~_naming(scenario, whole.name))
+        if not (len(rows) and len(variable.groups)):
+            continue
+        blocks = _blocks(rows, top.shape[1] * len(variable.groups))
+        counts = np.concatenate([variable.members[top[block]].sum(axis=1) for block in blocks])
+        shown = np.column_stack([counts, np.minimum(length, k)[rows]])
+        by_issue = sum_by_cluster(shown, issues[rows].tolist())
+        low, high = ratio_interval(by_issue[:, :-1], by_issue[:, -1], level=level, resamples=resamples, seed=seed)
+        *of_group, listed = shown.sum(axis=0)
+        corpus_share = variable.sizes() / len(docnos)
+        shown_share = np.array(of_group) / listed if listed else np.full(len(of_group), np.nan)
+        table = {"property": whole.name, "group": variable.groups, "corpus_share": corpus_share}
+        ratios = {"ratio": shown_share / corpus_share, "low": low / corpus_share, "high": high / corpus_share}
+        found.append(pd.DataFrame({**table, "shown_share": shown_share, **ratios, "queries": len(rows)}))
+    columns = ["property", "group", "corpus_share", "shown_share", "ratio", "low", "high", "queries"]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
+
+
+def _without_small(variable: Variable, smallest: int) -> Variable:
+    """Return a property with its groups from the largest to the smallest, those that are too small put together."""
+    sizes = variable.sizes()
+    large = [i for i in np.argsort(-sizes, kind="stable") if sizes[i] >= smallest]
+    small = np.flatnonzero(sizes < smallest)
+    groups, columns = [variable.groups[i] for i in large], [variable.members[:, i] for i in large]
+    if len(small):
+        groups, columns = [*groups, SMALLER], [*columns, np.any(variable.members[:, small], axis=1)]
+    members = np.array(columns).T if columns else variable.members
+    return Variable(variable.name, variable.of, tuple(groups), members)

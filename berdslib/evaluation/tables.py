@@ -1,0 +1,365 @@
+"""Ranked passages x perspectives as tables of true and false, and the measures as arithmetic over many at once.
+
+A measure is a few lines over a table (n, m), true where a passage supports a perspective, and those lines work on any
+leading dimensions: the tables of many questions, (q, n, m), are scored together. Rows of False stand for passages that
+support nothing, and fill up the tables of questions with fewer passages; they change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Question, perspective_qid
+from berdslib.errors import InputError
+
+# Cells of the tables that are scored together: some 100 MB in double precision, and enough to keep numpy busy.
+BLOCK = 2_000_000
+
+# How many passages of a list a measure looks at; None for all.
+Cutoff = int | None
+
+
+class QuestionTable(NamedTuple):
+    """One question's ranked passages and judged pool, as tables passage x perspective.
+
+    ``listed`` bool (n, m): the run, best first. ``pool`` bool (d, m): every passage that supports at least one
+    perspective, the largest docno first; the ideal lists of nDCG and alpha-nDCG are drawn from it, and of equally
+    good passages the first is taken, as ndeval does. ``own`` for each perspective the list that was found when the
+    question was asked from it, bool (n, m) too: only p-Recall looks there.
+    """
+
+    listed: np.ndarray
+    pool: np.ndarray
+    own: tuple[np.ndarray, ...] = ()
+
+
+class Pool(NamedTuple):
+    """The passages that support a perspective, of many questions.
+
+    ``counts`` int (…, m): how many passages support each perspective. ``rows`` bool (…, d, m): the passages, the
+    largest docno first; None where no passage supports two perspectives, and the counts say it all.
+    """
+
+    counts: np.ndarray
+    rows: np.ndarray | None
+
+    def passages(self) -> np.ndarray:
+        """Return how many passages there are, (…,)."""
+        return np.asarray(self.counts.sum(axis=-1) if self.rows is None else self.rows.any(axis=-1).sum(axis=-1))
+
+
+class Tables(NamedTuple):
+    """The tables of many questions with as many perspectives each.
+
+    ``listed`` bool (…, n, m): the runs, best first; what is listed and supports a perspective is in the pool.
+    ``length`` int (…,): how long each list is. ``own`` bool (…, m, n', m): the lists found from each perspective.
+    """
+
+    listed: np.ndarray
+    length: np.ndarray
+    pool: Pool
+    own: np.ndarray = np.zeros((1, 0, 1), dtype=bool)
+
+
+# ---------------------------------------------------------------- from frames to tables
+
+
+def question_tables(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]
+) -> Iterator[QuestionTable]:
+    """Yield for each question, in order, its ranked passages and its pool as tables passage x perspective.
+
+    The frames are taken as :func:`berdslib.data.records.check_run` and ``check_verdicts`` return them.
+
+    Raises:
+        InputError: a verdict on a perspective that a question does not have.
+    """
+    lists = {qid: group["docno"].tolist() for qid, group in run.sort_values(["qid", "rank"]).groupby("qid")}
+    yes = verdicts[verdicts["supports"]]
+    supported: dict[str, dict[str, list[int]]] = {}
+    for qid, pid, docno in zip(yes["qid"], yes["pid"], yes["docno"], strict=True):
+        supported.setdefault(qid, {}).setdefault(docno, []).append(int(pid))
+    for q in questions:
+        m, of_doc = len(q.perspectives), supported.get(q.qid, {})
+        wrong = {pid for pids in of_doc.values() for pid in pids if not 0 <= pid < m}
+        if wrong:
+            raise InputError(f"question {q.qid!r} has {m} perspectives, but a verdict has pid {min(wrong)}")
+        own = tuple(_table(lists.get(perspective_qid(q.qid, pid), []), of_doc, m) for pid in range(m))
+        pool = _table(sorted(of_doc, reverse=True), of_doc, m)
+        yield QuestionTable(_table(lists.get(q.qid, []), of_doc, m), pool, own)
+
+
+def _table(docnos: Sequence[str], of_doc: dict[str, list[int]], m: int) -> np.ndarray:
+    table = np.zeros((len(docnos), m), dtype=bool)
+    for row, docno in enumerate(docnos):
+        table[row, of_doc.get(docno, [])] = True
+    return table
+
+
+def in_blocks(tables: Iterable[QuestionTable], depth: Cutoff) -> Iterator[tuple[list[int], Tables]]:
+    """Yield blocks of questions with as many perspectives each: (their places in `tables`, their tables stacked).
+
+    Args:
+        tables: one for each question.
+        depth: how much of each list will be looked at; None for all.
+    """
+    waiting: dict[int, list[tuple[int, QuestionTable]]] = {}
+    tallest: dict[int, np.ndarray] = {}
+    for place, table in enumerate(tables):
+        m = table.listed.shape[1]
+        block, heights = waiting.setdefault(m, []), _heights(table, depth)
+        together = np.maximum(tallest.get(m, heights), heights)
+        if block and (len(block) + 1) * m * together.sum() > BLOCK:
+            yield _unzipped(block, depth)
+            waiting[m], together = [], heights
+        waiting[m].append((place, table))
+        tallest[m] = together
+    for block in waiting.values():
+        yield _unzipped(block, depth)
+
+
+def _unzipped(block: Sequence[tuple[int, QuestionTable]], depth: Cutoff) -> tuple[list[int], Tables]:
+    places, tables = zip(*block, strict=True)
+    return list(places), stack(tables, depth)
+
+
+def _heights(table: QuestionTable, depth: Cutoff) -> np.ndarray:
+    """Return how many rows a question's list, its pool, and the lists of all its perspectives need, (3,)."""
+    longest = max((len(one[:depth]) for one in table.own), default=0)
+    return np.array([len(table.listed[:depth]), len(table.pool), longest * table.listed.shape[1]])
+
+
+def stack(tables: Sequence[QuestionTable], depth: Cutoff = None) -> Tables:
+    """Stack the tables of questions with as many perspectives each.
+
+    Args:
+        tables: at least one.
+        depth: how much of each list to keep; None for all.
+    """
+    n, m = len(tables), tables[0].listed.shape[1]
+    heights = np.max([_heights(table, depth) for table in tables], axis=0)
+    listed, rows = (np.zeros((n, height, m), dtype=bool) for height in heights[:2])
+    own = np.zeros((n, m, heights[2] // m, m), dtype=bool)
+    for i, table in enumerate(tables):
+        top = table.listed[:depth]
+        listed[i, : len(top)], rows[i, : len(table.pool)] = top, table.pool
+        for pid, one in enumerate(table.own):
+            own[i, pid, : len(one[:depth])] = one[:depth]
+    several = bool((rows.sum(axis=-1) > 1).any())
+    pool = Pool(rows.sum(axis=-2), rows if several else None)
+    return Tables(listed, np.array([len(t.listed) for t in tables]), pool, own)
+
+
+# ---------------------------------------------------------------- the measures, each a few lines over the tables
+
+# A measure's parameters, the tables, and the cut-offs → for each cut-off the scores (…,).
+Kernel = Callable[[Mapping[str, Any], Tables, Sequence[Cutoff]], list[np.ndarray]]
+
+
+def mrecall(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """1 where the top k support all perspectives, or at least k of them."""
+    shown, m = _shown(tables), tables.listed.shape[-1]
+    return [(_at(shown, k) >= np.minimum(m, k)).astype(np.float64) for k in _places(tables, ks)]
+
+
+def precision(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """Share of the top k that supports any perspective."""
+    useful = np.cumsum(tables.listed.any(axis=-1), axis=-1)
+    return [_at(useful, k) / k for k in _places(tables, ks)]
+
+
+def coverage(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """Share of the perspectives that the top k support."""
+    shown = _shown(tables)
+    return [_at(shown, k) / tables.listed.shape[-1] for k in _places(tables, ks)]
+
+
+def subtopic_recall(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """Share of the perspectives that any judged passage supports which the top k support."""
+    shown, reachable = _shown(tables), (tables.pool.counts > 0).sum(axis=-1)
+    return [ratio(_at(shown, k), reachable) for k in _places(tables, ks)]
+
+
+def ndcg(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """DCG of how many perspectives each passage supports, over that of the best order."""
+    found = discounted(tables.listed.sum(axis=-1))
+    places = _places(tables, ks)
+    best = discounted(_ideal_gains(tables.pool, _deepest(places)))
+    return [ratio(_at(found, k), _at(best, k)) for k in places]
+
+
+def alpha_ndcg(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """DCG of novel gains, over that of the greedy ideal."""
+    places = _places(tables, ks)
+    found = discounted(novel_gains(tables.listed, given["alpha"]))
+    best = discounted(ideal_novel_gains(tables.pool, given["alpha"], _deepest(places)))
+    return [ratio(_at(found, k), _at(best, k)) for k in places]
+
+
+def err_ia(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """Intent-aware expected reciprocal rank, normalised as ndeval does."""
+    # By the gain of a list in which every passage supports every reachable perspective.
+    # (At k = 1 ndeval does not normalise, and can print values above 1; here it is done for every k.)
+    places = _places(tables, ks)
+    found = np.cumsum(_per_rank(novel_gains(tables.listed, 0.5)), axis=-1)
+    best = np.cumsum(_per_rank(0.5 ** np.arange(_deepest(places))))
+    reachable = (tables.pool.counts > 0).sum(axis=-1)
+    return [ratio(_at(found, k), reachable * best[np.asarray(k) - 1]) for k in places]
+
+
+def p_recall(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """Whether each perspective's own list has its gold texts, or which share of them; see the measure pRecall."""
+    return [_p_recall(given, tables, k) for k in ks]
+
+
+def _p_recall(given: Mapping[str, Any], tables: Tables, k: Cutoff) -> np.ndarray:
+    top, m = tables.own[..., :k, :], tables.own.shape[-1]
+    if given["single"] == "zero" and m == 1:
+        return np.zeros(top.shape[:-3])
+    hits = np.diagonal(top, axis1=-3, axis2=-1).sum(axis=-2)  # of each perspective in its own list
+    gold = tables.pool.counts
+    if given["gold"] == "official":
+        # The authors' notebook gives the first query of a root the gold texts of all, in place (divergences.md P1).
+        of_all = top[..., 0, :, :].any(axis=-1).sum(axis=-1), tables.pool.passages()
+        hits, gold = (_with_first(*pair) for pair in zip((hits, gold), of_all, strict=True))
+    scores = (hits > 0).astype(np.float64) if given["hit"] == "success" else ratio(hits, gold)
+    return np.asarray(scores.mean(axis=-1) if given["aggregate"] == "mean" else (scores.min(axis=-1) >= 1.0) * 1.0)
+
+
+def _with_first(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Return values (…, m) with another first column."""
+    return np.concatenate([first[..., None], values[..., 1:]], axis=-1)
+
+
+KERNELS: dict[str, Kernel] = {
+    "MRecall": mrecall,
+    "Precision": precision,
+    "Coverage": coverage,
+    "P": precision,
+    "StRecall": subtopic_recall,
+    "nDCG": ndcg,
+    "alpha_nDCG": alpha_ndcg,
+    "ERR_IA": err_ia,
+    "pRecall": p_recall,
+}
+
+
+# ---------------------------------------------------------------- gains
+
+
+def novel_gains(listed: np.ndarray, alpha: float) -> np.ndarray:
+    """Return each passage's gain: for each perspective it supports (1 - alpha) ^ times seen before.
+
+    Args:
+        listed: (…, n, m) bool.
+        alpha: from 0 to 1.
+
+    Returns:
+        (…, n) float64.
+    """
+    seen_before = np.cumsum(listed, axis=-2, dtype=np.int32) - listed
+    worth = (1.0 - alpha) ** np.arange(listed.shape[-2] + 1)
+    return np.asarray((worth[seen_before] * listed).sum(axis=-1))
+
+
+def _ideal_gains(pool: Pool, depth: int) -> np.ndarray:
+    """Return how many perspectives each passage of the best order supports, (…, depth or less)."""
+    if pool.rows is None:
+        n = pool.passages()
+        return np.asarray(np.arange(min(depth, int(n.max(initial=0)))) < n[..., None], dtype=np.float64)
+    return np.asarray(-np.sort(-pool.rows.sum(axis=-1), axis=-1)[..., :depth])
+
+
+def ideal_novel_gains(pool: Pool, alpha: float, depth: int) -> np.ndarray:
+    """Return the gains of the greedy ideal list (finding the true one is NP-hard; ndeval is greedy too).
+
+    Args:
+        pool: the passages to choose from.
+        alpha: from 0 to 1.
+        depth: how many to choose.
+
+    Returns:
+        (…, depth or less) float64.
+    """
+    if pool.rows is None:
+        return _ideal_of_counts(pool.counts, alpha, depth)
+    return _greedy(pool.rows, alpha, depth)
+
+
+def _ideal_of_counts(counts: np.ndarray, alpha: float, depth: int) -> np.ndarray:
+    """Return the ideal gains where no passage supports two perspectives: no choice touches another's worth.
+
+    A perspective's passages are worth 1, (1 - alpha), (1 - alpha)², …, whichever comes first, and the best come first:
+    there are as many of (1 - alpha)^j as there are perspectives with more than j passages.
+    """
+    flat = counts.reshape(-1, counts.shape[-1])
+    n = flat.sum(axis=-1)
+    depth = min(depth, int(n.max(initial=0)))
+    levels = np.arange(min(depth, int(flat.max(initial=0))))
+    ends = np.cumsum((flat[:, None, :] > levels[:, None]).sum(axis=-1), axis=-1)
+    # The level rises by one at the place where the one before it ends.
+    rises = np.zeros((len(flat), depth + 1), dtype=np.int32)
+    np.add.at(rises, (np.arange(len(flat))[:, None], np.minimum(ends, depth)), 1)
+    level = np.cumsum(rises[:, :depth], axis=1)
+    gains = (np.arange(depth) < n[:, None]) * (1.0 - alpha) ** level
+    return np.asarray(gains.reshape(*counts.shape[:-1], depth))
+
+
+def _greedy(rows: np.ndarray, alpha: float, depth: int) -> np.ndarray:
+    *lead, d, m = rows.shape
+    supports = rows.astype(np.float64)
+    left, worth = np.ones((*lead, d), dtype=bool), np.ones((*lead, m))
+    gains = np.zeros((*lead, min(depth, d)))
+    for place in range(gains.shape[-1]):
+        value = np.where(left, (supports @ worth[..., None])[..., 0], -1.0)
+        # Rounded: of values that are equal but for the order in which they were summed, the first counts.
+        best = value.round(12).argmax(axis=-1)[..., None]
+        gains[..., place] = np.take_along_axis(value, best, axis=-1)[..., 0]
+        np.put_along_axis(left, best, False, axis=-1)
+        chosen = np.take_along_axis(rows, best[..., None], axis=-2)[..., 0, :]
+        worth = np.where(chosen, worth * (1.0 - alpha), worth)
+    return gains
+
+
+def discounted(gains: np.ndarray) -> np.ndarray:
+    """Return the discounted gains (…, n) gathered after each place."""
+    return np.asarray(np.cumsum(gains / np.log2(np.arange(2, gains.shape[-1] + 2)), axis=-1))
+
+
+def _per_rank(gains: np.ndarray) -> np.ndarray:
+    return np.asarray(gains / np.arange(1, gains.shape[-1] + 1))
+
+
+def ratio(value: np.ndarray, best: np.ndarray) -> np.ndarray:
+    """Return value / best, 0 where the best is 0."""
+    value, best = np.asarray(value, dtype=np.float64), np.asarray(best)
+    return np.divide(value, best, out=np.zeros(np.broadcast_shapes(value.shape, best.shape)), where=best > 0)
+
+
+def _shown(tables: Tables) -> np.ndarray:
+    """Return how many perspectives have been shown after each place, (…, n)."""
+    return np.asarray(np.logical_or.accumulate(tables.listed, axis=-2).sum(axis=-1))
+
+
+def _places(tables: Tables, ks: Sequence[Cutoff]) -> list[int | np.ndarray]:
+    """Return the cut-offs as numbers; for None, the length of each list, (…,), at least 1."""
+    return [np.maximum(tables.length, 1) if k is None else k for k in ks]
+
+
+def _deepest(places: Sequence[int | np.ndarray]) -> int:
+    return max(int(np.max(k)) for k in places)
+
+
+def _at(curve: np.ndarray, k: int | np.ndarray) -> np.ndarray:
+    """Return what a curve (…, n) has gathered after k places, (…,): where it ends before, nothing more comes."""
+    n = curve.shape[-1]
+    if not n:
+        return np.zeros(curve.shape[:-1])
+    place = np.minimum(k, n) - 1
+    if np.ndim(place) == 0:
+        return np.asarray(curve[..., place])
+    return np.asarray(np.take_along_axis(curve, place[..., None], axis=-1)[..., 0])
