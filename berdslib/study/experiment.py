@@ -454,7 +454,8 @@ def score_table(
 
     Args:
         scores: system → frame (qid x measure), the rows in the order of `questions`.
-        questions: the asked questions.
+        questions: the asked questions. Those made of the same one (a scenario's queries on an issue) are drawn together
+            in intervals and tests: they are not independent.
         baseline: name of the system that the others are tested against.
         seed: of bootstrap and test.
 
@@ -469,15 +470,18 @@ def score_table(
     groups: list[tuple[str, np.ndarray]] = [(s, sources == s) for s in dict.fromkeys(sources)]
     groups.append((MACRO, np.ones(len(sources), dtype=bool)))
     others = [s for s in scores if s != baseline]
+    about = np.array([q.root or q.qid for q in questions])
+    related = len(set(about)) < len(about)
     rows = []
     for dataset, mask in groups:
         inner = list(sources[mask])
+        draws: dict[str, Any] = {"seed": seed, "clusters": list(about[mask]) if related else None}
         for measure in next(iter(scores.values())).columns:
             columns = {system: frame[measure].to_numpy()[mask] for system, frame in scores.items()}
-            raw = [paired_test(columns[s], columns[baseline], inner, seed=seed) for s in others] if baseline else []
+            raw = [paired_test(columns[s], columns[baseline], inner, **draws) for s in others] if baseline else []
             p_values = dict(zip(others, holm(raw), strict=True)) if baseline else {}
             for system, values in columns.items():
-                low, high = bootstrap_interval(values, inner, seed=seed)
+                low, high = bootstrap_interval(values, inner, **draws)
                 mean = macro_mean(values, inner)
                 difference = mean - macro_mean(columns[baseline], inner) if baseline else np.nan
                 p = p_values.get(system, np.nan)
