@@ -124,13 +124,14 @@ def run(
     berds argue run release -s explicit --split dev -r bm25,minilm+profile:fusion -o predictions
     """
     from berdslib.data.predictions import ENOUGH, write_predictions
+    from berdslib.data.releases import load_scenario
     from berdslib.retrieval.system_strings import parse_system
     from berdslib.study.experiment import file_stems
     from berdslib.study.front import search
     from berdslib.study.leaderboard import settings
 
     stems = file_stems(dict.fromkeys(parse_system(name).text for name in split_names(systems)))
-    opened = _scenario(release, scenario, split, train)
+    opened = load_scenario(release, scenario, split, train=train)
     click.echo(printable(repr(opened)), err=True)
     rows, failed = [], list[str]()
     for system, stem in stems.items():
@@ -288,14 +289,16 @@ def validate(
     berds argue validate release
     berds argue validate release bm25.jsonl -s explicit --split test
     """
+    from berdslib.data.arguments import is_release, read_release
     from berdslib.data.predictions import read_predictions
     from berdslib.data.release_summary import summarise
+    from berdslib.data.releases import load_release
     from berdslib.data.scenario import open_scenario
 
     if predictions and scenario is None:
         raise click.UsageError("predictions are for a scenario; name it with -s")
     problems: list[InputError] = []
-    found = _release(release, problems)
+    found = read_release(release, problems=problems) if is_release(release) else load_release(release)
     summary, failed = summarise(found), [str(one) for one in problems]
     for one in failed:
         click.echo(printable(f"berds: {one}"), err=True)
@@ -325,18 +328,6 @@ def validate(
 # ---------------------------------------------------------------- what the commands share
 
 
-def _release(name: str, problems: list[InputError] | None = None) -> Release:
-    from berdslib.data.arguments import read_release
-
-    return read_release(name, problems=problems)
-
-
-def _scenario(release: str, rule: str, split: str, train: str | None = None) -> Scenario:
-    from berdslib.data.scenario import open_scenario
-
-    return open_scenario(_release(release), rule, split, training=_release(train) if train else None)
-
-
 def _measures(official: bool, named: str | None) -> list[Any]:
     from berdslib.evaluation.argument_task import ARGUMENT_MEASURES, OFFICIAL_MEASURES
     from berdslib.evaluation.measures import parse_measures
@@ -355,10 +346,11 @@ def _scores(
     from tqdm.auto import tqdm
 
     from berdslib.data.predictions import read_predictions
+    from berdslib.data.releases import load_scenario
     from berdslib.evaluation.argument_task import evaluate_arguments
 
     named = _system_names(predictions)
-    opened = _scenario(release, rule, split)
+    opened = load_scenario(release, rule, split)
     scores, failed = dict[str, Any](), list[str]()
     for name, path in tqdm(named.items(), desc="scoring", unit="file", delay=2, leave=False):
         with _costs_itself_only("", failed):

@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, write_text
-from berdslib.stats import holm, paired_test, ratio_interval, sum_by_cluster
+from berdslib.stats import bootstrap_interval, holm, paired_test
 from berdslib.version import __version__
 
 RELEVANCE, DIVERSITY = "relevance", "diversity"
@@ -90,22 +90,21 @@ def leaderboard(
     columns = {
         system: frame[known("measure", name, map(str, frame.columns))].to_numpy() for system, frame in scores.items()
     }
-    issues = [q.root or q.text for q in scenario.questions]
-    sizes = sum_by_cluster(np.ones((len(issues), 1)), issues)
-    sums = {system: sum_by_cluster(values[:, None], issues) for system, values in columns.items()}
-    means = {system: float(total.sum() / len(issues)) for system, total in sums.items()}
+    issues = [q.root or q.qid for q in scenario.questions]
+    means = {system: float(values.mean()) for system, values in columns.items()}
     sign = -1 if _family(name) in _SMALLER_IS_BETTER else 1
     best, *others = sorted(means, key=lambda system: (-sign * means[system], system))
+    draws: dict[str, Any] = {"clusters": issues, "seed": seed}
     rows, raw = [], list[float]()
     for system in tqdm((best, *others), desc=f"ranking by {name}", unit="system", delay=2, leave=False):
-        low, high = ratio_interval(sums[system], sizes[:, 0], seed=seed)
+        low, high = bootstrap_interval(columns[system], **draws)
         place = 1 + sum(sign * mean > sign * means[system] for mean in means.values())
         difference = np.nan if system == best else means[system] - means[best]
-        rows.append((place, system, name, means[system], float(low[0]), float(high[0]), difference))
-        raw += [] if system == best else [paired_test(sums[system][:, 0], sums[best][:, 0], seed=seed)]
+        rows.append((place, system, name, means[system], low, high, difference))
+        raw += [] if system == best else [paired_test(columns[system], columns[best], **draws)]
     table = pd.DataFrame(rows, columns=["place", "system", "measure", "mean", "low", "high", "difference"])
     table["p_value"] = [np.nan, *holm(raw)]
-    return table.assign(n=len(issues), issues=len(sizes), synthetic=scenario.release.synthetic)
+    return table.assign(n=len(issues), issues=len(set(issues)), synthetic=scenario.release.synthetic)
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
