@@ -316,8 +316,7 @@ def _greedy(rows: np.ndarray, alpha: float, depth: int) -> np.ndarray:
     gains = np.zeros((*lead, min(depth, d)))
     for place in range(gains.shape[-1]):
         value = np.where(left, (supports @ worth[..., None])[..., 0], -1.0)
-        # Rounded: of values that are equal but for the order in which they were summed, the first counts.
-        best = value.round(12).argmax(axis=-1)[..., None]
+        best = value.argmax(axis=-1)[..., None]
         gains[..., place] = np.take_along_axis(value, best, axis=-1)[..., 0]
         np.put_along_axis(left, best, False, axis=-1)
         chosen = np.take_along_axis(rows, best[..., None], axis=-2)[..., 0, :]
