@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from berdslib.evaluation.measures import alpha_nDCG as alpha_nDCG
     from berdslib.evaluation.measures import nDCG as nDCG
     from berdslib.evaluation.measures import pRecall as pRecall
+    from berdslib.evaluation.measures import rKL as rKL
     from berdslib.study import figures as figures
     from berdslib.study import published as published
     from berdslib.study.experiment import Experiment as Experiment
@@ -51,7 +52,7 @@ _PLACES = {
     "berdslib.data.records": ("Passage", "Question"),
     "berdslib.errors": ("InputError", "MissingDataError"),
     "berdslib.evaluation.measures": (
-        "Coverage", "ERR_IA", "MRecall", "P", "Precision", "StRecall", "alpha_nDCG", "nDCG", "pRecall",
+        "Coverage", "ERR_IA", "MRecall", "P", "Precision", "StRecall", "alpha_nDCG", "nDCG", "pRecall", "rKL",
     ),
     "berdslib.study.experiment": ("Experiment", "experiment"),
     "berdslib.study.front": ("evaluate", "judge", "names", "read_run", "register", "search"),

@@ -67,6 +67,10 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             return self._things[head + colon], argument
         return self._things[known(self.kind, name, self.names())], ""
 
+    def is_built_in(self, name: str) -> bool:
+        """Return whether a name, with its argument or without, is not one of the user's."""
+        return name in self._built_in or name.partition(":")[0] + ":" in self._built_in
+
     def names(self) -> list[str]:
         """Return all names; one that takes an argument reads "hf:…"."""
         self._see_plugins()

@@ -25,6 +25,7 @@ def bootstrap_interval(
     values: np.ndarray,
     groups: Sequence[str] | None = None,
     *,
+    clusters: Sequence[str] | None = None,
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -34,6 +35,8 @@ def bootstrap_interval(
     Args:
         values: (n,) one score per question.
         groups: (n,) the data set of each question; None for one group.
+        clusters: (n,) what each is about, where questions about the same thing (an issue) are drawn together; None
+            where each is about something else.
         level: coverage, between 0 and 1.
         resamples: how many bootstrap samples.
         seed: of the random draws.
@@ -44,6 +47,13 @@ def bootstrap_interval(
     rng = np.random.default_rng(seed)
     parts = _by_group(values, groups)
     means = np.zeros(resamples)
+    if clusters is not None:
+        owners = _by_group(np.arange(len(values)), groups)
+        for part, own in zip(parts, owners, strict=True):
+            sums = sum_by_cluster(np.column_stack([part, np.ones(len(part))]), [clusters[int(i)] for i in own])
+            drawn = resampled_sums(sums, resamples, rng)
+            means += drawn[:, 0] / drawn[:, 1] / len(parts)
+        parts = []
     for part in parts:
         # In batches, so that 10,000 resamples of 3,000 questions do not need 240 MB at once.
         for start in range(0, resamples, 1000):
@@ -58,6 +68,7 @@ def paired_test(
     baseline: np.ndarray,
     groups: Sequence[str] | None = None,
     *,
+    clusters: Sequence[str] | None = None,
     resamples: int = 9_999,
     seed: int = 0,
 ) -> float:
@@ -71,6 +82,8 @@ def paired_test(
         values: (n,) scores of a system.
         baseline: (n,) scores of the baseline on the same questions in the same order.
         groups: (n,) the data set of each question; None for one group.
+        clusters: (n,) what each is about, where the coin is tossed once for all questions about the same thing; None
+            where each is about something else.
         resamples: how many random sign patterns.
         seed: of the random draws.
 
@@ -83,6 +96,8 @@ def paired_test(
         raise InputError(f"paired scores must be of one length; got {len(values)} and {len(baseline)}")
     ours, base = _finite_scores(values, groups), _finite_scores(baseline, groups)
     difference = _macro_weights(len(ours), groups) * (ours - base)
+    if clusters is not None:
+        difference = sum_by_cluster(difference[:, None], clusters)[:, 0].round(15)
     difference = difference[difference != 0]  # the sign of 0 changes nothing
     if len(difference) < 2:  # one coin falls two ways, one as extreme as the other
         return 1.0

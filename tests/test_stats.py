@@ -263,3 +263,36 @@ def test_a_threshold_needs_both_answers():
 def test_what_no_threshold_can_be_chosen_from(p_yes, share, message):
     with pytest.raises(InputError, match=message):
         choose_threshold([True, False], p_yes, share)
+
+
+# ---------------------------------------------------------------- questions about the same thing
+
+
+def test_questions_about_one_thing_are_drawn_together():
+    one_each = np.random.default_rng(1).random(40)
+    repeated, about = np.repeat(one_each, 5), np.repeat([f"issue {i}" for i in range(40)], 5).tolist()
+    low, high = bootstrap_interval(one_each)
+    assert bootstrap_interval(repeated, clusters=about) == pytest.approx((low, high), abs=0.01)
+    naive = bootstrap_interval(repeated)
+    assert naive[1] - naive[0] < 0.6 * (high - low), "five copies of a question are no five questions"
+
+
+def test_clusters_of_one_change_nothing_but_the_draws():
+    values, other = np.random.default_rng(2).random((2, 12))
+    alone = [str(i) for i in range(12)]
+    assert paired_test(values, other, clusters=alone) == paired_test(values, other)  # exact: 2^12 patterns
+    assert bootstrap_interval(values, clusters=alone) == pytest.approx(bootstrap_interval(values), abs=0.02)
+
+
+def test_the_sign_of_all_differences_on_an_issue_is_one_coin():
+    values, other = np.repeat([1.0, 1.0, 1.0], 4), np.zeros(12)
+    about = np.repeat(["a", "b", "c"], 4).tolist()
+    assert paired_test(values, other, clusters=about) == pytest.approx(2 / 2**3)
+    assert paired_test(values, other) == pytest.approx(2 / 2**12)
+
+
+def test_clusters_within_data_sets_keep_the_macro_mean():
+    values = np.array([1.0, 1.0, 0.0, 0.5, 0.5])
+    groups, about = ["x", "x", "x", "y", "y"], ["i", "i", "j", "k", "k"]
+    low, high = bootstrap_interval(values, groups, clusters=about)
+    assert low == pytest.approx(0.25) and high == pytest.approx(0.75)  # j twice, or i twice; y is .5 throughout

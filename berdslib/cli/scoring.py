@@ -182,7 +182,7 @@ def evaluate(
     per_question: bool,
     as_json: bool,
 ) -> None:
-    r"""Score a run, or an official BeRDS JSONL with recorded predictions, without any model.
+    """Score a run, or an official BeRDS JSONL with recorded predictions, without any model.
 
     \b
     berds evaluate outputs.jsonl                       (mistral-preds, gpt4-preds, … as found)
@@ -289,7 +289,7 @@ def experiment(
     as_rows: bool,
     as_json: bool,
 ) -> None:
-    r"""Retrieve, judge and score: the paper's table, systems x measures, with intervals and paired tests.
+    """Retrieve, judge and score: the paper's table, systems x measures, with intervals and paired tests.
 
     \b
     berds experiment -q sample -r bm25,minilm+mmr:0.9

@@ -12,7 +12,9 @@ messages say which field is wrong, not what an author wrote beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -130,7 +132,7 @@ def is_release(path: StrPath) -> bool:
 _KINDS = ("baseline", "perspective")
 
 
-def read_release(folder: StrPath, name: str | None = None) -> Release:
+def read_release(folder: StrPath, name: str | None = None, *, problems: list[InputError] | None = None) -> Release:
     """Read a release; its files are streamed, and either of the published sets of field names will do.
 
     A file ``release.json`` beside the corpus may say ``{"ranked_for": "reader"}`` (the third test set) and
@@ -139,6 +141,7 @@ def read_release(folder: StrPath, name: str | None = None) -> Release:
     Args:
         folder: holds ``corpus.jsonl`` and the folders of queries, of whichever splits there are.
         name: what to call it; None for the folder's name.
+        problems: gets the first problem of each file of queries, which is then left out; None to raise it.
 
     Raises:
         InputError: a missing file, or a row that breaks the schema: the message names file, line and field.
@@ -154,14 +157,17 @@ def read_release(folder: StrPath, name: str | None = None) -> Release:
         for split in SPLITS:
             path = folder / f"{kind}-queries" / f"queries_{split}.jsonl"
             if path.is_file():
-                queries, numbers = _read_queries(path, split, docnos, named=kind == "perspective")
-                found[kind] += queries
-                query_numbers &= numbers
-        _check_distinct(found[kind], folder / f"{kind}-queries")
-    if not any(found.values()):
+                with _collected(problems):
+                    queries, numbers = _read_queries(path, split, docnos, named=kind == "perspective")
+                    found[kind] += queries
+                    query_numbers &= numbers
+        with _collected(problems):
+            _check_distinct(found[kind], folder / f"{kind}-queries")
+    if not any(found.values()) and not problems:
         tried = ", ".join(f"{kind}-queries/queries_{{{','.join(SPLITS)}}}.jsonl" for kind in _KINDS)
         raise InputError(f"holds no queries; looked for {tried}", path=folder)
-    _check_issues_apart(found["baseline"], folder / "baseline-queries")
+    with _collected(problems):
+        _check_issues_apart(found["baseline"], folder / "baseline-queries")
     return Release(
         name or str(about.get("name", folder.resolve().name)),
         tuple(arguments),
@@ -171,6 +177,16 @@ def read_release(folder: StrPath, name: str | None = None) -> Release:
         about.get("synthetic", False),
         (are_numbers, query_numbers),
     )
+
+
+@contextmanager
+def _collected(problems: list[InputError] | None) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        if problems is None:
+            raise
+        problems.append(error)
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
@@ -270,7 +286,9 @@ def _id(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -
     """Return an id as text, and whether it was a number."""
     name, value = _first(row, names, path, line)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise InputError(f"text or a whole number was expected, not {value!r}", path=path, line=line, field=name)
+        # Only its type is said of something larger, which may hold anything, also a profile.
+        shown = type(value).__name__ if isinstance(value, list | dict) else repr(value)
+        raise InputError(f"text or a whole number was expected, not {shown}", path=path, line=line, field=name)
     return str(value), isinstance(value, int)
 
 
@@ -346,8 +364,18 @@ def _relevant(row: Mapping[str, Any], docnos: set[str], path: Path, line: int) -
     return listed_docnos(row, name, docnos, path, line)
 
 
-def listed_docnos(row: Mapping[str, Any], name: str, docnos: set[str], path: Path, line: int) -> tuple[str, ...]:
+def listed_docnos(
+    row: Mapping[str, Any], name: str, docnos: Container[str], path: StrPath, line: int, *, repeats: str = "error"
+) -> tuple[str, ...]:
     """Return a row's list of argument ids, each of which is known and is there once.
+
+    Args:
+        row: of a file.
+        name: the field that holds the list.
+        docnos: ids of the corpus.
+        path: the file.
+        line: where the row is in it.
+        repeats: of an id that is there twice: "error", or "once" to take the first and leave out the others.
 
     Raises:
         InputError: no list, an empty one, an id that is none, is unknown, or is there twice.
@@ -361,11 +389,14 @@ def listed_docnos(row: Mapping[str, Any], name: str, docnos: set[str], path: Pat
     ids = []
     for one in value:
         if isinstance(one, bool) or not isinstance(one, str | int):
-            raise InputError(f"{one!r} is no argument id", path=path, line=line, field=name)
+            # Only its type is said of something larger, which may hold anything, also a profile.
+            shown = type(one).__name__ if isinstance(one, list | dict) else repr(one)
+            raise InputError(f"{shown} is no argument id", path=path, line=line, field=name)
         ids.append(str(one))
-    if unknown := next((one for one in ids if one not in docnos), None):
+    unknown = next((one for one in ids if one not in docnos), None)
+    if unknown is not None:
         raise InputError(f"{unknown!r} is not in the corpus", path=path, line=line, field=name)
-    if len(set(ids)) < len(ids):
-        twice = next(one for one in ids if ids.count(one) > 1)
+    if repeats == "error" and len(set(ids)) < len(ids):
+        twice = next(one for one, times in Counter(ids).items() if times > 1)
         raise InputError(f"{twice!r} is listed twice", path=path, line=line, field=name)
-    return tuple(ids)
+    return tuple(dict.fromkeys(ids))

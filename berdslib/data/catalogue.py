@@ -239,21 +239,52 @@ _PERSPECTRUM_NAMES = (
     "dataset_split_v1.0.json",
 )
 
-_OTHERS = (
-    Dataset(
-        name="perspectivearg",
-        title="PerspectiveArg 2024: political arguments with profiles of their authors, three scenarios",
+_ALL_THREE = ("train", "dev", "test")
+
+
+def _perspectivearg(part: str, title: str, size: str, splits: tuple[str, ...]) -> Dataset:
+    return Dataset(
+        name=f"perspectivearg-{part}",
+        title=f"PerspectiveArg 2024: political arguments with profiles of their authors; {title}",
         paper="perspectivearg",
         kind="both",
         source="github Blubberli/perspective-argument-retrieval",
-        licence="CC BY-NC 4.0; copyright SmartVote; not to be used to find out who the authors are",
-        size="Swiss elections of 2019 (train, dev, first test) and 2023 (second and third test)",
-        splits=("train", "dev", "test"),
-        local=("perspectivearg",),
+        licence="CC BY-NC 4.0; copyright SmartVote; research only",
+        size=size,
+        splits=splits,
+        local=(f"perspectivearg/{part}/corpus.jsonl",),
         how=(
-            "Its owners share it on request: write to them (addresses on the source page) with a statement of the "
-            "intended use, and put the folder that they send at one of the paths looked for."
+            "Its owners share it on request only, and nothing here tries to fetch it: write to them (addresses on the "
+            "source page) with a statement of the intended use and of what is done against harm, and put the folder "
+            "that they send (corpus.jsonl, baseline-queries/, perspective-queries/) at one of the paths looked for."
         ),
+        note=(
+            "Profiles are special-category personal data. Not to be used to find out who an author is, to infer "
+            "anybody's properties, or to influence a vote. Loaded a scenario at a time: "
+            f"berdslib.load('perspectivearg-{part}:explicit')."
+        ),
+    )
+
+
+_OTHERS = (
+    Dataset(
+        name="perspectivearg-sample",
+        title="SYNTHETIC arguments and queries in the form of PerspectiveArg, made by a program for this project",
+        paper="support",
+        kind="both",
+        source="made by berdslib.data.synthetic_arguments",
+        licence="Apache-2.0",
+        size="1,500 arguments on 30 issues; berds argue make writes releases of any size",
+        splits=("train", "dev", "test"),
+        note="For learning and testing: nobody wrote these arguments, and nobody has these profiles.",
+    ),
+    _perspectivearg("2019", "the first test set, with the train and dev splits", "Swiss elections of 2019", _ALL_THREE),
+    _perspectivearg("2023", "the second test set", "Swiss elections of 2023", ("test",)),
+    _perspectivearg(
+        "reader",
+        "the third test set, which ranks for the reader's properties and not for the author's",
+        "a sample of the second test set, judged by annotators for themselves",
+        ("test",),
     ),
     Dataset(
         name="theperspective",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from reprlib import repr as shortened
+from typing import Self
 
 import pandas as pd
 
@@ -64,7 +65,12 @@ class Collection:
         """
         return [query for q in self.questions for query in perspective_queries(q, self.expansions)]
 
-    def only(self, questions: Sequence[Question]) -> Collection:
+    @property
+    def handout(self) -> Collection:
+        """What a system may see: everything, unless a scenario of PerspectiveArg says less."""
+        return self
+
+    def only(self, questions: Sequence[Question]) -> Self:
         """Return the same collection with only some of its questions; verdicts on the others stay where they are."""
         _check_list(questions, Question, "questions")
         part = copy(self)

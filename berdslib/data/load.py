@@ -27,6 +27,8 @@ from berdslib.data.formats import is_beir
 from berdslib.data.pir import is_pir_file, is_pir_folder, place_of, read_task, task_names
 from berdslib.data.pir_sample import location_task, story_task
 from berdslib.data.records import Passage
+from berdslib.data.releases import scenario_named
+from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError, MissingDataError, known, says_what_it_takes
 
 logger = logging.getLogger(__name__)
@@ -52,10 +54,12 @@ def load(
 
     Args:
         name: a data set ("sample", "theperspective", "kialo", …); a task of PIR ("pir-demo:allsides",
-            "pir-sample:location", or a JSON file in the authors' layout, "FILE.json:TASK"); a file of questions (JSONL,
-            TSV or CSV); a BEIR folder; or several of these, which need `passages`.
+            "pir-sample:location", or a JSON file in the authors' layout, "FILE.json:TASK"); a scenario of
+            PerspectiveArg ("perspectivearg-sample:explicit", or a release's folder, "FOLDER:implicit"); a file of
+            questions (JSONL, TSV or CSV); a BEIR folder; or several of these, which need `passages`.
         passages: a data set, file or folder to search, or a list of passages; None for the data set's own.
-        split: "dev", "test" or "all"; None for "dev" where a data set has splits, else for everything.
+        split: "dev", "test" or "all", but of PerspectiveArg "train", "dev" or "test"; None for "dev" where a data set
+            has splits, else for everything.
         gold: verdicts to score by: a file, a data set, or a frame; None for the data set's own, where it has some.
         limit: only the first so many questions of each; 0 for all.
 
@@ -69,6 +73,10 @@ def load(
         raise InputError("several data sets are searched together only in a corpus that you name", field="passages")
     shared = _passages(passages)
     loaded = [_load_one(one, shared, split, limit) for one in several]
+    for one in loaded:
+        if isinstance(one, Scenario) and (passages is not None or gold is not None or len(loaded) > 1):
+            problem = f"{one.name!r} comes with its own arguments and answers, and stands alone"
+            raise InputError(problem, field="passages" if gold is None else "gold")
     whole = loaded[0] if len(loaded) == 1 else _joined(loaded, shared or ())
     if gold is None:
         return whole
@@ -88,12 +96,15 @@ def _names(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 def _load_one(name: str | Path, shared: Sequence[Passage] | None, split: str | None, limit: int) -> Collection:
     found = _whole(name, shared, split)
-    found = found if shared is None else replace(found, passages=shared)
+    if shared is not None and not isinstance(found, Scenario):
+        found = replace(found, passages=shared)
     return found.only(found.questions[:limit]) if limit else found
 
 
 def _whole(name: str | Path, shared: Sequence[Passage] | None, split: str | None) -> Collection:
     """Return everything that a name stands for; its own corpus is read only where no other takes its place."""
+    if (scenario := scenario_named(name, split)) is not None:
+        return scenario
     place, task = _task(name)
     if isinstance(place, Path):
         return _of_split(read_task(place, task), split)

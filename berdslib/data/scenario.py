@@ -80,6 +80,11 @@ class Scenario(Handout):
             ranked_for=self.ranked_for,
         )
 
+    @property
+    def hides_profiles(self) -> bool:
+        """Whether the rule keeps authors' profiles from systems."""
+        return self.profiles is None
+
     @cached_property
     def docnos(self) -> Mapping[str, str]:
         """Id in the release → docno."""
@@ -152,10 +157,11 @@ def _handout(
 ) -> Handout:
     """Return a split by its rule, with its answers where they are known."""
     queries = _queries(release, rule, split)
+    source = f"{release.name} (synthetic)" if release.synthetic else release.name
     answers = [(q.qid, 0, docno_of[own], 1.0, True) for q in queries for own in q.relevant or ()]
     return Handout(
         f"{release.name}:{rule}",
-        [_question(q, release.name) for q in queries],
+        [_question(q, source) for q in queries],
         passages,
         make_verdicts(answers, "gold") if all(q.relevant is not None for q in queries) else None,
         rule=rule,

@@ -126,17 +126,30 @@ NORMALISATIONS: dict[str, Callable[[_Lists], np.ndarray]] = {
 }
 
 
+def normalised(clean: pd.DataFrame, how: str) -> np.ndarray:
+    """Return the scores of a clean run on one scale, float64 (rows,).
+
+    Args:
+        clean: a run as :func:`berdslib.data.records.check_run` returns it.
+        how: a key of ``NORMALISATIONS``.
+
+    Raises:
+        InputError: an unknown normalisation.
+    """
+    scale = NORMALISATIONS[known("normalisation", how, NORMALISATIONS)]
+    return np.clip(scale(_lists(clean)), -_LARGEST, _LARGEST) if len(clean) else np.empty(0)
+
+
 # ---------------------------------------------------------------- from frames to blocks, and back
 
 
 def blocks(clean: pd.DataFrame, normalise: str, features: Features) -> Iterator[tuple[np.ndarray, Block]]:
     """Yield the numbers of some questions, and the block they make, until all have been: the short lists first."""
-    normalised = NORMALISATIONS[known("normalisation", normalise, NORMALISATIONS)]
+    relevance = normalised(clean, normalise)
     if clean.empty:
         return
     lists = _lists(clean)
     qids = clean["qid"].to_numpy()[lists.starts]
-    relevance = np.clip(normalised(lists), -_LARGEST, _LARGEST)
     waiting = np.argsort(lists.long, kind="stable")
     while len(waiting):
         sizes = lists.long[waiting] ** 2 * np.arange(1, len(waiting) + 1)  # of the matrices, if a block ended here
@@ -229,18 +242,28 @@ def aspects_of(clean: pd.DataFrame, aspects: pd.DataFrame) -> Features:
             listed.
     """
     table = _checked_aspects(aspects)
-    pairs = table[["qid", "pid"]].drop_duplicates().sort_values(["qid", "pid"])
-    pairs["column"] = pairs.groupby("qid").cumcount()
-    rows = clean[["qid", "docno"]].assign(row=np.arange(len(clean)))
-    joined = rows.merge(table, on=["qid", "docno"]).merge(pairs, on=["qid", "pid"])
-    asked = clean["qid"].drop_duplicates()
-    unknown = asked[~asked.isin(joined["qid"])]
-    if len(unknown):
-        raise InputError(f"no aspect of question {unknown.iloc[0]!r} has a p for any of its passages", field="aspects")
-    count = pairs.groupby("qid").size().reindex(asked, fill_value=0).to_numpy()
+    asked, documents = pd.Index(clean["qid"].unique()), pd.Index(clean["docno"].unique())
+    table = table[table["qid"].isin(asked)]
+    row = pd.Index(_pair_numbers(clean, asked, documents)).get_indexer(_pair_numbers(table, asked, documents))
+    listed, of_question = row >= 0, asked.get_indexer(pd.Index(table["qid"]))
+    unknown = np.bincount(of_question[listed], minlength=len(asked)) == 0
+    if unknown.any():
+        first = asked[int(unknown.argmax())]
+        raise InputError(f"no aspect of question {first!r} has a p for any of its passages", field="aspects")
+    # The aspects of a question are columns from 0, in the order of their pids.
+    pid, pids = pd.factorize(table["pid"], sort=True)
+    pairs, number = np.unique(of_question * len(pids) + pid, return_inverse=True)
+    starts = np.searchsorted(pairs, np.arange(len(asked) + 1) * len(pids))
+    count = np.diff(starts)
     p = np.zeros((len(clean), count.max(initial=1)))
-    p[joined["row"], joined["column"]] = joined["p"]
+    p[row[listed], (number - starts[of_question])[listed]] = table["p"].to_numpy()[listed]
     return Features(p, np.arange(len(clean)), count)
+
+
+def _pair_numbers(frame: pd.DataFrame, asked: pd.Index, documents: pd.Index) -> np.ndarray:
+    """Return one number, int (n,), for each pair of a question and a passage; -1 where either is not known."""
+    question, document = asked.get_indexer(pd.Index(frame["qid"])), documents.get_indexer(pd.Index(frame["docno"]))
+    return np.where((question < 0) | (document < 0), -1, question * len(documents) + document)
 
 
 def _checked_aspects(aspects: pd.DataFrame) -> pd.DataFrame:

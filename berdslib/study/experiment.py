@@ -28,8 +28,10 @@ from berdslib.data.records import (
     list_ids,
     ranked_run,
 )
+from berdslib.data.scenario import Scenario
 from berdslib.data.trec import write_trec_run, write_verdicts
 from berdslib.errors import InputError, known, says_what_it_takes
+from berdslib.evaluation.argument_task import evaluate_arguments
 from berdslib.evaluation.measures import (
     Measure,
     any_list,
@@ -46,6 +48,7 @@ from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.systems import AspectsOf, make_systems
 from berdslib.stats import bootstrap_interval, holm, macro_mean, paired_test
+from berdslib.study.apart import Apart, is_ours
 from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, is_recorded, judge_of, store_of
 
 logger = logging.getLogger(__name__)
@@ -176,12 +179,13 @@ def experiment(
             named, one, aspect_judge=covering, depth=depth, recordings=recordings, store=kept, scorers=scorers
         )
         runs = {name: _run(name, system, one, wanted) for name, system in built.items()}
-        parts.append((runs, _verdicts(runs, one, wanted, who or judge_of(None, one), kept)))
+        verdicts = _verdicts(runs, one, wanted, who or judge_of(None, one), kept)
+        parts.append((runs, verdicts, {name: scored(run, verdicts, one, wanted) for name, run in runs.items()}))
     # Data sets are told apart by their source; questions from a file of one's own belong to their collection.
     questions = [q if q.source else q._replace(source=one.name) for one in collections for q in one.questions]
-    runs = {name: _stacked([runs[name] for runs, _ in parts]) for name in named}
-    verdicts = check_verdicts(_stacked([verdicts for _, verdicts in parts]))
-    scores = {name: evaluate(run, verdicts, questions, wanted) for name, run in runs.items()}
+    runs = {name: _stacked([runs[name] for runs, _, _ in parts]) for name in named}
+    verdicts = check_verdicts(_stacked([verdicts for _, verdicts, _ in parts]))
+    scores = {name: pd.concat([scores[name] for _, _, scores in parts]) for name in named}
     table = score_table(scores, questions, baseline=baseline, seed=seed)
     return Experiment(table, scores, runs, verdicts, who.id if who is not None else "gold", baseline)
 
@@ -198,6 +202,9 @@ def build(
 ) -> dict[str, Retriever | pd.DataFrame]:
     """Return systems ready to search a collection: those named by strings are built, the others are as they came.
 
+    They are handed no more than the collection's ``handout``. Where a scenario hides profiles, systems that are not
+    ours search in a process of their own, see :mod:`berdslib.study.apart`.
+
     Arguments and errors as :func:`experiment`, but that ``aspect_judge`` returns the judge, loaded when it is needed,
     and ``scorers`` are those of :func:`berdslib.retrieval.systems.make_systems`.
     """
@@ -206,11 +213,21 @@ def build(
     def aspects_by(generated: Expansions, passages: Sequence[Passage]) -> AspectsOf:
         return judged_aspects(generated, passages, aspect_judge(), store)
 
-    texts = [system for system in named.values() if isinstance(system, str)]
     kept = None if recordings is None else Path(recordings)
-    options: dict[str, Any] = {"depth": depth, "recordings": kept, "scorers": scorers}
-    built = make_systems(texts, collection, aspects_by=aspects_by, **options) if texts else {}
-    return {name: built[system] if isinstance(system, str) else system for name, system in named.items()}
+    options: dict[str, Any] = {"depth": depth, "recordings": kept}
+    handout = collection.handout
+    secret = isinstance(collection, Scenario) and collection.hides_profiles
+    guests = {name for name, s in named.items() if secret and not isinstance(s, pd.DataFrame) and not is_ours(s)}
+    texts = [system for name, system in named.items() if isinstance(system, str) and name not in guests]
+    built = make_systems(texts, handout, aspects_by=aspects_by, scorers=scorers, **options) if texts else {}
+    ready: dict[str, Retriever | pd.DataFrame] = {}
+    for name, system in named.items():
+        if name in guests:
+            assert not isinstance(system, pd.DataFrame)
+            ready[name] = Apart(system, name, handout, **options)
+        else:
+            ready[name] = built[system] if isinstance(system, str) else system
+    return ready
 
 
 def search(
@@ -258,6 +275,20 @@ def _verdicts(
     if isinstance(judge, Gold):
         return judge.verdicts[judge.verdicts["qid"].isin({q.qid for q in collection.questions})]
     return judged(runs.values(), collection, judge, max(m["cutoff"] for m in measures), store)
+
+
+def scored(
+    run: pd.DataFrame, verdicts: pd.DataFrame, collection: Collection, measures: Sequence[Measure]
+) -> pd.DataFrame:
+    """Return the scores of a run, a row a question; those of a scenario of PerspectiveArg come from its release.
+
+    Raises:
+        InputError: as :func:`berdslib.evaluation.measures.evaluate` or
+            :func:`berdslib.evaluation.argument_task.evaluate_arguments`.
+    """
+    if isinstance(collection, Scenario):
+        return evaluate_arguments(run, collection, measures)
+    return evaluate(run, verdicts, collection.questions, measures)
 
 
 def judged(
@@ -341,6 +372,9 @@ def _check(
 ) -> None:
     for one in collections:
         check_questions(one.questions, need_perspectives=True)
+        if isinstance(one, Scenario) and not is_recorded(judge):
+            problem = f"{one.name!r} is scored by the answers and profiles of its release, not by a judge"
+            raise InputError(problem, field="judge")
         if is_recorded(judge):
             judge_of(None, one)
     if len(collections) > 1 and (bound := [n for n, s in named.items() if not isinstance(s, str | pd.DataFrame)]):
@@ -420,7 +454,8 @@ def score_table(
 
     Args:
         scores: system → frame (qid x measure), the rows in the order of `questions`.
-        questions: the asked questions.
+        questions: the asked questions. Those made of the same one (a scenario's queries on an issue) are drawn together
+            in intervals and tests: they are not independent.
         baseline: name of the system that the others are tested against.
         seed: of bootstrap and test.
 
@@ -435,15 +470,18 @@ def score_table(
     groups: list[tuple[str, np.ndarray]] = [(s, sources == s) for s in dict.fromkeys(sources)]
     groups.append((MACRO, np.ones(len(sources), dtype=bool)))
     others = [s for s in scores if s != baseline]
+    about = np.array([q.root or q.qid for q in questions])
+    related = len(set(about)) < len(about)
     rows = []
     for dataset, mask in groups:
         inner = list(sources[mask])
+        draws: dict[str, Any] = {"seed": seed, "clusters": list(about[mask]) if related else None}
         for measure in next(iter(scores.values())).columns:
             columns = {system: frame[measure].to_numpy()[mask] for system, frame in scores.items()}
-            raw = [paired_test(columns[s], columns[baseline], inner, seed=seed) for s in others] if baseline else []
+            raw = [paired_test(columns[s], columns[baseline], inner, **draws) for s in others] if baseline else []
             p_values = dict(zip(others, holm(raw), strict=True)) if baseline else {}
             for system, values in columns.items():
-                low, high = bootstrap_interval(values, inner, seed=seed)
+                low, high = bootstrap_interval(values, inner, **draws)
                 mean = macro_mean(values, inner)
                 difference = mean - macro_mean(columns[baseline], inner) if baseline else np.nan
                 p = p_values.get(system, np.nan)

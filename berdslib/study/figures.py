@@ -321,6 +321,73 @@ def group_confusion(tables: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
+def fairness_against_relevance(
+    table: pd.DataFrame, relevance: str, fairness: Sequence[str], *, dataset: str = "macro"
+) -> Figure:
+    """Draw what each system gains in relevance against how fair its lists are: one panel a measure of fairness.
+
+    Args:
+        table: the table of an Experiment.
+        relevance: the measure on the horizontal axis, such as "nDCG@20".
+        fairness: measures on the vertical axes. Of rKL less is better, so its axis is turned over: the upper right is
+            the best place in every panel.
+        dataset: which rows.
+    """
+    import matplotlib.pyplot as plt
+
+    rows = table[table["dataset"] == dataset].set_index(["measure", "system"])
+    systems = list(dict.fromkeys(rows.index.get_level_values("system")))
+    n = len(fairness)
+    figure, axes = plt.subplots(1, n, figsize=(4.2 * n + 1.6, 4.0), squeeze=False, layout="constrained")
+    for axis, measure in zip(axes[0], fairness, strict=True):
+        for i, system in enumerate(systems):
+            x, y = rows.loc[(relevance, system)], rows.loc[(measure, system)]
+            spread = {f"{a}err": [[v["mean"] - v["low"]], [v["high"] - v["mean"]]] for a, v in (("x", x), ("y", y))}
+            axis.errorbar(
+                x["mean"],
+                y["mean"],
+                **spread,
+                fmt=MARKERS[i % len(MARKERS)],
+                color=PALETTE[i % len(PALETTE)],
+                ms=8,
+                elinewidth=1.0,
+                label=_plain(system),
+            )
+        less = "rKL" in measure
+        axis.set_xlabel(f"{_plain(relevance)}  (relevance →)")
+        axis.set_ylabel(f"{_plain(measure)}  ({'fewer differences from the corpus' if less else 'more groups'} →)")
+        if less:
+            axis.invert_yaxis()
+    axes[0, -1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
+    return figure
+
+
+def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw how often each group of authors is shown, as a multiple of its share of the corpus, with intervals.
+
+    Args:
+        tables: system → table of :func:`berdslib.evaluation.argument_task.group_shares`.
+    """
+    import matplotlib.pyplot as plt
+
+    first = next(iter(tables.values()))
+    names = [f"{p.replace('_', ' ')}: {g}" for p, g in zip(first["property"], first["group"], strict=True)]
+    # A line of space between two properties.
+    y = -np.arange(len(first)) - (first["property"] != first["property"].shift()).cumsum().to_numpy()
+    figure, axis = plt.subplots(figsize=(7.6, 1.2 + 0.24 * len(first)), layout="constrained")
+    for i, (system, table) in enumerate(tables.items()):
+        shift = (i - (len(tables) - 1) / 2) * 0.22
+        error = np.vstack([table["ratio"] - table["low"], table["high"] - table["ratio"]]).clip(min=0)
+        look: dict[str, Any] = {"fmt": MARKERS[i % len(MARKERS)], "color": PALETTE[i % len(PALETTE)], "ms": 4.5}
+        axis.errorbar(table["ratio"], y - shift, xerr=error, elinewidth=0.9, label=_plain(system), **look)
+    axis.axvline(1.0, color="black", lw=0.8, zorder=0)
+    axis.set_yticks(y, [_plain(name) for name in names], fontsize=8)
+    axis.set_xlabel("share of the first places / share of the corpus  (1 = neither favoured nor hidden)")
+    axis.set_xlim(left=0)
+    axis.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(tables), fontsize=9)
+    return figure
+
+
 def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw calibration curves of judges, with the number of pairs per bin below.
 

@@ -117,8 +117,10 @@ def evaluate(
     Raises:
         InputError: a frame that is none, or is about other questions, or an unknown measure.
     """
-    questions = data if are_questions(data) else collection_of(data).questions  # type: ignore[arg-type]
-    return scoring.evaluate(run, verdicts, questions, measures)
+    if are_questions(data):
+        return scoring.evaluate(run, verdicts, data, measures)
+    collection = collection_of(data)  # type: ignore[arg-type]
+    return experiments.scored(run, verdicts, collection, scoring.parse_measures(measures))
 
 
 @says_what_it_takes

@@ -116,7 +116,8 @@ def test_every_data_set_of_the_three_papers_has_an_entry():
     assert {f"pir-{t}" for t in ("agnews", "story", "perspectrum", "ambigqa", "allsides", "exfever", "demo")} <= {
         *names()
     }
-    assert {"perspectivearg", "theperspective", "arguana-corpus", "wikipedia-articles", "claim-stance"} <= {*names()}
+    assert {"perspectivearg-2019", "perspectivearg-2023", "perspectivearg-reader"} <= {*names()}
+    assert {"theperspective", "arguana-corpus", "wikipedia-articles", "claim-stance"} <= {*names()}
     assert {"perspectrum", "perspectrum-debates", "argkp", "ex-fever", "explagraphs"} <= {*names()}
 
 
@@ -127,7 +128,7 @@ def test_entries_are_complete(name):
     assert one.paper in ("berds", "pir", "perspectivearg", "support")
     assert one.kind in ("questions", "passages", "both", "pairs")
     assert all((one.title, one.source, one.licence, one.size))
-    assert one.fetchable or one.how or name in ("sample", "pir-sample")
+    assert one.fetchable or one.how or name in ("sample", "pir-sample", "perspectivearg-sample")
     assert set(one.passages) <= set(one.local)
     assert all(callable(getattr(registry, loader)) for loader in one.loaders)
     assert all(f.url.startswith("https://") for f in one.files)
@@ -382,7 +383,9 @@ def test_entries_without_a_loader_say_so(load):
         load("pir-demo")
 
 
-@pytest.mark.parametrize(("name", "hint"), [("google-search", "nothing to download"), ("perspectivearg", "on request")])
+@pytest.mark.parametrize(
+    ("name", "hint"), [("google-search", "nothing to download"), ("perspectivearg-2019", "on request")]
+)
 def test_what_cannot_be_fetched(name, hint):
     with pytest.raises(MissingDataError, match=f"cannot be fetched.*{hint}"):
         fetch(name)

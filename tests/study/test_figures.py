@@ -45,9 +45,12 @@ def test_dollars_in_every_other_figure(name):
     frontier = pd.DataFrame({"system": [name], "gain": [0.5], "cost": [0.1], "frontier": [True]})
     bins = pd.DataFrame({"mean_p": [0.5], "share_yes": [0.4], "n": [3]})
     error = {"value": 0.5, "low": 0.4, "high": 0.6, "judge_value": 0.5, "judge_low": 0.4, "judge_high": 0.6}
+    shares = {"property": [name], "group": [name], "ratio": [1.1], "low": [0.9], "high": [1.3]}
     judged = {"f1": 0.5, "f1_low": 0.4, "f1_high": 0.6, "said_yes": 0.2, "recall": 0.5, "precision": 0.5, "n": 9}
     for figure in (
         figures.compare_systems(means, [name]),
+        figures.fairness_against_relevance(means, name, [name]),
+        figures.groups_shown({name: pd.DataFrame(shares)}),
         figures.coverage_by_length(pd.DataFrame({name: [1.0, 2.0]}), 3),
         figures.weight_sweep(pd.DataFrame({"weight": [0.0, 1.0], name: [0.1, 0.2]}), {name: 0.1}),
         figures.trade_off(frontier.rename(columns={"gain": name}), name, "cost", name, {name: name}),

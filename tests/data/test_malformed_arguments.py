@@ -1,0 +1,281 @@
+"""Releases of PerspectiveArg and predictions files: what is read, and what is said of each file that cannot be."""
+
+import gzip
+import json
+
+import pytest
+from tiny_release import (
+    ISSUES,
+    SECRET,
+    argument,
+    baseline_query,
+    cut_gzip,
+    jsonl,
+    perspective_queries,
+    predicted,
+    release_files,
+    write_files,
+)
+
+from berdslib.data.arguments import in_words, read_release
+from berdslib.data.predictions import read_predictions
+from berdslib.data.release_summary import summarise
+from berdslib.data.scenario import open_scenario
+from berdslib.errors import InputError
+
+CORPUS, PREDICTIONS, MANIFEST = "corpus.jsonl", "predictions.jsonl", "release.json"
+BASELINE_DEV, DEV = "baseline-queries/queries_dev.jsonl", "perspective-queries/queries_dev.jsonl"
+FIRST, SECOND = jsonl(argument(0)), argument(1)
+GOOD = {**release_files(), PREDICTIONS: jsonl(*predicted("dev"))}
+PROFILE = SECOND["demographic_profile"]
+CUT = "damaged gzip file, readable up to line 0: Compressed file ended before the end-of-stream marker was reached"
+KNOWN = "age, civil_status, denomination, education, gender, political_attitude, political_issues, residence"
+
+
+def corpus(**fields):
+    """The corpus with other fields in line 2; a field of None is left out."""
+    row = {name: value for name, value in {**SECOND, **fields}.items() if value is not None}
+    return {CORPUS: FIRST + jsonl(row, *map(argument, range(2, 30)))}
+
+
+def profile(**properties):
+    return corpus(demographic_profile={**PROFILE, **properties})
+
+
+def queries(**fields):
+    """The dev queries with other fields in line 2."""
+    first, second, third = perspective_queries("dev")
+    row = {name: value for name, value in {**second, **fields}.items() if value is not None}
+    return {DEV: jsonl(first, row, third)}
+
+
+def answers(**fields):
+    """The predictions with other fields in line 2."""
+    first, second, third = predicted("dev")
+    row = {name: value for name, value in {**second, **fields}.items() if value is not None}
+    return {PREDICTIONS: jsonl(first, row, third)}
+
+
+def listed(*ids):
+    return answers(relevant_candidates=[*ids, *range(2019000, 2019020 - len(ids))])
+
+
+# What is wrong, the files that replace good ones, and the whole message but for the name of the folder.
+RELEASES = [
+    ("no corpus", {CORPUS: None}, f"{CORPUS}: no such file"),
+    ("an empty corpus", {CORPUS: ""}, f"{CORPUS}: holds no arguments"),
+    ("a corpus of blank lines", {CORPUS: "\n \n"}, f"{CORPUS}: holds no arguments"),
+    (
+        "a row that was cut off within a profile",
+        {CORPUS: FIRST + jsonl(SECOND)[: jsonl(SECOND).index(SECRET) + 3]},
+        f"{CORPUS}:2: not valid JSON: Unterminated string starting at (column 203)",
+    ),
+    ("a null byte", {CORPUS: FIRST.replace("matter", "mat\0ter")},
+     f"{CORPUS}:1: holds a null byte; UTF-8 text is needed"),
+    ("Latin-1 text", {CORPUS: FIRST.encode() + jsonl(SECOND | {"text": "Café"}).encode("latin-1")},
+     f"{CORPUS}:2: is not UTF-8 text (invalid continuation byte at byte 37 of the line)"),
+    ("a gzip file that was cut off", {CORPUS: cut_gzip(GOOD[CORPUS])},
+     f"{CORPUS}: {CUT}"),
+    ("a row that is a number", {CORPUS: FIRST + "7\n"}, f"{CORPUS}:2: a JSON object was expected, not int"),
+    ("a list with a number in it", {CORPUS: f"[{FIRST}, 7]"}, f"{CORPUS}:2: a JSON object was expected, not int"),
+    ("an argument id that is true", corpus(argument_id=True),
+     f"{CORPUS}:2 [argument_id]: text or a whole number was expected, not True"),
+    ("an argument id with a fraction", corpus(argument_id=1.5),
+     f"{CORPUS}:2 [argument_id]: text or a whole number was expected, not 1.5"),
+    ("an argument id that is a profile", corpus(argument_id=PROFILE),
+     f"{CORPUS}:2 [argument_id]: text or a whole number was expected, not dict"),
+    ("an argument twice", corpus(argument_id="2019000"), f"{CORPUS}:2 [argument_id]: '2019000' is on line 1 already"),
+    ("an argument without text", corpus(text=None),
+     f"{CORPUS}:2 [text]: missing; looked for text, argument; the row has: "
+     "argument_id, target, stance, demographic_profile"),
+    ("an argument of blanks", corpus(text=" "), f"{CORPUS}:2 [text]: is blank"),
+    ("a text that is a list", corpus(text=["Yes."]), f"{CORPUS}:2 [text]: text was expected, not list"),
+    ("a stance that is a number", corpus(stance=1), f"{CORPUS}:2 [stance]: text was expected, not int"),
+    ("an argument without a profile", corpus(demographic_profile=None),
+     f"{CORPUS}:2 [demographic_profile]: missing; the row has: argument_id, text, target, stance"),
+    ("a profile that is a text", corpus(demographic_profile=SECRET),
+     f"{CORPUS}:2 [demographic_profile]: an object was expected, not str"),
+    ("an unknown property", profile(shoe_size="38"),
+     f"{CORPUS}:2 [demographic_profile]: unknown property 'shoe_size'. Known: {KNOWN}"),
+    ("a property that is an object", profile(residence={"town": SECRET}),
+     f"{CORPUS}:2 [demographic_profile.residence]: text was expected, not dict"),
+    ("a list for a property of one value", profile(residence=[SECRET]),
+     f"{CORPUS}:2 [demographic_profile.residence]: text was expected, not list"),
+    ("political issues with a number", profile(political_issues=[SECRET, 3]),
+     f"{CORPUS}:2 [demographic_profile.political_issues]: a list of non-blank texts was expected"),
+    ("a property by two names", profile(political_spectrum=SECRET),
+     f"{CORPUS}:2 [demographic_profile]: political_attitude is there twice"),
+    ("no queries", {name: None for name in GOOD if "queries" in name},
+     "holds no queries; looked for baseline-queries/queries_{train,dev,test}.jsonl, "
+     "perspective-queries/queries_{train,dev,test}.jsonl"),
+    ("an empty file of queries", {DEV: "\n"}, f"{DEV}: holds no queries"),
+    ("a query id twice", queries(query_id="110"), f"{DEV}:2 [query_id]: '110' is on line 1 already"),
+    ("a query of two splits", queries(query_id=100),
+     "perspective-queries [query_id]: '100' is a query of train and of dev"),
+    ("a perspective query without a property", queries(demographic_properties=None),
+     f"{DEV}:2 [demographic_properties]: missing; the row has: query_id, text, relevant_candidates"),
+    ("a perspective query whose property is null", queries(demographic_properties={"age": None}),
+     f"{DEV}:2 [demographic_properties]: names no property"),
+    ("a baseline query with a property",
+     {BASELINE_DEV: jsonl(baseline_query("dev") | {"demographic_property": PROFILE})},
+     f"{BASELINE_DEV}:1 [demographic_property]: a baseline query names no property"),
+    ("an issue of two splits", {BASELINE_DEV: jsonl(baseline_query("dev") | {"text": ISSUES[0]})},
+     "baseline-queries [text]: the issue of query '1' (dev) is also in train; the splits of a release share no issue"),
+    ("an answer that is no argument", queries(relevant_candidates=[2019010, 7]),
+     f"{DEV}:2 [relevant_candidates]: '7' is not in the corpus"),
+    ("an answer twice", queries(relevant_candidates=[2019010, "2019010"]),
+     f"{DEV}:2 [relevant_candidates]: '2019010' is listed twice"),
+    ("answers as text", queries(relevant_candidates="2019010"),
+     f"{DEV}:2 [relevant_candidates]: a list of argument ids was expected, not str"),
+    ("no answers in the list", queries(relevant_candidates=[]), f"{DEV}:2 [relevant_candidates]: is empty"),
+    ("an answer with its profile", queries(relevant_candidates=[PROFILE]),
+     f"{DEV}:2 [relevant_candidates]: dict is no argument id"),
+    ("a manifest that is a list", {MANIFEST: "[]"}, f"{MANIFEST}: an object was expected, not list"),
+    ("ranked for nobody", {MANIFEST: '{"ranked_for": "nobody"}'},
+     f"{MANIFEST} [ranked_for]: 'author' or 'reader' was expected"),
+    ("synthetic in words", {MANIFEST: '{"synthetic": "yes"}'}, f"{MANIFEST} [synthetic]: true or false was expected"),
+]  # fmt: skip
+FILES = [
+    ("no predictions file", {PREDICTIONS: None}, f"{PREDICTIONS}: no such file"),
+    ("a blank predictions file", {PREDICTIONS: "\n\n"}, f"{PREDICTIONS}: holds no predictions"),
+    ("a TREC run", {PREDICTIONS: "110 Q0 2019010 1 2.0 x\n"},
+     f"{PREDICTIONS}:1: not valid JSON: Extra data (column 5)"),
+    ("a null byte in predictions", {PREDICTIONS: GOOD[PREDICTIONS].replace("query_id", "query\0id", 1)},
+     f"{PREDICTIONS}:1: holds a null byte; UTF-8 text is needed"),
+    ("predictions that were cut off", {PREDICTIONS: GOOD[PREDICTIONS][:58]},
+     f"{PREDICTIONS}:1: not valid JSON: Expecting ',' delimiter (column 59)"),
+    ("gzipped predictions that were cut off", {PREDICTIONS: cut_gzip(GOOD[PREDICTIONS])},
+     f"{PREDICTIONS}: {CUT}"),
+    ("predictions in one JSON list", {PREDICTIONS: json.dumps(predicted("dev"))},
+     f"{PREDICTIONS}:1: a JSON object was expected, not list"),
+    ("no query id", answers(query_id=None),
+     f"{PREDICTIONS}:2 [query_id]: missing; the row has: relevant_candidates"),
+    ("a query id that is true", answers(query_id=True), f"{PREDICTIONS}:2 [query_id]: text was expected, not bool"),
+    ("a query id with a fraction", answers(query_id=111.5),
+     f"{PREDICTIONS}:2 [query_id]: '111.5' is no query of the release"),
+    ("an unknown query", answers(query_id=7), f"{PREDICTIONS}:2 [query_id]: '7' is no query of the release"),
+    ("a query of another split", answers(query_id=121),
+     f"{PREDICTIONS}:2 [query_id]: '121' is a perspective query of 'test'; asked are the perspective queries of 'dev'"),
+    ("a query of another scenario", answers(query_id=1),
+     f"{PREDICTIONS}:2 [query_id]: '1' is a baseline query of 'dev'; asked are the perspective queries of 'dev'"),
+    ("a query answered twice", answers(query_id="110"), f"{PREDICTIONS}:2 [query_id]: '110' is on line 1 already"),
+    ("a query without an answer", {PREDICTIONS: jsonl(*predicted("dev")[1:])},
+     f"{PREDICTIONS} [query_id]: answers 2 of 3 queries of 'dev'; the first without an answer is '110'"),
+    ("candidates by another name", answers(relevant_candidates=None, candidates=[1]),
+     f"{PREDICTIONS}:2 [relevant_candidates]: missing; the row has: query_id, candidates"),
+    ("candidates as text", answers(relevant_candidates="2019000"),
+     f"{PREDICTIONS}:2 [relevant_candidates]: a list of argument ids was expected, not str"),
+    ("no candidates", answers(relevant_candidates=[]), f"{PREDICTIONS}:2 [relevant_candidates]: is empty"),
+    ("too few candidates", answers(relevant_candidates=[*range(2019000, 2019019)]),
+     f"{PREDICTIONS}:2 [relevant_candidates]: lists 19 different arguments; at least 20 are needed"),
+    ("a candidate twice", listed(2019003), f"{PREDICTIONS}:2 [relevant_candidates]: '2019003' is listed twice"),
+    ("a candidate that is true", listed(True), f"{PREDICTIONS}:2 [relevant_candidates]: True is no argument id"),
+    ("a candidate with a fraction", listed(1.5), f"{PREDICTIONS}:2 [relevant_candidates]: 1.5 is no argument id"),
+    ("a candidate that is null", listed(None), f"{PREDICTIONS}:2 [relevant_candidates]: None is no argument id"),
+    ("a candidate that is a list", listed([2019000]), f"{PREDICTIONS}:2 [relevant_candidates]: list is no argument id"),
+    ("a candidate with its profile", listed(argument(3)),
+     f"{PREDICTIONS}:2 [relevant_candidates]: dict is no argument id"),
+    ("an unknown candidate", listed(7), f"{PREDICTIONS}:2 [relevant_candidates]: '7' is not in the corpus"),
+    ("a candidate without a name", listed(""), f"{PREDICTIONS}:2 [relevant_candidates]: '' is not in the corpus"),
+]  # fmt: skip
+CASES = [*RELEASES, *FILES]
+
+
+def read_all(folder):
+    scenario = open_scenario(read_release(folder), "explicit", "dev")
+    return read_predictions(folder / PREDICTIONS, scenario)
+
+
+@pytest.mark.parametrize(("files", "message"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(tmp_path, files, message):
+    write_files(tmp_path, GOOD | files)
+    with pytest.raises(InputError) as caught:
+        read_all(tmp_path)
+    where = f"{tmp_path}: " if message.startswith("holds") else f"{tmp_path}/"
+    assert str(caught.value) == where + message
+    assert SECRET not in str(caught.value)
+
+
+def test_the_cases_differ_and_start_from_good_files(tmp_path):
+    assert len({case[0] for case in CASES}) == len({str(case[1]) for case in CASES}) == len(CASES) >= 25
+    run = read_all(write_files(tmp_path, GOOD))
+    assert run["docno"].tolist() == [str(2019000 + i) for i in range(20)] * 3
+
+
+# ---------------------------------------------------------------- releases
+
+
+def renamed(row, **names):
+    return {names.get(name, name): value for name, value in row.items()}
+
+
+def test_either_set_of_field_names_reads_the_same(tmp_path):
+    one = read_release(write_files(tmp_path / "a", GOOD), "release")
+    other = {CORPUS: jsonl(*(renamed(argument(i), text="argument", target="topic") for i in range(30)))}
+    for name, content in GOOD.items():
+        if "queries" in name:
+            rows = [renamed(json.loads(line), text="argument", demographic_properties="demographic_property")
+                    for line in content.splitlines()]  # fmt: skip
+            other[name] = jsonl(*rows)
+    two = read_release(write_files(tmp_path / "b", other), "release")
+    assert two.arguments == one.arguments and two.baseline == one.baseline and two.perspective == one.perspective
+    assert one.arguments[11].issue == ISSUES[1] and in_words(one.perspective[3].asked) == "political attitude: left"
+
+
+def test_a_list_over_many_lines_reads_as_lines_do(tmp_path):
+    lists = {
+        name: json.dumps([json.loads(line) for line in content.splitlines()], indent=1)
+        for name, content in GOOD.items()
+    }
+    one, two = (read_release(write_files(tmp_path / name, files), "r") for name, files in (("a", GOOD), ("b", lists)))
+    assert two.arguments == one.arguments and two.perspective == one.perspective
+
+
+def test_gzipped_files_are_read(tmp_path):
+    zipped = {name: gzip.compress(content.encode()) for name, content in GOOD.items()}
+    assert len(read_all(write_files(tmp_path, zipped))) == 60
+
+
+def test_a_property_that_is_not_known_is_not_there(tmp_path):
+    missing = {"gender": None, "age": "", "residence": float("nan"), "political_issues": []}
+    read = read_release(write_files(tmp_path, GOOD | profile(**missing)))
+    assert read.arguments[1].profile == {"political_attitude": ("left",)}
+    unknown = summarise(read)["unknown"]
+    assert (unknown["gender"], unknown["political_attitude"], unknown["denomination"]) == (1, 0, 30)
+
+
+def test_names_of_properties_from_either_release_are_one(tmp_path):
+    theirs = {"Civil Status": "single", "political_spectrum": "left", "important_political_issues": "law & order"}
+    read = read_release(write_files(tmp_path, GOOD | corpus(demographic_profile=theirs)))
+    assert read.arguments[1].profile == {
+        "civil_status": ("single",), "political_attitude": ("left",), "political_issues": ("law & order",)
+    }  # fmt: skip
+
+
+def test_answers_that_are_kept_back_are_none(tmp_path):
+    held = [{k: v for k, v in q.items() if k != "relevant_candidates"} for q in perspective_queries("test")]
+    read = read_release(write_files(tmp_path, GOOD | {"perspective-queries/queries_test.jsonl": jsonl(*held)}))
+    assert [q.relevant for q in read.perspective if q.split == "test"] == [None] * 3
+    assert open_scenario(read, "explicit", "test").gold is None
+
+
+def test_what_is_shown_of_a_release_holds_no_profile(tmp_path):
+    read = read_release(write_files(tmp_path, GOOD))
+    opened = open_scenario(read, "explicit", "dev")
+    shown = [repr(read), repr(read.arguments), repr(opened), repr(opened.handout), json.dumps(summarise(read))]
+    assert SECRET not in "".join(shown)
+
+
+def test_contradictions_are_counted_and_what_is_not_known_is_none(tmp_path):
+    left, right, young = perspective_queries("dev")
+    wrong = left | {"relevant_candidates": [2019010, 2019011, 2019012]}  # by the right, the left, and somebody
+    rows = [argument(i) for i in range(30)]
+    rows[12]["demographic_profile"]["political_attitude"] = None
+    read = read_release(write_files(tmp_path, GOOD | {CORPUS: jsonl(*rows), DEV: jsonl(wrong, right, young)}))
+    total = sum(len(q.relevant) for q in read.perspective)
+    assert summarise(read)["contradictions"] == {"relevant": total, "contradicting": 1, "queries": 1}
+
+
+def test_a_release_for_readers_has_no_contradictions(tmp_path):
+    read = read_release(write_files(tmp_path, GOOD | {MANIFEST: '{"ranked_for": "reader", "synthetic": true}'}))
+    assert summarise(read)["contradictions"] is None and "SYNTHETIC" in repr(read)

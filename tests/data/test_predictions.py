@@ -1,0 +1,166 @@
+"""Predictions files: what is written is what was found, in the ids of the release, and is read back as it was."""
+
+import gzip
+import json
+from types import MappingProxyType
+
+import pandas as pd
+import pytest
+from tiny_release import SECRET, jsonl, perspective_queries, predicted, release_files, write_files
+
+from berdslib.data.arguments import Argument, ArgumentQuery, Release, read_release
+from berdslib.data.predictions import read_predictions, write_predictions
+from berdslib.data.records import ranked_run
+from berdslib.data.scenario import open_scenario
+from berdslib.errors import InputError
+
+
+@pytest.fixture
+def release(tmp_path):
+    return read_release(write_files(tmp_path / "release", release_files()))
+
+
+def rows_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def found(scenario, n=20):
+    """A run in the scenario's docnos: the corpus as the release has it, from another argument on for each query."""
+    ids = [one.docno for one in scenario.release.arguments]
+    lists = {q.qid: (ids[at:] + ids[:at])[:n] for at, q in enumerate(scenario.questions)}
+    return ranked_run({qid: [scenario.docnos[one] for one in own] for qid, own in lists.items()})
+
+
+@pytest.mark.parametrize("rule", ["baseline", "explicit", "implicit"])
+@pytest.mark.parametrize("name", ["p.jsonl", "p.jsonl.gz"])
+def test_a_run_is_read_back_as_it_was(release, tmp_path, rule, name):
+    scenario = open_scenario(release, rule, "dev")
+    run = found(scenario)
+    write_predictions(tmp_path / name, run, scenario)
+    pd.testing.assert_frame_equal(read_predictions(tmp_path / name, scenario), run)
+
+
+def test_what_is_written_is_the_published_form(release, tmp_path):
+    scenario = open_scenario(release, "implicit", "dev")  # where docnos are not the ids of the release
+    write_predictions(tmp_path / "p.jsonl", found(scenario), scenario)
+    want = [{"query_id": 110 + at, "relevant_candidates": [2019000 + at + i for i in range(20)]} for at in range(3)]
+    assert (tmp_path / "p.jsonl").read_text() == jsonl(*want) and SECRET not in jsonl(*want)
+
+
+def test_ids_that_are_text_in_the_release_are_text_in_its_predictions(tmp_path):
+    files = release_files()
+    files["corpus.jsonl"] = files["corpus.jsonl"].replace('"argument_id": 2019000,', '"argument_id": "2019000",')
+    scenario = open_scenario(read_release(write_files(tmp_path / "release", files)), "explicit", "dev")
+    write_predictions(tmp_path / "p.jsonl", found(scenario, 1), scenario)
+    assert rows_of(tmp_path / "p.jsonl")[0] == {"query_id": 110, "relevant_candidates": ["2019000"]}
+
+
+def test_queries_are_in_the_order_of_the_scenario_whatever_that_of_the_run(tmp_path):
+    files = release_files()
+    name = "perspective-queries/queries_dev.jsonl"
+    files[name] = "".join(reversed(files[name].splitlines(keepends=True)))
+    scenario = open_scenario(read_release(write_files(tmp_path / "release", files)), "explicit", "dev")
+    run = found(scenario).sample(frac=1, random_state=0)
+    assert run["qid"].iloc[0] != "112"
+    write_predictions(tmp_path / "p.jsonl", run, scenario)
+    assert [row["query_id"] for row in rows_of(tmp_path / "p.jsonl")] == [112, 111, 110]
+
+
+def test_a_query_that_found_nothing_is_left_out_and_read_where_that_is_allowed(release, tmp_path):
+    scenario = open_scenario(release, "explicit", "dev")
+    run = found(scenario)[lambda frame: frame["qid"] != "111"]
+    write_predictions(tmp_path / "p.jsonl", run, scenario)
+    with pytest.raises(InputError, match=r"answers 2 of 3 .* without an answer is '111'"):
+        read_predictions(tmp_path / "p.jsonl", scenario, least=1)
+    assert set(read_predictions(tmp_path / "p.jsonl", scenario, least=0)["qid"]) == {"110", "112"}
+
+
+@pytest.mark.parametrize(
+    ("lists", "problem"),
+    [
+        ({"120": ["2019000"]}, "[qid]: '120' is no query of 'release:explicit' (dev)"),
+        ({"110": ["2019000", "d1"]}, "[docno]: 'd1' is no argument of 'release:explicit' (dev)"),
+    ],
+)
+def test_a_run_of_something_else_is_not_written(release, tmp_path, lists, problem):
+    with pytest.raises(InputError) as caught:
+        write_predictions(tmp_path / "p.jsonl", ranked_run(lists), open_scenario(release, "explicit", "dev"))
+    assert str(caught.value) == problem and not (tmp_path / "p.jsonl").exists()
+
+
+def test_a_run_with_other_docnos_than_the_rule_allows_is_not_written(release, tmp_path):
+    explicit, implicit = (open_scenario(release, rule, "dev") for rule in ("explicit", "implicit"))
+    with pytest.raises(InputError, match="is no argument of 'release:implicit'"):
+        write_predictions(tmp_path / "p.jsonl", found(explicit), implicit)
+
+
+def test_a9_a_repeat_is_an_error_or_counts_once(release, tmp_path):
+    scenario = open_scenario(release, "explicit", "dev")
+    first, *others = predicted("dev", n=21)
+    first["relevant_candidates"].insert(4, 2019001)  # which is second already
+    path = tmp_path / "p.jsonl"
+    path.write_text(jsonl(first, *others))
+    with pytest.raises(InputError, match=r"p.jsonl:1 \[relevant_candidates\]: '2019001' is listed twice"):
+        read_predictions(path, scenario)
+    run = read_predictions(path, scenario, repeats="once")
+    assert run[run["qid"] == "110"]["docno"].tolist() == [str(2019000 + i) for i in range(21)]
+
+
+def test_repeats_do_not_make_a_list_long_enough(release, tmp_path):
+    path = tmp_path / "p.jsonl"
+    rows = predicted("dev", n=19)
+    rows[2]["relevant_candidates"] += [2019000, 2019001]
+    path.write_text(jsonl(*predicted("dev")[:2], rows[2]))
+    with pytest.raises(InputError, match="lists 19 different arguments; at least 20 are needed"):
+        read_predictions(path, open_scenario(release, "explicit", "dev"), repeats="once")
+
+
+def test_fewer_will_do_where_it_is_said_or_the_corpus_has_no_more(release, tmp_path):
+    path, scenario = tmp_path / "p.jsonl", open_scenario(release, "explicit", "dev")
+    path.write_text(jsonl(*predicted("dev", n=4)))
+    assert len(read_predictions(path, scenario, least=4)) == 12
+    path.write_text(jsonl(*predicted("dev", n=30)))
+    assert len(read_predictions(path, scenario, least=100)) == 90
+
+
+@pytest.mark.parametrize("options", [{"repeats": "twice"}, {"least": -1}, {"least": True}, {"least": 1.5}])
+def test_what_cannot_be_asked_for_is_refused(release, tmp_path, options):
+    (tmp_path / "p.jsonl").write_bytes(gzip.compress(jsonl(*predicted("dev")).encode()))
+    with pytest.raises(InputError, match=r"repeats|least"):
+        read_predictions(tmp_path / "p.jsonl", open_scenario(release, "explicit", "dev"), **options)
+
+
+def test_ids_as_text_are_those_that_are_numbers(release, tmp_path):
+    scenario = open_scenario(release, "explicit", "dev")
+    as_text = [
+        {"query_id": str(row["query_id"]), "relevant_candidates": [str(one) for one in row["relevant_candidates"]]}
+        for row in predicted("dev")
+    ]
+    for name, rows in (("numbers", predicted("dev")), ("text", as_text)):
+        (tmp_path / name).write_text(jsonl(*rows))
+    one, two = (read_predictions(tmp_path / name, scenario) for name in ("numbers", "text"))
+    pd.testing.assert_frame_equal(one, two)
+
+
+@pytest.fixture(scope="module")
+def large():
+    """As many arguments and queries as the task has."""
+    profile = MappingProxyType({"age": ("18-34",)})
+    arguments = tuple(Argument(str(i), "Yes.", "?", "PRO", profile) for i in range(26_000))
+    queries = tuple(ArgumentQuery(str(i), f"{i // 19}?", "dev", profile, ("1",)) for i in range(5_600))
+    return open_scenario(Release("large", arguments, perspective=queries, number_ids=(True, True)), "implicit", "dev")
+
+
+@pytest.mark.slow
+def test_a_file_of_all_queries_is_read(large, tmp_path):
+    ids = list(large.docnos.values())
+    run = ranked_run({q.qid: [ids[(i * 7 + r * 13) % 26_000] for r in range(20)]
+                      for i, q in enumerate(large.questions)})  # fmt: skip
+    write_predictions(tmp_path / "p.jsonl", run, large)
+    read = read_predictions(tmp_path / "p.jsonl", large)
+    assert len(read) == 112_000
+    pd.testing.assert_frame_equal(read, run)
+
+
+def test_predictions_of_the_tiny_release_answer_its_queries():
+    assert [row["query_id"] for row in predicted("dev")] == [q["query_id"] for q in perspective_queries("dev")]
