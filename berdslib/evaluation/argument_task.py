@@ -271,6 +271,9 @@ def _case(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure]) ->
     gold = make_verdicts([], "gold") if scenario.gold is None else check_verdicts(scenario.gold)
     gold = gold[gold["supports"] & gold["qid"].isin(qids)]
     of_query, answers = qids.get_indexer(pd.Index(gold["qid"])), docnos.get_indexer(pd.Index(gold["docno"]))
+    if (answers < 0).any():
+        stranger = gold["docno"].iloc[int(np.flatnonzero(answers < 0)[0])]
+        raise InputError(f"{stranger!r}, an answer, is no docno of {scenario.name!r}", field="gold")
     order = np.lexsort((-answers, of_query))
     return _Case(scenario, top, length, of_query[order], answers[order])
 

@@ -1,0 +1,220 @@
+"""The literature's and the published script's definitions on the same cases: rows A1 to A9 of docs/divergences.md.
+
+A4 and the repeated ids of A9 are about commands and files, and are tested there.
+"""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import kl_div
+from small_scenarios import GROUP, listing, small_scenario
+
+from berdslib.data.arguments import ISSUES, PROPERTIES
+from berdslib.data.records import make_verdicts
+from berdslib.errors import InputError
+from berdslib.evaluation import official_arguments
+from berdslib.evaluation.argument_differences import differences
+from berdslib.evaluation.argument_task import (
+    ARGUMENT_MEASURES,
+    OFFICIAL_MEASURES,
+    by_property,
+    evaluate_arguments,
+    official_variables,
+)
+from berdslib.evaluation.measures import (
+    P,
+    alpha_nDCG,
+    nDCG,
+    official_alpha_nDCG,
+    official_nDCG,
+    official_P,
+    official_rKL,
+    rKL,
+)
+
+
+def both(scenario, numbers, ours, official):
+    """Return a list's score by either definition."""
+    return evaluate_arguments(listing(scenario, numbers), scenario, [ours, official]).iloc[0].tolist()
+
+
+def dcg(*gains):
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+
+
+def test_a1_a_group_is_penalised_each_time_or_once():
+    scenario = small_scenario("AAAABB", range(6))
+    got = both(scenario, [0, 1, 2, 3], alpha_nDCG @ 4, official_alpha_nDCG @ 4)
+    assert got == pytest.approx([0.7128, 0.8495], abs=5e-5)
+    # Clarke: A B A B, then A A A A, halved each time. Official: two firsts, then all alike.
+    assert got[0] == pytest.approx(dcg(1, 1 / 2, 1 / 4, 1 / 8) / dcg(1, 1, 1 / 2, 1 / 2))
+    assert got[1] == pytest.approx(dcg(1, 1 / 2, 1 / 2, 1 / 2) / dcg(1, 1, 1 / 2, 1 / 2))
+    mild = both(scenario, [0, 1, 2, 3], alpha_nDCG(alpha=0.2) @ 4, official_alpha_nDCG(alpha=0.2) @ 4)
+    assert mild[1] == pytest.approx(dcg(1, 0.8, 0.8, 0.8) / dcg(1, 1, 0.8, 0.8)) and mild[1] > mild[0]
+
+
+def test_a2_a_document_that_is_not_relevant_marks_its_group_or_does_not():
+    # The figure on record: relevance 1 0 1 1 0, groups A A B A B; of the pool A A B B A, three are answers: A A B.
+    scenario = small_scenario("AABAB", [0, 2, 3])
+    got = both(scenario, [0, 1, 2, 3, 4], alpha_nDCG @ 5, official_alpha_nDCG @ 5)
+    assert got[1] == pytest.approx(0.911, abs=5e-3) and got[1] == pytest.approx(1.71534 / 1.88093, abs=1e-5)
+    # Here both agree: A is seen at the first place anyhow. Where it is not, they part.
+    scenario = small_scenario("AABAB", [1, 2, 3])
+    got = both(scenario, [0, 1, 2, 3, 4], alpha_nDCG @ 5, official_alpha_nDCG @ 5)
+    assert got == pytest.approx([dcg(0, 1, 1, 0.5) / dcg(1, 1, 0.5), dcg(0, 0.5, 1, 0.5) / dcg(1, 1, 0.5)])
+
+
+def test_a3_copies_count_in_the_gain_and_not_in_the_ideal_or_in_neither():
+    women = [{"gender": ("female",), GROUP: ("left",)}] * 6
+    texts = ["Eating is an individual decision."] * 5 + ["No."]
+    scenario = small_scenario(women, [0], asked={"gender": ("female",)}, rule="implicit", texts=texts)
+    got = both(scenario, [0, 1, 2, 3, 4], nDCG @ 4, official_nDCG @ 4)
+    assert got == pytest.approx([1.0, 1 + 1 / math.log2(3) + 1 / 2 + 1 / math.log2(5)]) and round(got[1], 2) == 2.56
+    assert both(scenario, [5, 1], P @ 2, official_P @ 2) == [0.0, 0.5]
+    assert both(scenario, [5, 1], alpha_nDCG @ 2, official_alpha_nDCG @ 2)[0] == 0.0
+    assert both(scenario, [5, 1], alpha_nDCG @ 2, official_alpha_nDCG @ 2)[1] > 0.0
+    # In the other scenarios a copy is another argument, in both.
+    explicit = small_scenario(women, [0], asked={"gender": ("female",)}, texts=texts)
+    assert both(explicit, [0, 1, 2, 3, 4], nDCG @ 4, official_nDCG @ 4) == [1.0, 1.0]
+
+
+def test_a5_diversity_after_relevance_changes_nothing_here():
+    scenario = small_scenario("AABB", [0, 1])
+    run, gold = listing(scenario, [0, 1, 2]), scenario.gold.copy()
+
+    def official_ndcg_at_4(answers):
+        return dcg(*(float(i in answers) for i in (0, 1, 2))) / dcg(*[1.0] * min(4, len(answers)))
+
+    def official_diversity(answers):  # fills the caller's own list up to k, here with what happens to come next
+        answers += [i for i in (2, 3) if len(answers) < 4]
+
+    answers = [0, 1]
+    before = official_ndcg_at_4(answers)
+    official_diversity(answers)
+    assert (before, official_ndcg_at_4(answers)) == (1.0, pytest.approx(dcg(1, 1, 1) / dcg(1, 1, 1, 1)))
+    first = evaluate_arguments(run, scenario, [nDCG @ 4, official_nDCG @ 4])
+    evaluate_arguments(run, scenario, [*ARGUMENT_MEASURES, *OFFICIAL_MEASURES])
+    pd.testing.assert_frame_equal(evaluate_arguments(run, scenario, [nDCG @ 4, official_nDCG @ 4]), first)
+    assert first.iloc[0].tolist() == [1.0, 1.0] and scenario.gold.equals(gold)
+
+
+def test_a6_the_ideal_list_is_whole_or_loses_its_last_item():
+    scenario = small_scenario("AABB", range(4))
+    got = both(scenario, [0, 2, 1, 3], alpha_nDCG @ 4, official_alpha_nDCG @ 4)
+    assert got == pytest.approx([1.0, dcg(1, 1, 0.5, 0.5) / dcg(1, 1, 0.5)]) and got[1] > 1
+    # With fewer answers than k, random ones fill the script's list up, and what it loses is one of these.
+    assert both(scenario, [0, 2, 1, 3], alpha_nDCG @ 5, official_alpha_nDCG @ 5) == pytest.approx([1.0, 1.0])
+    # With more, what it loses is not among the first k.
+    assert both(scenario, [0, 2, 1], alpha_nDCG @ 3, official_alpha_nDCG @ 3) == pytest.approx([1.0, 1.0])
+
+
+def test_a7_one_side_in_natural_logarithms_or_both_in_bits_over_the_maximum():
+    scenario = small_scenario("AAAAAAABBB", [0])
+    got = both(scenario, [0, 7], rKL @ 2, official_rKL @ 2)
+    assert got[1] == pytest.approx(kl_div(0.5, 0.3)) and round(got[1], 3) == 0.055
+    two_sided = 0.5 * math.log2(0.5 / 0.3) + 0.5 * math.log2(0.5 / 0.7)
+    assert round(two_sided, 3) == 0.126 and got[0] == pytest.approx(two_sided / math.log2(1 / 0.3))
+
+
+def test_a7_the_cut_points_leave_out_6():
+    assert official_arguments.cut_points(16).tolist() == [2, 4, 8, 10, 12, 14, 16]
+    scenario = small_scenario("AAAAAAABBB", [0])
+    scores = evaluate_arguments(listing(scenario, range(10)), scenario, [f"official_rKL@{k}" for k in range(2, 11)])
+    steps = np.diff(scores.iloc[0].to_numpy())
+    assert (steps > 0).tolist() == [False, True, False, False, False, True, False, False]  # at 10, P is Q
+    shares = {2: 0.0, 4: 0.0, 8: 1 / 8, 10: 0.3}
+    want = sum(kl_div(p, 0.3) / math.log2(i) for i, p in shares.items())
+    assert scores.iloc[0, -1] == pytest.approx(want)
+
+
+def test_a7_a_short_list_shrinks_k():
+    scenario = small_scenario("AAAAAAABBB", [0])
+    three, twenty = evaluate_arguments(
+        listing(scenario, [0, 7, 8]), scenario, [official_rKL @ 3, official_rKL @ 20]
+    ).iloc[0]  # fmt: skip
+    assert three == twenty == pytest.approx(kl_div(0.5, 0.3))
+
+
+def test_a8_all_variables_or_those_that_the_query_does_not_name():
+    issues = [f"issue {i}" for i in range(8)]
+    someone = dict.fromkeys(PROPERTIES, ("one",)) | {ISSUES: tuple(issues[:4])}
+    other = dict.fromkeys(PROPERTIES, ("another",)) | {ISSUES: tuple(issues[4:])}
+    scenario = small_scenario([someone, other] * 10, range(0, 20, 2), asked={"age": ("one",)})
+    run = listing(scenario, [0, 2, 4, 1])
+    ours = by_property(run, scenario, alpha_nDCG @ 4).iloc[0]
+    assert ours.index.tolist() == list(PROPERTIES) and ours[ours.isna()].index.tolist() == ["age"]
+    official = by_property(run, scenario, official_alpha_nDCG @ 4).iloc[0]
+    assert len(official) == 14 and official.notna().all() and "age" in official.index
+    assert "denomination" not in official.index and sum(name.startswith(ISSUES) for name in official.index) == 8
+    for frame, measure in ((ours, alpha_nDCG @ 4), (official, official_alpha_nDCG @ 4)):
+        assert evaluate_arguments(run, scenario, measure).iloc[0, 0] == pytest.approx(frame.mean())
+
+
+def test_a8_an_issue_is_yes_or_no_for_whoever_named_some():
+    people = [{ISSUES: ("law", "green")}, {ISSUES: ("law",)}, {"age": ("18-34",)}]
+    green, law = (v for v in official_variables(small_scenario(people, [0])) if v.of == ISSUES)
+    assert (green.name, law.name) == (f"{ISSUES}: green", f"{ISSUES}: law")
+    assert green.members.tolist() == [[True, False], [False, True], [False, False], [False, False]]
+    assert law.members.tolist() == [[True, False], [True, False], [False, False], [False, False]]
+
+
+def test_a9_short_lists_keep_k_or_shrink_it():
+    scenario = small_scenario("AAAA", range(4))
+    assert both(scenario, [0], P @ 4, official_P @ 4) == [0.25, 1.0]
+    assert both(scenario, [0, 1, 2, 3], P @ 2, official_P @ 2) == [1.0, 1.0]
+
+
+def test_a9_a_repeat_is_an_error_and_would_be_credited_again():
+    scenario = small_scenario("AB", [0])
+    listed = [0, 0, 0]
+    assert sum(number in {0} for number in listed) / len(listed) == 1.0  # the script's P@3
+    frame = pd.DataFrame({"qid": "q", "docno": [scenario.docnos["d0"]] * 3, "score": [3.0, 2.0, 1.0]})
+    with pytest.raises(InputError, match="is listed twice"):
+        evaluate_arguments(frame, scenario, [P @ 3, official_P @ 3])
+    assert both(scenario, [0], P @ 3, official_P @ 3) == [pytest.approx(1 / 3), 1.0]
+
+
+def test_whose_group_is_not_known_gains_nothing_officially_and_marks_nothing():
+    scenario = small_scenario("A--A", range(4))
+    got = both(scenario, [1, 2, 0, 3], alpha_nDCG @ 4, official_alpha_nDCG @ 4)
+    assert got == pytest.approx([dcg(0, 0, 1, 0.5) / dcg(1, 0.5)] * 2)
+
+
+def test_an_empty_list_officially():
+    scenario = small_scenario("AAB", range(3))
+    none = pd.DataFrame({"qid": [], "docno": [], "score": []})
+    assert evaluate_arguments(none, scenario, OFFICIAL_MEASURES).to_numpy().tolist() == [[0.0] * 16]
+
+
+def test_answers_that_are_kept_back_are_needed_but_by_rkl():
+    scenario = small_scenario("AAB", None)
+    run = listing(scenario, [0, 1])
+    for measure in (nDCG @ 4, official_P @ 4, official_alpha_nDCG @ 4, alpha_nDCG @ 4):
+        with pytest.raises(InputError, match=r"needs the answers.*are kept back; rKL alone"):
+            evaluate_arguments(run, scenario, [rKL @ 4, measure])
+    known = small_scenario("AAB", [0])
+    both_rkl = [rKL @ 4, official_rKL @ 4]
+    pd.testing.assert_frame_equal(evaluate_arguments(run, scenario, both_rkl), evaluate_arguments(run, known, both_rkl))
+
+
+def test_the_differences_are_computed_from_either_definition():
+    table = differences().set_index("row")
+    assert table.index.tolist() == ["A1", "A2", "A3", "A6", "A7", "A8", "A9"]
+    pairs = table[["literature_figure", "official_figure"]].round(4)
+    assert pairs.loc["A1"].tolist() == [0.7128, 0.8495]
+    assert pairs.loc["A2"].tolist() == [round(1 / math.log2(3), 4), round(0.5 / math.log2(3), 4)]
+    assert pairs.loc["A3"].tolist() == [1.0, 2.5616]
+    assert pairs.loc["A6"].tolist() == [1.0, 1.1145]
+    assert pairs.loc["A7"].tolist() == [0.0724, 0.0554]
+    by_attitude = dcg(1, 0.5) / dcg(1, 1)
+    assert pairs.loc["A8"].tolist() == [round(by_attitude, 4), round((by_attitude + 1) / 2, 4)]
+    assert pairs.loc["A9"].tolist() == [0.25, 1.0]
+
+
+def test_answers_of_another_corpus_are_refused():
+    scenario = small_scenario("AAB", [0])
+    object.__setattr__(scenario, "gold", make_verdicts([("q", 0, "elsewhere", 1.0, True)], "gold"))
+    with pytest.raises(InputError, match="'elsewhere', an answer, is no docno"):
+        evaluate_arguments(listing(scenario, [0]), scenario)
