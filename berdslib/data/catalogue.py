@@ -274,7 +274,7 @@ _OTHERS = (
         kind="both",
         source="made by berdslib.data.synthetic_arguments",
         licence="Apache-2.0",
-        size="1,500 arguments on 30 issues; berds argue make writes releases of any size",
+        size="1,800 arguments on 60 issues; berds argue make writes releases of any size",
         splits=("train", "dev", "test"),
         note="For learning and testing: nobody wrote these arguments, and nobody has these profiles.",
     ),
