@@ -380,7 +380,8 @@ def _fairness(case: _Case, variable: Variable, measures: Sequence[Measure]) -> n
     if not minority.any():
         return scores
     members, sizes = variable.members[:, minority], variable.sizes()[minority]
-    for rows in _blocks(np.flatnonzero(_looked_at(case, variable, measures)), case.top.shape[1] * len(sizes)):
+    cells = max(case.top.shape[1], min(case.total, max(_ks(measures)))) * len(sizes)
+    for rows in _blocks(np.flatnonzero(_looked_at(case, variable, measures)), cells):
         given = members[case.top[rows]], case.length[rows], sizes, case.total
         if measures[0].NAME in _OFFICIAL:
             scores[rows] = official_arguments.rkl(*given, _ks(measures))

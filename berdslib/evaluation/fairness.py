@@ -42,12 +42,10 @@ def rkl(
 
     At each cut point i the divergence of the group's share among the first i from its share of the corpus,
     D(P_i || Q) = P_i log2(P_i / Q) + (1 - P_i) log2((1 - P_i) / (1 - Q)), counts 1 / log2(i); the sum is divided by its
-    maximum. That is the sum of what is the most at each cut point by itself, with as many of the group as there are
-    and as many others: what a ranking reaches that begins with the whole group, or with all others, whenever one of
-    the two is the worse at every cut point. So it is in any corpus that is a few times as large as k; in a tiny one
-    it can be a bound that no ranking reaches (the true maximum may be that of a third ranking, but is never above it).
-    A cut point that a list does not reach counts as its maximum: an empty list scores 1, and a short one gains
-    nothing. One beyond the end of the corpus does not count.
+    maximum over all rankings. That is reached by one of two, the whole group first or everybody else first (tests
+    compare with all rankings of small corpora). A cut point that a list does not reach counts as the most that is
+    possible there, and no sum as more than the maximum: an empty list scores 1, and a short one gains nothing. One
+    beyond the end of the corpus does not count.
 
     Args:
         of_group: (…, n, g) bool, which listed passages are of a group; n at least as large as the deepest cut-off, or
@@ -67,17 +65,16 @@ def rkl(
     scores = np.full((*length.shape, len(cutoffs)), np.nan)
     if not len(cuts):
         return scores
-    table = _discounted_divergence(cuts, sizes, total)
-    most = table.max(axis=1)
-    counts = counts_at(of_group, cuts)
-    terms = table[np.arange(len(cuts))[:, None], counts, np.arange(len(sizes))]
-    terms = np.where((length[..., None] >= cuts)[..., None], terms, most)
+    group_first, others_first = np.minimum(cuts[:, None], sizes), np.maximum(cuts[:, None] - (total - sizes), 0)
+    extremes = _divergence(np.stack([group_first, others_first]), cuts, sizes, total)
+    terms = _divergence(counts_at(of_group, cuts), cuts, sizes, total)
+    terms = np.where((length[..., None] >= cuts)[..., None], terms, extremes.max(axis=0))
     for i, these in enumerate(places):
         at = np.searchsorted(cuts, these)
-        worst = most[at].sum(axis=0)
+        worst = extremes[:, at].sum(axis=1).max(axis=0)
         if (worst > 0).any():
             share = terms[..., at, :].sum(axis=-2)[..., worst > 0] / worst[worst > 0]
-            scores[..., i] = share.mean(axis=-1)
+            scores[..., i] = np.minimum(share, 1.0).mean(axis=-1)
     return scores
 
 
@@ -102,10 +99,12 @@ def counts_at(of_group: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     return np.asarray(running[..., np.minimum(cuts, running.shape[-2]) - 1, :])
 
 
-def _discounted_divergence(cuts: np.ndarray, sizes: np.ndarray, total: int) -> np.ndarray:
-    """Return D(n / i || Q) / log2(i) for each cut point, count n and group, (c, largest i + 1, g); 0 if impossible."""
-    i, n = cuts[:, None, None], np.arange(cuts.max() + 1)[:, None]
-    possible = (n <= np.minimum(i, sizes)) & (i - n <= total - sizes)
-    share, of_corpus = np.minimum(n / i, 1.0), sizes / total
+def _divergence(counts: np.ndarray, cuts: np.ndarray, sizes: np.ndarray, total: int) -> np.ndarray:
+    """Return D(n / i || Q) / log2(i) for counts n (…, c, g) at the cut points i."""
+    possible = np.arange(cuts.max() + 1)[:, None, None]
+    if possible.size * cuts.size * sizes.size < counts.size:  # of many lists, the same counts come again and again
+        table = _divergence(np.broadcast_to(possible, (possible.size, cuts.size, sizes.size)), cuts, sizes, total)
+        return np.asarray(table[counts, np.arange(cuts.size)[:, None], np.arange(sizes.size)])
+    share, of_corpus = np.minimum(counts / cuts[:, None], 1.0), sizes / total
     bits = (rel_entr(share, of_corpus) + rel_entr(1 - share, 1 - of_corpus)) / np.log(2)
-    return np.where(possible, bits, 0.0) / np.log2(i)
+    return np.asarray(bits / np.log2(cuts)[:, None])

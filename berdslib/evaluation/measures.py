@@ -421,8 +421,8 @@ def check_same_questions(
     """
     asked, everything = {q.qid: q.qid for q in questions}, list_ids(questions)
     own = {qid: owner for qid, owner in everything.items() if qid not in asked}
-    there = set(run["qid"])
-    for what, known_ids, found in (("run", everything, there), ("verdicts", asked, set(verdicts["qid"]))):
+    there = set(run["qid"].unique())
+    for what, known_ids, found in (("run", everything, there), ("verdicts", asked, set(verdicts["qid"].unique()))):
         if found and not known_ids.keys() & found:
             of, wanted = min(found), questions[0].qid
             raise InputError(f"the {what} and the questions do not belong together: {of!r} against {wanted!r} …")
@@ -441,9 +441,10 @@ def check_same_questions(
         logger.warning(
             "%d of %d questions have no passage in the run; they count as unanswered", unanswered, len(looked_at)
         )
-    top = run[(run["rank"] <= 10) & run["qid"].isin(looked_at)]
-    if there and len(verdicts) and unjudged_among(top.assign(qid=top["qid"].map(looked_at)), verdicts) == 1.0:
-        logger.warning("no verdict is about a passage in the top 10 of the run; is it of another corpus?")
+    if there and len(verdicts):
+        top = run[(run["rank"] <= 10) & run["qid"].isin(looked_at)]
+        if unjudged_among(top.assign(qid=top["qid"].map(looked_at)), verdicts) == 1.0:
+            logger.warning("no verdict is about a passage in the top 10 of the run; is it of another corpus?")
 
 
 def looks_at_perspectives(measures: Iterable[Measure]) -> bool:

@@ -311,11 +311,13 @@ def _ideal_of_counts(counts: np.ndarray, alpha: float, depth: int) -> np.ndarray
 
 def _greedy(rows: np.ndarray, alpha: float, depth: int) -> np.ndarray:
     *lead, d, m = rows.shape
-    supports = rows.astype(np.float64)
     left, worth = np.ones((*lead, d), dtype=bool), np.ones((*lead, m))
     gains = np.zeros((*lead, min(depth, d)))
     for place in range(gains.shape[-1]):
-        value = np.where(left, (supports @ worth[..., None])[..., 0], -1.0)
+        # Perspective by perspective, as ndeval adds: in another order equal values can differ in their last bit, and
+        # then another passage is the first of the best.
+        value = sum(rows[..., i] * worth[..., i, None] for i in range(m))
+        value = np.where(left, value, -1.0)
         best = value.argmax(axis=-1)[..., None]
         gains[..., place] = np.take_along_axis(value, best, axis=-1)[..., 0]
         np.put_along_axis(left, best, False, axis=-1)

@@ -68,6 +68,21 @@ def test_thousand_random_cases_agree_with_pyndeval():
 
 
 @pytest.mark.slow
+def test_of_equally_good_passages_the_ideal_list_takes_the_one_that_ndeval_takes():
+    # Values such as 0.1 + 0.01 + 1 and 1 + 0.1 + 0.01 are equal; their sums in double precision are not.
+    rng = np.random.default_rng(3)
+    for _ in range(500):
+        m, n, k = int(rng.integers(3, 9)), int(rng.integers(5, 40)), int(rng.choice([3, 5, 10, 20]))
+        alpha, docs = float(rng.choice([0.3, 0.7, 0.9])), [f"d{i:02d}" for i in rng.permutation(n)]
+        verdicts, run = verdicts_of({("q", d): rng.random(m) < 0.5 for d in docs}), ranked_run({"q": docs})
+        qrels = [pyndeval.SubtopicQrel(r.qid, str(r.pid), r.docno, int(r.supports)) for r in verdicts.itertuples()]
+        listed = [pyndeval.ScoredDoc(r.qid, r.docno, r.score) for r in run.itertuples()]
+        want = pyndeval.RelevanceEvaluator(qrels, [f"alpha-nDCG@{k}"], alpha=alpha).evaluate(listed)["q"]
+        got = evaluate(run, verdicts, [question("q", m)], [alpha_nDCG(alpha=alpha) @ k]).iloc[0, 0]
+        assert got == pytest.approx(want[f"alpha-nDCG@{k}"], abs=1e-9)
+
+
+@pytest.mark.slow
 def test_thousand_random_cases_agree_with_trec_eval():
     rng = np.random.default_rng(1)
     worst = 0.0
