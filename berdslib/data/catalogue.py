@@ -6,6 +6,7 @@ from berdslib.data import berds, sample, theperspective
 from berdslib.data.dataset import Dataset, RemoteFile
 from berdslib.data.fetch import first_passages
 from berdslib.data.pairs import pairs_file
+from berdslib.data.synthetic_arguments import CARD
 from berdslib.registry import Registry
 
 _PASSAGES = {"load_passages": first_passages, "passage_file": first_passages}
@@ -274,9 +275,9 @@ _OTHERS = (
         kind="both",
         source="made by berdslib.data.synthetic_arguments",
         licence="Apache-2.0",
-        size="1,500 arguments on 30 issues; berds argue make writes releases of any size",
+        size="1,800 arguments on 60 issues; berds argue make writes releases of any size",
         splits=("train", "dev", "test"),
-        note="For learning and testing: nobody wrote these arguments, and nobody has these profiles.",
+        note=CARD,
     ),
     _perspectivearg("2019", "the first test set, with the train and dev splits", "Swiss elections of 2019", _ALL_THREE),
     _perspectivearg("2023", "the second test set", "Swiss elections of 2023", ("test",)),

@@ -47,7 +47,7 @@ def load_release(name: str) -> Release:
     if name == _SYNTHETIC:
         from berdslib.data.synthetic_arguments import make_release  # its words, in three languages, load when needed
 
-        return make_release(arguments=1_500, issues=30, name=_SYNTHETIC)
+        return make_release(arguments=1_800, issues=60, name=_SYNTHETIC)
     if not name.startswith(_ARGUMENTS) or is_path(name):
         return read_release(Path(name))
     one = dataset(name)

@@ -165,7 +165,7 @@ def _handout(
         passages,
         make_verdicts(answers, "gold") if all(q.relevant is not None for q in queries) else None,
         rule=rule,
-        asked={q.qid: q.asked for q in queries if q.asked},
+        asked={q.qid: dict(q.asked) for q in queries if q.asked},
         profiles={one.docno: one.profile for one in release.arguments} if rule == EXPLICIT else None,
         training=training,
         ranked_for=release.ranked_for,

@@ -12,6 +12,8 @@ part           what it does with what stands before it
 +extract:rule  has root and perspective cut out of the raw query, for the projection that follows; or chat:MODEL
 +cross:MODEL   re-ranks by a cross-encoder
 +expand:NAME   searches every expansion of that name and fuses the lists: recorded, rule, chat:MODEL or hyde:MODEL
++profile:USE   looks at the author's property that a query names: filter, template (behind the retriever) or fusion;
+               for scenarios of PerspectiveArg, see :mod:`berdslib.retrieval.profiles`
 +mmr:0.9       reorders by a diversifier with this relevance weight; 1 keeps the order
 ============== ================================================================================================
 """
@@ -24,15 +26,16 @@ from typing import NamedTuple
 from berdslib.errors import InputError, known
 from berdslib.models.cards import CARDS
 from berdslib.retrieval.diversify import DIVERSIFIERS
+from berdslib.retrieval.profiles import FUSION, TEMPLATE, USES
 from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS
 from berdslib.retrieval.retrievers import RETRIEVERS
 
-EXPAND, CROSS, EXTRACT = "expand", "cross", "extract"
+EXPAND, CROSS, EXTRACT, PROFILE = "expand", "cross", "extract", "profile"
 # The baseline has no part: it is the retriever alone.
 PROJECTED = tuple(method for method in (*METHODS, *OFFICIAL) if method != "baseline")
 # What stands behind a retriever, beside diversifiers.
-PARTS = (EXPAND, CROSS, EXTRACT, *PROJECTED)
-_EXAMPLE = {EXPAND: "expand:rule", CROSS: "cross:org/model", EXTRACT: "extract:rule"}
+PARTS = (EXPAND, CROSS, EXTRACT, PROFILE, *PROJECTED)
+_EXAMPLE = {EXPAND: "expand:rule", CROSS: "cross:org/model", EXTRACT: "extract:rule", PROFILE: "profile:filter"}
 
 
 class Part(NamedTuple):
@@ -72,6 +75,12 @@ class System(NamedTuple):
         """Whether a judge's opinion of generated perspectives influences the order of the list."""
         return any(part.kind in DIVERSIFIERS and DIVERSIFIERS[part.kind].needs == "aspects" for part in self.parts)
 
+    @property
+    def chooses(self) -> bool:
+        """Whether something in it chooses among so many candidates: asked for more, it lists others or refuses."""
+        choosing = any(part.kind in (CROSS, *DIVERSIFIERS) or part == (PROFILE, FUSION) for part in self.parts)
+        return choosing or RETRIEVERS.find(self.first)[0].reranks
+
     def values(self, kind: str) -> list[str]:
         """Return the values of all parts of a kind."""
         return [part.value for part in self.parts if part.kind == kind]
@@ -87,7 +96,8 @@ def parse_system(text: str) -> System:
     Raises:
         InputError: an unknown retriever or part, a part without its value, a value that is none, or an order that means
             nothing: a projection that does not follow a dense retriever; two expansions, or one behind a diversifier
-            that covers generated perspectives, because the expanded queries are not the questions that these belong to.
+            that covers generated perspectives, because the expanded queries are not the questions that these belong to;
+            profile:template anywhere but behind the retriever, or profile:fusion twice.
 
     >>> parse_system("minilm+pap+:0.5+mmr:0.75")
     System(first='minilm', parts=(Part(kind='pap+', value='0.5'), Part(kind='mmr', value='0.75')))
@@ -142,6 +152,8 @@ def _check_value(part: Part, text: str) -> None:
         if not value:
             raise InputError(f"{text!r}: {kind} needs a name, as in {_EXAMPLE[kind]}")
         _check_misspelt(value, text)
+        if kind == PROFILE:
+            _check_use(value, text)
         return
     if "+" in value:
         _check_kind(value.partition("+")[2], text)
@@ -155,6 +167,16 @@ def _check_value(part: Part, text: str) -> None:
         )
     elif value:
         _check_number(part, text, "strength", "0.5")
+
+
+def _check_use(value: str, text: str) -> None:
+    use, plus, rest = value.partition("+")
+    if plus:
+        _check_kind(rest, text)
+    try:
+        known("use of profiles", use, USES)
+    except InputError as error:
+        raise InputError(f"{text!r}: {error.problem}") from None
 
 
 def _check_number(part: Part, text: str, what: str, example: str) -> None:
@@ -179,7 +201,11 @@ def _check_order(system: System, text: str) -> None:
             raise InputError(f"{text!r}: extract is for the projection behind it, as in extract:rule+pap:1.0")
         elif part.kind == EXPAND and (earlier := _own_perspectives(before)):
             raise InputError(f"{text!r}: expand must come before {earlier}, and once only")
+        elif part == (PROFILE, TEMPLATE) and before:
+            raise InputError(f"{text!r}: profile:template changes what the retriever reads, so it must follow it")
         before.append(part.kind)
+    if system.parts.count(Part(PROFILE, FUSION)) > 1:
+        raise InputError(f"{text!r}: one profile:fusion is enough")
     if before[-1:] == [EXTRACT]:
         raise InputError(f"{text!r}: extract is for the projection behind it, as in extract:rule+pap:1.0")
 

@@ -11,30 +11,58 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from berdslib.data.arguments import READER
 from berdslib.data.collection import Collection, Expansions, are_full_queries
 from berdslib.data.corpus import by_docno
 from berdslib.data.question_corpora import OwnCorpora
 from berdslib.data.records import RUN_COLUMNS, Passage, Question, check_run
+from berdslib.data.scenario import Handout, Scenario
 from berdslib.errors import InputError, known
 from berdslib.llm.extraction import extract_by
 from berdslib.models.base import Encoder
 from berdslib.models.cards import model_card
 from berdslib.models.corpus_vectors import full_text
 from berdslib.models.encoders import get_encoder
+from berdslib.retrieval.author_groups import AuthorClassifier
 from berdslib.retrieval.base import Retriever, check_search, checked_search, run_of
 from berdslib.retrieval.candidates import Vectors
 from berdslib.retrieval.diversify import DIVERSIFIERS, diversify
 from berdslib.retrieval.expansion import SEARCHED, Expanded, expansions_by, template_expansions
 from berdslib.retrieval.per_question import InOwnCorpora
+from berdslib.retrieval.profiles import (
+    DEEPER,
+    FILTER,
+    TEMPLATE,
+    Authors,
+    AuthorsOf,
+    Filtered,
+    Fused,
+    Templated,
+    check_use,
+    group_aspects,
+    learn_weights,
+    lessons_of,
+    templated,
+)
 from berdslib.retrieval.projection import Projected
 from berdslib.retrieval.rerank import CrossEncoderRetriever, Scorer, load_scorer
 from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever
-from berdslib.retrieval.system_strings import CROSS, EXPAND, EXTRACT, PROJECTED, Part, System, parse_system
+from berdslib.retrieval.system_strings import (
+    CROSS,
+    EXPAND,
+    EXTRACT,
+    PROFILE,
+    PROJECTED,
+    Part,
+    System,
+    is_dense,
+    parse_system,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -59,13 +87,17 @@ def make_systems(
     Args:
         systems: as :func:`~berdslib.retrieval.system_strings.parse_system` reads them.
         collection: what they search; its recorded expansions are "+expand:recorded". Those of a task of PIR are its
-            full queries, which name the perspectives that the task is scored by.
+            full queries, which name the perspectives that the task is scored by. Of a scenario of PerspectiveArg,
+            systems are given the handout.
         aspects_by: from generated perspectives and the corpus to how likely each passage argues them, for diversifiers
             that need it: a judge says so, see :func:`berdslib.judging.aspects.judged_aspects`. Such a diversifier takes
             the perspectives that its chain expands by; without, or with "hyde:MODEL", the recorded ones, and those by
             rule where a question has none, or has full queries: these name the perspectives that it is scored by.
-        encoder: says how alike two passages are.
-        depth: how many candidates a cross-encoder or a diversifier chooses from.
+            Where queries name properties of authors, nobody is asked: aspects are the groups of authors by all other
+            properties, see :func:`berdslib.retrieval.profiles.group_aspects`.
+        encoder: says how alike two passages are; and guesses who wrote them, where the retriever has no encoder.
+        depth: how many candidates a cross-encoder or a diversifier chooses from; "profile:fusion" chooses from ten
+            times as many, and "profile:filter" looks as deep as it must, where what stands before them allows it.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
         scorers: cross-encoders that are loaded already, by name; those of these systems are added.
 
@@ -78,12 +110,23 @@ def make_systems(
         ChatError: the endpoint fails for good.
     """
     parsed = {text: parse_system(text) for text in systems}  # all are read before anything is built
+    if isinstance(collection, Scenario):
+        collection = collection.handout  # whoever measures knows more than a system may
     if not collection.passages:
         raise InputError(f"{collection.name!r} has questions only; name the corpus to search", field="passages")
-    workshop = _Workshop(collection, encoder, depth, recordings, aspects_by, {} if scorers is None else scorers)
+    kept = _Kept({} if scorers is None else scorers, {}, {})
+    workshop = _Workshop(collection, encoder, depth, recordings, aspects_by, kept)
     for system in parsed.values():
         workshop.gather(system)
     return {text: workshop.build(system) for text, system in parsed.items()}
+
+
+class _Kept(NamedTuple):
+    """What systems over one collection share with those over its training split."""
+
+    scorers: dict[str, Scorer]
+    classifiers: dict[str, AuthorClassifier]
+    firsts: dict[str, Retriever]
 
 
 class _Workshop:
@@ -96,18 +139,29 @@ class _Workshop:
         depth: int,
         recordings: Path | None,
         aspects_by: Callable[[Expansions, Sequence[Passage]], AspectsOf] | None,
-        scorers: dict[str, Scorer],
+        kept: _Kept,
     ) -> None:
         self._all, self._passages = collection, collection.passages
         self._encoder, self._depth, self._recordings = encoder, depth, recordings
         self._aspects_by = aspects_by
         self._expansions: dict[str, Expansions] = {}
-        self._scorers = scorers
+        self._kept, self._scorers = kept, kept.scorers
+        self._authors = None
+        if isinstance(collection, Handout) and collection.asked:
+            self._authors = AuthorsOf(collection, kept.classifiers)
         self._aspects: dict[str, AspectsOf] = {}
         self._built: dict[str, Retriever] = {}
 
     def gather(self, system: System) -> None:
         """Get the expansions and load the models that a system needs: what is missing fails before a search."""
+        for use in system.values(PROFILE):
+            handout = check_use(use, self._all, system.text)
+            if handout.ranked_for == READER:
+                logger.warning(
+                    "%r looks at who wrote a passage, and queries name the property of its reader", system.text
+                )
+        if system.uses_aspects and self._authors is not None:
+            self._authors.check(system.text)
         for value in system.values(EXPAND):
             self._expansions_named(value)
         for checkpoint in system.values(CROSS):
@@ -124,12 +178,20 @@ class _Workshop:
 
     def _made(self, system: System) -> Retriever:
         if not system.parts:
-            return self._first(system.first)
+            firsts = self._kept.firsts
+            if system.first not in firsts:
+                firsts[system.first] = self._first(system.first, self._passages)
+            return firsts[system.first]
         *earlier, last = system.parts
         name = system.text
         if last.kind in PROJECTED:
             return self._projected(system.first, earlier, last, name)
+        if last == (PROFILE, TEMPLATE):
+            handout = check_use(TEMPLATE, self._all, name)
+            return Templated(self._first(system.first, templated(handout)), handout, name=name)
         before = self.build(system.before)
+        if last.kind == PROFILE:
+            return self._by_profile(system, before)
         if last.kind == EXPAND:
             options = SEARCHED.get(last.value.partition(":")[0], {}) if ":" in last.value else {}
             return Expanded(before, self._expansions_named(last.value), name=name, **options)
@@ -147,9 +209,27 @@ class _Workshop:
             name=name,
         )
 
-    def _first(self, name: str) -> Retriever:
+    def _first(self, name: str, passages: Sequence[Passage]) -> Retriever:
         options = {"depth": self._depth} if RETRIEVERS.find(name)[0].reranks else {}
-        return make_retriever(name, self._passages, **options)
+        return make_retriever(name, passages, **options)
+
+    def _by_profile(self, system: System, before: Retriever) -> Retriever:
+        use, name, deepens = system.parts[-1].value, system.text, not system.before.chooses
+        handout = check_use(use, self._all, name)
+        if use == FILTER:
+            authors = self._authors_for(system)
+            return Filtered(before, handout, authors, depth=self._depth, deepens=deepens, name=name)
+        depth = self._depth * DEEPER if deepens else self._depth
+        lessons = lessons_of(handout.training)
+        kept = self._kept if lessons.passages is handout.passages else self._kept._replace(firsts={})
+        there = _Workshop(lessons, self._encoder, self._depth, self._recordings, self._aspects_by, kept)
+        there.gather(system.before)
+        weights = learn_weights(there.build(system.before), lessons, there._authors_for(system), depth=depth)
+        return Fused(before, handout, self._authors_for(system), weights, depth=depth, name=name)
+
+    def _authors_for(self, system: System) -> Authors:
+        assert self._authors is not None  # a system that needs them is refused where no query names a property
+        return self._authors.by(system.first if is_dense(system.first) else self._encoder)
 
     def _projected(self, first: str, earlier: Sequence[Part], last: Part, name: str) -> Retriever:
         extract = next((part.value for part in earlier if part.kind == EXTRACT), "")
@@ -185,6 +265,8 @@ class _Workshop:
         return passage_vectors(self._passages, get_encoder(self._encoder), model_card(self._encoder).passage_text)
 
     def _aspects_for(self, system: System) -> AspectsOf:
+        if self._authors is not None:
+            return group_aspects(self._authors.handout, self._authors_for(system))
         if self._aspects_by is None:
             raise InputError(f"{system.text!r} covers generated perspectives: aspects_by must say who argues them")
         # A hypothetical passage is one answer, and no list of perspectives.

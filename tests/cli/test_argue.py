@@ -1,8 +1,6 @@
 """`berds argue`: the shared task from the shell."""
 
 import json
-import sys
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -308,23 +306,34 @@ def test_answers_that_contradict_the_query_are_a_warning_without_a_profile(tmp_p
 # ---------------------------------------------------------------- make, and what is not real
 
 
-def test_a_synthetic_release_is_made_with_what_was_asked_for(tmp_path, monkeypatch):
-    made = {}
+def test_a_synthetic_release_is_made_searched_and_scored(tmp_path):
+    small = ("--arguments", "600", "--issues", "12")
+    made, twin, other = (tmp_path / name for name in ("made", "twin", "other"))
+    assert "SYNTHETIC" in berds("argue", "make", made, *small).stderr
+    told = json.loads(berds("argue", "make", other, *small, "--seed", "7", "--json").stdout)
+    assert (told["arguments"], told["issues"], told["synthetic"], told["output"]) == (600, 12, True, str(other))
+    berds("argue", "make", twin, *small, "--seed", "0")
+    corpora = [(folder / "corpus.jsonl").read_bytes() for folder in (made, twin, other)]
+    assert corpora[0] == corpora[1] != corpora[2]
+    berds("argue", "run", made, "-s", "explicit", "-r", "bm25", "-k", "50", "-o", tmp_path)
+    (first, *_) = json.loads(
+        berds("argue", "evaluate", made, tmp_path / "bm25.jsonl", "-s", "explicit", "--least", "0", "--json").stdout
+    )["means"]
+    assert first["k"] == 4 and 0 < first["nDCG"] < 1 and 0 < first["rKL"] < 1
+    assert "warning" not in berds("argue", "validate", made).output
 
-    def make_release(*, seed, arguments, issues):
-        made.update(seed=seed, arguments=arguments, issues=issues)
-        return read_release(write_files(tmp_path / "made", release_files() | SYNTHETIC))
 
-    def write_release(folder, release):
-        made.update(folder=folder, release=release.name)
+def test_the_size_of_a_release_is_by_default_that_of_the_task():
+    said = berds("argue", "make", "--help").stdout
+    assert "[default: 26000" in said and "[default: 300" in said
 
-    stand_in = SimpleNamespace(make_release=make_release, write_release=write_release)
-    monkeypatch.setitem(sys.modules, "berdslib.data.synthetic_arguments", stand_in)
-    done = berds("argue", "make", tmp_path / "new", "--arguments", "600", "--issues", "12", "--seed", "7")
-    assert made == {"seed": 7, "arguments": 600, "issues": 12, "folder": tmp_path / "new", "release": "made"}
-    assert "SYNTHETIC" in done.stderr
-    berds("argue", "make", tmp_path / "new")
-    assert (made["seed"], made["arguments"], made["issues"]) == (0, 26_000, 300)
+
+@pytest.mark.slow
+def test_a_release_goes_by_the_name_of_a_data_set_too(tmp_path):
+    name = "perspectivearg-sample"
+    berds("argue", "run", name, "-s", "implicit", "-r", "bm25", "-o", tmp_path)
+    shown = berds("argue", "compare", name, tmp_path / "bm25.jsonl", "-s", "implicit", "--least", "0").stdout
+    assert "SYNTHETIC" in shown and f"Release {name!r} (SYNTHETIC)" in berds("argue", "validate", name).stdout
 
 
 def test_synthetic_data_say_so_in_every_table_and_file(tmp_path, files):

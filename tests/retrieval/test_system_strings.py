@@ -18,6 +18,7 @@ number = st.floats(0, 1).map(lambda x: f"{x:.3g}") | st.sampled_from(["0", "1", 
 covering = [name for name, one in DIVERSIFIERS.items() if one.needs == "aspects"]
 others = [name for name in DIVERSIFIERS if name not in covering]
 expand = st.sampled_from(["recorded", "rule", "chat:gpt-4o", "hyde:local:some/folder", "chat:recorded:a+b.jsonl"])
+profile = st.sampled_from(["filter", "fusion"]).map(lambda use: Part("profile", use))
 cross = st.sampled_from(["org/model", "folder+with/plus", "C:/models/x"]).map(lambda name: Part("cross", name))
 
 
@@ -32,12 +33,22 @@ def chains(draw):
         kind = draw(st.sampled_from(PROJECTED))
         value = draw(number | st.just("")) if kind in WITH_STRENGTH else ""
         parts.append(Part(kind, value))
+    elif draw(st.booleans()):
+        parts.append(Part("profile", "template"))
     plain = cross | st.builds(Part, st.sampled_from(others), number)
     parts += draw(st.lists(plain, max_size=2))
     if draw(st.booleans()):
         parts.append(Part("expand", draw(expand)))
     anything = plain | st.builds(Part, st.sampled_from(covering), number)
-    return System(first, tuple(parts + draw(st.lists(anything, max_size=2))))
+    parts += draw(st.lists(anything, max_size=2))
+    if draw(st.booleans()):  # behind all others, or before them
+        parts.insert(draw(st.sampled_from([len(parts), _after_the_retriever(parts)])), draw(profile))
+    return System(first, tuple(parts))
+
+
+def _after_the_retriever(parts):
+    changing = [part.kind in (*PROJECTED, "extract") or part == ("profile", "template") for part in parts]
+    return sum(changing)
 
 
 @given(chains())
@@ -101,6 +112,22 @@ def test_what_a_part_and_a_system_say_about_themselves():
     assert read.before.text == "minilm+pap+expand:rule+coverage:0.5" and read.before.before.parts[-1].value == "rule"
 
 
+@pytest.mark.parametrize(
+    ("text", "chooses"),
+    [
+        ("bm25", False),
+        ("minilm+pap+profile:filter+expand:rule", False),
+        ("bm25+profile:template", False),
+        ("tart-full", True),
+        ("bm25+cross:m", True),
+        ("bm25+mmr:0.5+profile:filter", True),
+        ("bm25+profile:fusion", True),
+    ],
+)
+def test_some_systems_choose_among_candidates(text, chooses):
+    assert parse_system(text).chooses == chooses
+
+
 # ---------------------------------------------------------------- refusals
 
 STRENGTHS = ", ".join((*PROJECTIONS, *OFFICIAL))
@@ -148,6 +175,19 @@ STRENGTHS = ", ".join((*PROJECTIONS, *OFFICIAL))
         ("minilm+extract:rule+extract:rule+pap", "extract must follow the retriever"),
         ("minilm+pap+extract:rule", "extract must follow the retriever"),
         ("bm25+expand:rule+expand:recorded", "expand must come before expand, and once only"),
+        ("bm25+profile", "'bm25+profile': profile needs a name, as in profile:filter"),
+        ("bm25+profile:", "'bm25+profile:': profile needs a name, as in profile:filter"),
+        ("bm25+profile:filtr", "'bm25+profile:filtr': unknown use of profiles 'filtr'. Did you mean 'filter'?"),
+        ("bm25+profile:x+mmr:0.5", "unknown use of profiles 'x'. Known: filter, fusion, template"),
+        ("bm25+profiles:filter", "unknown part 'profiles'. Did you mean 'profile'?"),
+        ("bm25+profile:filter+mrm:0.5", "unknown part 'mrm'. Did you mean 'mmr'?"),
+        ("bm25+profile:filter+mrm", "'bm25+profile:filter+mrm': unknown part 'mrm'. Did you mean 'mmr'?"),
+        ("bm25+mmr:1+profile:template", "template changes what the retriever reads, so it must follow it"),
+        ("minilm+pap+profile:template", "template changes what the retriever reads, so it must follow it"),
+        ("bm25+profile:template+profile:template", "template changes what the retriever reads, so it must follow it"),
+        ("minilm+profile:template+pap", "pap must follow the retriever, and one projection is enough"),
+        ("minilm+extract:rule+profile:filter", "extract is for the projection behind it, as in extract:rule+pap:1.0"),
+        ("bm25+profile:fusion+mmr:1+profile:fusion", "one profile:fusion is enough"),
         ("bm25+coverage:0.5+expand:rule", "expand must come before coverage, and once only"),
         ("bm25+xquad:0.5+mmr:1+expand:rule", "expand must come before xquad, and once only"),
     ],

@@ -172,6 +172,25 @@ def test_ours_are_told_from_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+def test_a_release_that_was_read_can_be_sent(tmp_path: Path) -> None:
+    from berdslib.data.synthetic_arguments import make_release, write_release
+
+    class First:
+        name = "first"
+
+        def __init__(self, passages):
+            self.passages = passages
+
+        def search(self, questions, k):
+            return {q.qid: [p.docno for p in self.passages[:k]] for q in questions}
+
+    write_release(tmp_path / "release", make_release(arguments=60, issues=6))
+    scenario = bd.load(f"{tmp_path / 'release'}:implicit", split="test")
+    run = bd.search(First(scenario.passages), scenario, 2)
+    assert set(run["qid"]) == {q.qid for q in scenario.questions}
+
+
+@pytest.mark.slow
 def test_a_registered_system_of_the_users_runs_apart_and_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 

@@ -1,0 +1,752 @@
+"""Profile-aware systems: against brute force and by hand; what they learn, they learn from the training split alone."""
+
+import logging
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from berdslib.data.arguments import ISSUES, Argument, ArgumentQuery, Release, in_words
+from berdslib.data.collection import Collection
+from berdslib.data.records import Passage, Question, ranked_run
+from berdslib.data.scenario import Scenario, open_scenario
+from berdslib.errors import InputError
+from berdslib.evaluation.calibration import calibration_error
+from berdslib.models.cards import CARDS, ModelCard
+from berdslib.models.encoders import get_encoder
+from berdslib.retrieval import profiles as profiles_module
+from berdslib.retrieval import systems as systems_module
+from berdslib.retrieval.author_groups import AuthorClassifier
+from berdslib.retrieval.bm25 import BM25
+from berdslib.retrieval.diversify import diversify
+from berdslib.retrieval.expansion import expanded_search, template_expansions
+from berdslib.retrieval.profiles import GuessedAuthors, KnownAuthors, group_aspects, learn_weights, lessons_of
+from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.retrieval.systems import make_systems
+
+
+class Words:
+    """Adds up a random vector for each word: as dense as a sentence encoder, and loads nothing."""
+
+    id = "words"
+
+    def encode_passages(self, texts):
+        vectors = np.array([np.sum([word(w) for w in text.split()], axis=0) for text in texts])
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+    encode_queries = encode_passages
+
+
+@cache
+def word(text):
+    return np.random.default_rng(zlib.crc32(text.encode())).normal(size=48)
+
+
+@pytest.fixture(autouse=True)
+def _words(monkeypatch):
+    """The encoder "words"; retrievers that a test adds are gone after it."""
+    monkeypatch.setitem(CARDS, "words", ModelCard("words", "nowhere"))
+    for module in (systems_module, profiles_module):
+        monkeypatch.setattr(module, "get_encoder", lambda name: {"words": Words()}[name])
+    monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
+
+
+# Half a second to learn from the training split what every author may be.
+RULES = ["explicit", pytest.param("implicit", marks=pytest.mark.slow)]
+
+# ---------------------------------------------------------------- releases
+
+VALUES = {"gender": ["female", "male"], "age": ["18-34", "35-64", "65+"], ISSUES: ["law and order", "migration"]}
+SHARES = {"gender": [0.4, 0.6], "age": [0.2, 0.5, 0.3]}
+
+
+@cache
+def planted(issues=10, each=16, seed=0, told=0.6):
+    """A release whose texts tell something of their authors: each value has words of its own.
+
+    The first three fifths of the issues are for training, the next fifth for dev, the others for test. Texts name their
+    issue twice, and another once. Authors keep their age to themselves once in ten.
+    """
+    random, arguments = np.random.default_rng(seed), []
+    names = [f"Should we have topic{i}a and topic{i}b and topic{i}c?" for i in range(issues)]
+    for i in range(issues):
+        for _ in range(each):
+            profile = {name: (str(random.choice(VALUES[name], p=p)),) for name, p in SHARES.items()}
+            profile |= {ISSUES: tuple(v for v in VALUES[ISSUES] if random.random() < 0.5)}
+            if random.random() < 0.1:
+                del profile["age"]
+            words = [f"topic{n}{random.choice(list('abc'))}" for n in (i, i, random.integers(issues))]
+            words += [f"word{n}" for n in random.integers(200, size=6)]
+            for name, values in VALUES.items():
+                words += [
+                    f"of{name}{values.index(v)}{random.integers(2)}" for v in values
+                    if random.random() < (told if v in profile.get(name, ()) else 0.1)
+                ]  # fmt: skip
+            random.shuffle(words)
+            stated = {name: values for name, values in profile.items() if values}
+            arguments.append(Argument(f"a{len(arguments):04}", " ".join(words), names[i], "PRO", stated))
+    return release_of(arguments, names)
+
+
+def release_of(arguments, names):
+    """All queries that these arguments answer, over three fifths, a fifth and a fifth of the issues."""
+    baseline, perspective, n = [], [], len(names)
+    for i, text in enumerate(names):
+        split = "train" if i < 0.6 * n else "dev" if i < 0.8 * n else "test"
+        own = [a for a in arguments if a.issue == text]
+        baseline.append(ArgumentQuery(f"b{i}", text, split, relevant=tuple(a.docno for a in own)))
+        for name, value in sorted({(name, v) for a in own for name, values in a.profile.items() for v in values}):
+            answers = tuple(a.docno for a in own if value in a.profile.get(name, ()))
+            perspective.append(ArgumentQuery(f"p{len(perspective):03}", text, split, {name: (value,)}, answers))
+    return Release("planted", tuple(arguments), tuple(baseline), tuple(perspective), synthetic=True)
+
+
+PLANTED = planted()
+opened = cache(open_scenario)
+
+
+def system(text, collection, **options):
+    return make_systems([text], collection, **{"encoder": "words", **options})[text]
+
+
+def listed(run, qid):
+    return run[run["qid"] == qid]["docno"].tolist()
+
+
+def precision(run, scenario, k):
+    answers = set(zip(scenario.gold["qid"], scenario.gold["docno"], strict=True))
+    top = run[run["rank"] <= k]
+    found = sum(pair in answers for pair in zip(top["qid"], top["docno"], strict=True))
+    return found / (k * len(scenario.questions))
+
+
+class Spy:
+    """Lists passages in the order of the corpus, and keeps what it read and was asked."""
+
+    def __init__(self):
+        self.read, self.asked, self.depths = [], [], []
+
+    def __call__(self, passages):
+        self.read.append([p.text for p in passages])
+        self.docnos = [p.docno for p in passages]
+        return self
+
+    def search(self, questions, k):
+        self.asked += [q.text for q in questions]
+        self.depths.append((len(questions), k))
+        return ranked_run({q.qid: self.docnos[:k] for q in questions})
+
+
+@pytest.fixture
+def spy():
+    one = Spy()
+    RETRIEVERS.add("spy", own_retriever(lambda passages: one(passages)))
+    return one
+
+
+# ---------------------------------------------------------------- filter
+
+
+@pytest.mark.parametrize(("k", "depth"), [(3, 1), (20, 7), (3, 100), (60, 7)])
+def test_filter_is_a_search_of_the_group_with_all_others_behind(k, depth):
+    """Against a list of the whole corpus, which is gone through twice; whatever the depth is."""
+    scenario = opened(PLANTED, "explicit")
+    run = system("bm25+profile:filter", scenario, depth=depth).search(scenario.questions, k)
+    plain = BM25(scenario.passages).search(scenario.questions, len(scenario.passages))
+    for question in scenario.questions:
+        (name, (value,)) = next(iter(scenario.asked[question.qid].items()))
+        everybody = listed(plain, question.qid)
+        group = [d for d in everybody if value in scenario.authors[d].get(name, ())]
+        assert group and listed(run, question.qid) == (group + [d for d in everybody if d not in group])[:k]
+    scores = run.merge(plain, on=["qid", "docno"], suffixes=("", "_plain"))
+    ahead = [all(v in scenario.authors[d].get(n, ()) for n, vs in scenario.asked[q].items() for v in vs)
+             for q, d in zip(scores["qid"], scores["docno"], strict=True)]  # fmt: skip
+    assert (scores["score"] == scores["score_plain"])[ahead].all()  # so that what comes behind weighs them as they were
+
+
+def corpus_of(n, members):
+    """One training and one dev issue; of n passages the members (by position) are by women, all others by men."""
+    names = ["One?", "Two?", "Three?", "Four?", "Five?"]
+    made = [
+        Argument(f"d{i:04}", f"text {i}", names[3], "", {"gender": ("female" if i in members else "male",)})
+        for i in range(n)
+    ]
+    return release_of(made, names)
+
+
+def test_filter_looks_ten_times_as_deep_until_the_list_is_full(spy):
+    scenario = open_scenario(corpus_of(300, {5, 150, 290}), "explicit")
+    female, male = [q.qid for q in scenario.questions]
+    assert scenario.asked[female] == {"gender": ("female",)}
+    run = system("spy+profile:filter", scenario, depth=10).search(scenario.questions, 4)
+    assert listed(run, female) == ["d0005", "d0150", "d0290", "d0000"]
+    assert listed(run, male) == ["d0000", "d0001", "d0002", "d0003"]
+    # Both, then the one that is not full, and no more once the corpus is through.
+    assert spy.depths == [(2, 10), (1, 100), (1, 1000)]
+
+
+@pytest.mark.parametrize("before", ["spy+mmr:1", "spy+cross:m"])
+def test_filter_looks_no_deeper_than_what_chooses_among_candidates(spy, monkeypatch, before):
+    monkeypatch.setattr(systems_module, "load_scorer", lambda _: lambda pairs: -np.arange(len(pairs), dtype=float))
+    scenario = open_scenario(corpus_of(300, {5, 150, 290}), "explicit")
+    run = system(f"{before}+profile:filter", scenario, depth=10).search(scenario.questions[:1], 4)
+    assert listed(run, scenario.questions[0].qid) == ["d0005", "d0000", "d0001", "d0002"]
+    assert spy.depths == [(1, 10)]
+
+
+def test_a_group_that_is_not_there_leaves_the_list_as_it_is():
+    release = corpus_of(30, {5})
+    query = replace(release, perspective=(ArgumentQuery("q", "text", "dev", {"age": ("90",)}),))
+    run = system("bm25+profile:filter", open_scenario(query, "explicit")).search([Question("q", "text")], 5)
+    assert run["docno"].tolist() == BM25([Passage(a.docno, a.text) for a in release.arguments]).search(
+        [Question("q", "text")], 5)["docno"].tolist()  # fmt: skip
+
+
+def test_a_list_is_an_author_with_each_of_several_values():
+    authors = KnownAuthors(
+        [Passage("a", ""), Passage("b", ""), Passage("c", "")],
+        {"a": {ISSUES: ("x", "y"), "age": ("old",)}, "b": {ISSUES: ("x",)}, "c": {"age": ("old",)}},
+    )
+    assert authors.groups == (("age", "old"), (ISSUES, "x"), (ISSUES, "y"))
+    assert authors.evidence({ISSUES: ("x", "y")}).tolist() == [[1, 0], [0, 0], [0, 1]]
+    assert authors.evidence({ISSUES: ("x",), "age": ("old",)}).tolist() == [[1, 0], [0, 1], [0, 1]]
+    assert authors.evidence({"gender": ("none",)}).tolist() == [[0, 1]] * 3
+    assert authors.membership().tolist() == [[1, 1, 1], [0, 1, 0], [1, 0, 0]]
+
+
+# ---------------------------------------------------------------- template
+
+
+def test_template_puts_the_property_before_the_query_and_profiles_before_passages(spy):
+    scenario = open_scenario(corpus_of(4, {1}), "explicit")
+    system("spy+profile:template", scenario).search(scenario.questions, 2)
+    assert spy.asked == ["gender: female. Four?", "gender: male. Four?"]
+    people = ["male", "female", "male", "male"]
+    assert spy.read == [[f"gender: {who}. text {i}" for i, who in enumerate(people)]]
+    spy.__init__()
+    hidden = open_scenario(corpus_of(4, {1}), "implicit")
+    run = system("spy+profile:template", hidden).search(hidden.questions, 2)
+    assert spy.asked == ["gender: female. Four?", "gender: male. Four?"]
+    assert spy.read == [[p.text for p in hidden.passages]]
+    assert set(run["docno"]) <= {p.docno for p in hidden.passages}
+
+
+def test_template_writes_properties_in_one_order_and_none_where_none_is_known(spy):
+    release = corpus_of(3, set())
+    profiles = [{ISSUES: ("x", "y"), "civil_status": ("single",), "age": ("18-34",)}, {}, {"denomination": ("none",)}]
+    told = tuple(a._replace(profile=p) for a, p in zip(release.arguments, profiles, strict=True))
+    scenario = open_scenario(replace(release, arguments=told), "explicit")
+    system("spy+profile:template", scenario).search(scenario.questions, 2)
+    first = "age: 18-34; civil status: single; political issues: x, y. text 0"
+    assert spy.read == [[first, "text 1", "denomination: none. text 2"]]
+
+
+def test_each_expansion_is_asked_for_by_template(spy):
+    scenario = open_scenario(corpus_of(4, {1}), "explicit")
+    system("spy+profile:template+expand:rule", scenario).search(scenario.questions[:1], 2)
+    by_rule = template_expansions(scenario.questions[:1])[scenario.questions[0].qid]
+    assert spy.asked == [f"gender: female. Four? {text}" for _, text in by_rule]
+
+
+# ---------------------------------------------------------------- fusion, by known authors
+
+
+def features_by_hand(run, scenario, evidence):
+    """The standardised score, and what is known of the author."""
+    rows = []
+    for qid, part in run.groupby("qid", sort=False):
+        z = (part["score"] - part["score"].mean()) / part["score"].std(ddof=0)
+        rows += [[value, *evidence(scenario.asked[qid], docno)] for value, docno in zip(z, part["docno"], strict=True)]
+    return np.array(rows)
+
+
+def known_evidence(profiles):
+    def evidence(asked, docno):
+        (name, (value,)) = next(iter(asked.items()))
+        own = profiles[docno]
+        return [float(value in own.get(name, ())), float(name not in own)]
+
+    return evidence
+
+
+def test_fusion_is_a_logistic_regression_on_what_the_chain_finds_for_training_queries():
+    scenario = opened(PLANTED, "explicit")
+    training, evidence = scenario.training, known_evidence(scenario.profiles)
+    search = BM25(scenario.passages).search
+    found = search(training.questions, 50)  # ten times as deep as the depth
+    answers = set(zip(training.gold["qid"], training.gold["docno"], strict=True))
+    y = [pair in answers for pair in zip(found["qid"], found["docno"], strict=True)]
+    weights = LogisticRegression().fit(features_by_hand(found, training, evidence), y).coef_[0]
+    assert weights[0] > 0.1 and weights[1] > 1
+
+    candidates = search(scenario.questions, 50)
+    want = candidates.assign(score=features_by_hand(candidates, scenario, evidence) @ weights)
+    got = system("bm25+profile:fusion", scenario, depth=5).search(scenario.questions, 50)
+    both = got.merge(want, on=["qid", "docno"])
+    assert len(both) == len(got) == len(want)
+    np.testing.assert_allclose(both["score_x"], both["score_y"], rtol=1e-5, atol=1e-5)
+    shallow = system("bm25+profile:fusion", scenario, depth=5).search(scenario.questions, 8)
+    pd.testing.assert_frame_equal(shallow, got[got["rank"] <= 8].reset_index(drop=True))
+
+
+def test_fusion_learns_from_a_sample_of_many_training_queries_and_says_of_how_many(monkeypatch, caplog):
+    monkeypatch.setattr(profiles_module, "MOST_QUERIES", 7)
+    scenario = opened(PLANTED, "explicit")
+    with caplog.at_level(logging.INFO):
+        first = system("bm25+profile:fusion", scenario).search(scenario.questions, 5)
+    assert "candidates of 7 training queries: text " in caplog.text and "has it " in caplog.text
+    assert not any(value in caplog.text for values in VALUES.values() for value in values)
+    pd.testing.assert_frame_equal(first, system("bm25+profile:fusion", scenario).search(scenario.questions, 5))
+    chosen = [q.qid for q in lessons_of(scenario.training).questions]
+    assert len(set(chosen)) == 7 and set(chosen) < {q.qid for q in scenario.training.questions}
+    assert chosen != [q.qid for q in lessons_of(scenario.training, seed=1).questions]
+
+
+def test_candidates_that_are_all_answers_teach_nothing():
+    scenario = opened(PLANTED, "explicit")
+    lessons = lessons_of(scenario.training)
+    authors = KnownAuthors(lessons.passages, lessons.profiles)
+
+    class Never:
+        name = "never"
+
+        def search(self, questions, k):
+            return ranked_run({q.qid: [scenario.gold["docno"].iloc[0]] for q in questions})
+
+    with pytest.raises(InputError, match="nothing that is found for the training queries is an answer"):
+        learn_weights(Never(), lessons, authors, depth=5)
+
+
+# ---------------------------------------------------------------- fusion, by guesses
+
+LARGER = planted(issues=15, each=60)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_fusion_beats_text_alone_where_texts_tell_of_authors(rule):
+    scenario = opened(LARGER, rule)
+    text = precision(system("bm25", scenario).search(scenario.questions, 10), scenario, 10)
+    fused = precision(system("bm25+profile:fusion", scenario).search(scenario.questions, 10), scenario, 10)
+    assert fused > text + (0.3 if rule == "explicit" else 0.08), (text, fused)
+
+
+def in_ids(run, scenario):
+    """A run with ids of the release, ready to be compared: docnos break ties, and those are of another key."""
+    frame = run.assign(docno=run["docno"].map(scenario.ids), score=run["score"].round(5))
+    return frame.set_index(["qid", "docno"])["score"].sort_index()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_weights_and_guesses_come_of_the_training_split_only(rule):
+    """Answers of the dev split may be others, or none at all: the run stays. Those of the training split matter."""
+
+    def run(change):
+        release = replace(PLANTED, perspective=tuple(change(q) for q in PLANTED.perspective))
+        scenario = open_scenario(release, rule)
+        return in_ids(system("bm25+profile:fusion", scenario).search(scenario.questions, 10), scenario)
+
+    plain = run(lambda q: q)
+    other = PLANTED.arguments[0].docno
+    pd.testing.assert_series_equal(run(lambda q: q if q.split == "train" else q._replace(relevant=None)), plain)
+    pd.testing.assert_series_equal(run(lambda q: q if q.split == "train" else q._replace(relevant=(other,))), plain)
+    assert not run(lambda q: q._replace(relevant=q.relevant[::2]) if q.split == "train" else q).equals(plain)
+
+
+class Forbidden(Mapping):
+    """Profiles that nobody may look at."""
+
+    def __getitem__(self, key):
+        raise AssertionError("a profile was read")
+
+    def __iter__(self):
+        raise AssertionError("profiles were read")
+
+    def __len__(self):
+        raise AssertionError("profiles were counted")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["bm25+profile:fusion+coverage:0.5", "bm25+profile:template+pm2:0.5"])
+def test_no_profile_is_read_in_the_implicit_scenario(text):
+    """Not of those who measure, if a system is handed their scenario; and with other authors the lists are the same."""
+    scenario = opened(PLANTED, "implicit")
+    plain = system(text, scenario.handout).search(scenario.questions, 10)
+    blind = replace(scenario, authors=Forbidden(), ids=Forbidden(), gold=None)
+    pd.testing.assert_frame_equal(system(text, blind).search(scenario.questions, 10), plain)
+
+    shuffled = [a.profile for a in PLANTED.arguments][::-1]
+    others = tuple(a._replace(profile=p) for a, p in zip(PLANTED.arguments, shuffled, strict=True))
+    there = open_scenario(replace(PLANTED, arguments=others), "implicit")
+    run = system("bm25+profile:fusion", there).search(there.questions, len(there.passages))
+    assert set(there.docnos.values()).isdisjoint(scenario.docnos.values())
+    here = system("bm25+profile:fusion", scenario).search(scenario.questions, len(there.passages))
+    pd.testing.assert_series_equal(in_ids(run, there), in_ids(here, scenario), atol=2e-3)
+
+
+@pytest.mark.slow
+def test_what_is_learnt_of_another_release_is_used_on_this(caplog):
+    """The training split of one election serves the next; a value it has not seen counts for nothing."""
+    new = planted(issues=5, each=20, seed=1)
+    late = tuple(a._replace(profile={**a.profile, "gender": ("other",)}) if i % 3 == 0 else a
+                 for i, a in enumerate(new.arguments))  # fmt: skip
+    new = release_of(late, list(dict.fromkeys(a.issue for a in late)))
+    new = replace(new, baseline=(), perspective=tuple(q for q in new.perspective if q.split == "dev"))
+    with pytest.raises(InputError, match=r"there is none; open_scenario.*training=RELEASE"):
+        system("bm25+profile:fusion", open_scenario(new, "implicit"))
+    scenario = open_scenario(new, "implicit", training=PLANTED)
+    run = system("bm25+profile:fusion", scenario).search(scenario.questions, 10)
+    unseen = next(q for q in scenario.questions if scenario.asked[q.qid] == {"gender": ("other",)})
+    text = system("bm25", scenario).search([unseen], 10)
+    assert listed(run, unseen.qid) == text["docno"].tolist()
+    assert "a value of 'gender' cannot be learnt" in caplog.text and "other" not in caplog.text
+    seen = next(q for q in scenario.questions if scenario.asked[q.qid] == {"gender": ("male",)})
+    assert listed(run, seen.qid) != listed(system("bm25", scenario).search([seen], 10), seen.qid)
+
+
+# ---------------------------------------------------------------- the classifier
+
+
+def truth(scenario, name, value):
+    """Of the passages whose authors state a property: those, and who has the value."""
+    stated = [p for p in scenario.passages if name in scenario.authors[p.docno]]
+    return stated, np.array([value in scenario.authors[p.docno][name] for p in stated])
+
+
+@pytest.mark.slow
+def test_p_is_calibrated_on_issues_that_were_not_seen():
+    scenario = open_scenario(planted(issues=20, each=100), "implicit")
+    classifier = AuthorClassifier.learn(scenario.training, Words())
+    assert classifier.values == {name: tuple(sorted(values)) for name, values in VALUES.items()}
+    learnt = set(scenario.training.gold["docno"])
+    predicted, true, spread = [], [], []
+    for name, values in VALUES.items():
+        for value in values:
+            passages, has = truth(scenario, name, value)
+            unseen = np.array([p.docno not in learnt for p in passages])
+            p = classifier.p(name, value, passages)[unseen]
+            assert roc_auc_score(has[unseen], p) > 0.65
+            predicted, true = [*predicted, *p], [*true, *has[unseen]]
+            spread.append(p.std())
+    assert calibration_error(np.array(true), np.array(predicted)) < 0.04
+    assert min(spread) > 0.05  # not by saying the share of everybody
+
+
+def test_a_passage_that_was_learnt_from_is_judged_without_its_issue():
+    """Of vectors without meaning a model learns its rows by heart; p must not know them, or a fusion would trust it."""
+
+    class Noise:
+        id = "noise"
+
+        def encode_passages(self, texts):
+            return np.array([10 * word(text) for text in texts], dtype=np.float32)
+
+    scenario = open_scenario(planted(issues=10, each=15), "implicit")
+    classifier = AuthorClassifier.learn(scenario.training, Noise())
+    passages, has = truth(scenario, "gender", "male")
+    learnt = np.array([p.docno in set(scenario.training.gold["docno"]) for p in passages])
+    passages, has = [p for p, own in zip(passages, learnt, strict=True) if own], has[learnt]
+    assert abs(roc_auc_score(has, classifier.p("gender", "male", passages)) - 0.5) < 0.15
+    x = Noise().encode_passages([p.text for p in passages])
+    assert roc_auc_score(has, LogisticRegression(max_iter=1000).fit(x, has).predict_proba(x)[:, 1]) > 0.9
+
+
+def test_p_is_that_of_scikit_learn_on_folds_of_whole_issues():
+    """The answers to queries about gender, by hand; folds as told, and no passage of an issue on both sides."""
+    from berdslib.retrieval.author_groups import _splits
+
+    scenario = opened(PLANTED, "implicit")
+    rows = {}
+    for q in scenario.training.questions:
+        for docno in scenario.training.gold.query("qid == @q.qid")["docno"]:
+            if "gender" in scenario.training.asked[q.qid]:
+                rows[docno] = q.text, scenario.training.asked[q.qid] == {"gender": ("female",)}
+    corpus = {p.docno: p.text for p in scenario.passages}
+    issues, has = (np.array(column) for column in zip(*(rows[d] for d in sorted(rows)), strict=True))
+    splits = _splits(has, issues)
+    assert len(splits) == 5
+    for learnt, left_out in splits:
+        assert set(issues[learnt]).isdisjoint(issues[left_out])
+        assert sorted([*learnt, *left_out]) == list(range(len(has)))
+    x = Words().encode_passages([corpus[d] for d in sorted(rows)])
+    model = CalibratedClassifierCV(LogisticRegression(max_iter=1000), cv=splits).fit(x, has)
+    new = [p for p in scenario.passages if p.docno not in rows]
+    want = model.predict_proba(Words().encode_passages([p.text for p in new]))[:, 1]
+    got = AuthorClassifier.learn(scenario.training, Words()).p("gender", "female", new)
+    assert len(new) > 50 and got.dtype == np.float64
+    # Folds may be dealt in another order of the issues.
+    np.testing.assert_allclose(got, want, atol=0.06)
+    assert np.corrcoef(got, want)[0, 1] > 0.97
+
+
+def test_a_value_without_enough_answers_has_its_prior(caplog):
+    scenario = opened(PLANTED, "implicit")
+    women = scenario.training.gold.merge(
+        pd.DataFrame([(qid, *next(iter(a.items()))) for qid, a in scenario.asked.items()] + [
+            (qid, *next(iter(a.items()))) for qid, a in scenario.training.asked.items()], columns=["qid", "p", "v"]),
+        on="qid")  # fmt: skip
+    of_gender = women[women["p"] == "gender"]
+    females, all_ = (of_gender["v"] == ("female",)).sum(), of_gender["docno"].nunique()
+    classifier = AuthorClassifier.learn(scenario.training, Words())
+    assert classifier.prior("gender", "female") == pytest.approx((females + 1) / (all_ + 2))
+    assert classifier.prior("gender", "nobody") == pytest.approx(1 / (all_ + 2))
+    assert classifier.prior("education", "university") == 0.5
+    some = scenario.passages[:5]
+    assert classifier.p("gender", "nobody", some).tolist() == [1 / (all_ + 2)] * 5
+    assert classifier.p("education", "university", some).tolist() == [0.5] * 5
+    assert caplog.text.count("cannot be learnt from the training split: its p is a prior") == 2
+    with pytest.raises(InputError, match="unknown property 'party'"):
+        classifier.p("party", "left", some)
+
+    # One issue cannot say what is the same on others.
+    first = scenario.training.questions[0].text
+    one = replace(scenario.training, questions=[q for q in scenario.training.questions if q.text == first])
+    alone = AuthorClassifier.learn(one, Words())
+    assert np.ptp(alone.p("gender", "female", scenario.passages)) == 0
+
+
+def test_a_training_split_without_answers_to_single_properties_is_refused():
+    scenario = opened(PLANTED, "implicit")
+    both = {qid: {"age": ("65+",), "gender": ("male",)} for qid in scenario.training.asked}
+    with pytest.raises(InputError, match="no query of the training split names one property and has answers"):
+        AuthorClassifier.learn(replace(scenario.training, asked=both), Words())
+
+
+def test_evidence_of_guessed_authors_is_by_how_much_the_text_changes_the_odds():
+    class Guesses:
+        values = property(lambda self: {"age": ("old", "young"), "gender": ("male",)})
+
+        def prior(self, name, value):
+            return {"old": 0.2, "young": 0.5, "male": 0.5}.get(value, 0.1)
+
+        def p(self, name, value, passages):
+            told = {"old": [0.2, 0.8], "young": [0.5, 1.0], "male": [0.5, 0.1]}
+            return np.array(told.get(value, [0.1, 0.1]))
+
+    authors = GuessedAuthors([Passage("a", ""), Passage("b", "")], Guesses())
+    odds_16 = np.log(4) - np.log(1 / 4)
+    np.testing.assert_allclose(authors.evidence({"age": ("old",)}), [[0], [odds_16]], atol=1e-12)
+    np.testing.assert_allclose(
+        authors.evidence({"age": ("old",), "gender": ("male",)}), [[0], [odds_16 + np.log(1 / 9)]], atol=1e-12
+    )
+    assert authors.evidence({"age": ("unseen",)}).tolist() == [[0], [0]]
+    assert np.isfinite(authors.evidence({"age": ("young",)})).all()
+    assert authors.groups == (("age", "old"), ("age", "young"), ("gender", "male"))
+    assert authors.membership().tolist() == [[0.2, 0.5, 0.5], [0.8, 1.0, 0.1]]
+
+
+# ---------------------------------------------------------------- groups as aspects
+
+
+def test_aspects_are_the_groups_by_every_property_but_the_one_asked_for():
+    people = {
+        "x": {"gender": ("female",), "age": ("65+",)},
+        "y": {"gender": ("male",), ISSUES: ("law", "tax")},
+        "z": {},
+    }
+    made = [Argument(docno, f"text {docno}", "Four?", "", profile) for docno, profile in people.items()]
+    scenario = open_scenario(release_of(made, ["One?", "Two?", "Three?", "Four?", "Five?"]), "explicit")
+    by = {in_words(asked): qid for qid, asked in scenario.asked.items()}
+    age, law = by["age: 65+"], by["political issues: law"]
+    authors = KnownAuthors(scenario.passages, scenario.profiles)
+    assert authors.groups == (
+        ("age", "65+"), ("gender", "female"), ("gender", "male"), (ISSUES, "law"), (ISSUES, "tax")
+    )  # fmt: skip
+    run = ranked_run({age: ["z", "y", "x"], law: ["x"]})
+    asking = [q for q in scenario.questions if q.qid in (age, law)]
+    table = group_aspects(scenario.handout, authors)(run, asking)
+    got = {(r.qid, r.docno, r.pid): r.p for r in table.itertuples() if r.p}
+    assert got == {(age, "x", 1): 1, (age, "y", 2): 1, (age, "y", 3): 1, (age, "y", 4): 1, (law, "x", 0): 1,
+                   (law, "x", 1): 1}  # fmt: skip
+    # Groups that nobody listed belongs to are aspects, too.
+    pids = table.groupby("qid")["pid"].unique().map(sorted)
+    assert pids[age] == [1, 2, 3, 4] and pids[law] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("method", ["xquad", "pm2", "coverage"])
+def test_a_diversifier_covers_groups_of_authors(rule, method):
+    """The same as diversify() on a table made by two loops; in the implicit scenario p is the classifier's."""
+    scenario = opened(PLANTED, rule)
+    classifier = AuthorClassifier.learn(scenario.training, Words()) if rule == "implicit" else None
+    groups = [(name, value) for name in sorted(VALUES) for value in sorted(VALUES[name])]
+    p = {group: classifier.p(*group, scenario.passages) for group in groups} if classifier else {}
+    at = {passage.docno: i for i, passage in enumerate(scenario.passages)}
+    run = BM25(scenario.passages).search(scenario.questions, 30)
+    rows = [
+        (qid, pid, docno, p[name, v][at[docno]] if classifier else float(v in scenario.profiles[docno].get(name, ())))
+        for qid, docno in zip(run["qid"], run["docno"], strict=True)
+        for pid, (name, v) in enumerate(groups)
+        if name not in scenario.asked[qid]
+    ]
+    table = pd.DataFrame(rows, columns=["qid", "pid", "docno", "p"])
+    want = diversify(run, method, relevance_weight=0.5, aspects=table, k=10)
+    got = system(f"bm25+{method}:0.5", scenario, depth=30).search(scenario.questions, 10)
+    assert got[["qid", "docno"]].values.tolist() == want[["qid", "docno"]].values.tolist()
+    assert got["docno"].tolist() != run[run["rank"] <= 10]["docno"].tolist()
+
+
+def test_groups_stay_the_aspects_behind_an_expansion():
+    scenario = opened(PLANTED, "explicit")
+    authors = KnownAuthors(scenario.passages, scenario.profiles)
+    fused = expanded_search(BM25(scenario.passages), scenario.questions, template_expansions(scenario.questions), 100)
+    table = group_aspects(scenario.handout, authors)(fused, scenario.questions)
+    want = diversify(fused, "xquad", relevance_weight=0.5, aspects=table, k=10)
+    got = system("bm25+expand:rule+xquad:0.5", scenario).search(scenario.questions, 10)
+    assert got[["qid", "docno"]].values.tolist() == want[["qid", "docno"]].values.tolist()
+
+
+def test_in_the_baseline_scenario_aspects_are_generated_perspectives_as_ever():
+    scenario = opened(PLANTED, "baseline")
+    with pytest.raises(InputError, match="covers generated perspectives: aspects_by must say who argues them"):
+        system("bm25+xquad:0.5", scenario)
+    asked = []
+
+    def aspects_by(generated, passages):
+        asked.append((dict(generated), list(passages)))
+        return lambda run, questions: run[["qid", "docno"]].assign(pid=0, p=0.5)
+
+    system("bm25+xquad:0.5", scenario, aspects_by=aspects_by).search(scenario.questions, 5)
+    assert asked == [(template_expansions(scenario.questions), list(scenario.passages))]
+
+
+# ---------------------------------------------------------------- chains, and what is refused
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bm25+profile:filter+mmr:0.9",
+        "bm25+profile:template+profile:filter",
+        "bm25+profile:template+profile:fusion+mmr:0.9",
+        "bm25+expand:rule+profile:fusion",
+        "bm25+profile:fusion+expand:rule",
+        "bm25+xquad:0.5+profile:fusion",
+        "bm25+mmr:0.9+profile:fusion+profile:filter+pm2:0.9",
+        "bm25+cross:m+profile:fusion",
+    ],
+)
+@pytest.mark.parametrize("rule", RULES)
+def test_parts_chain_as_any_other(text, rule, monkeypatch):
+    monkeypatch.setattr(
+        systems_module, "load_scorer", lambda _: lambda pairs: np.array([len(t) for _, t in pairs], float)
+    )
+    scenario = opened(PLANTED, rule)
+    if "filter" in text and rule == "implicit":
+        with pytest.raises(InputError, match="which the implicit scenario hides"):
+            system(text, scenario)
+        return
+    built = system(text, scenario, depth=20)
+    run = built.search(scenario.questions, 10)
+    assert built.name == text and run.groupby("qid").size().tolist() == [10] * len(scenario.questions)
+
+
+@pytest.mark.slow
+def test_a_scenario_shares_what_its_systems_have_in_common(spy):
+    """The retriever over the corpus is made once, for training queries, too; the classifier learns once."""
+    scenario, learnt = opened(PLANTED, "implicit"), []
+    learn = AuthorClassifier.learn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AuthorClassifier, "learn", lambda *a, **o: learnt.append(1) or learn(*a, **o))
+        make_systems(["spy+profile:fusion", "spy", "spy+profile:fusion+xquad:0.5"], scenario, encoder="words")
+    assert len(spy.read) == 1 and len(learnt) == 1
+
+
+PLAIN = Collection("zoo", [Question("q", "are zoos cruel", ("yes", "no"))], [Passage("a", "zoos are cruel")])
+
+
+@pytest.mark.parametrize("use", ["filter", "template", "fusion"])
+def test_a_plain_collection_is_refused(use):
+    said = rf"'bm25\+profile:{use}': profile:{use} is for the scenarios of PerspectiveArg, .*'zoo' is none; .*open_sc"
+    with pytest.raises(InputError, match=said):
+        system(f"bm25+profile:{use}", PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("rule", "use", "said"),
+    [
+        ("baseline", "filter", "in the baseline scenario none does; it works in: explicit$"),
+        ("baseline", "template", "in the baseline scenario none does; it works in: explicit and implicit$"),
+        ("baseline", "fusion", "in the baseline scenario none does; it works in: explicit and implicit$"),
+        ("implicit", "filter", "which the implicit scenario hides; profile:fusion guesses them from the text"),
+    ],
+)  # fmt: skip
+def test_what_a_scenario_forbids_is_refused_with_what_works(rule, use, said, spy):
+    with pytest.raises(InputError, match=said):
+        system(f"spy+profile:{use}", opened(PLANTED, rule))
+    assert spy.read == []  # before anything is built
+
+
+@pytest.mark.parametrize("text", ["spy+profile:fusion", "spy+xquad:0.5"])
+def test_what_must_learn_is_refused_without_a_training_split(text, spy):
+    alone = opened(PLANTED, "implicit", "train")
+    with pytest.raises(InputError, match=r"from the answers of the training split, and there is none; open_scenario"):
+        system(text, alone)
+    kept_back = opened(PLANTED, "implicit")
+    kept_back = replace(kept_back, training=replace(kept_back.training, gold=None))
+    with pytest.raises(InputError, match="of the training split, and its answers are kept back"):
+        system(text, kept_back)
+    assert spy.read == []
+    if "xquad" in text:
+        system(text, opened(PLANTED, "explicit", "train"))  # where profiles are there, nothing is learnt
+
+
+def test_a_question_from_elsewhere_is_refused():
+    scenario = opened(PLANTED, "explicit")
+    for text in ("bm25+profile:filter", "bm25+profile:template", "bm25+profile:fusion", "bm25+xquad:0.5"):
+        with pytest.raises(InputError, match="no property is known that question 'mine' asks for"):
+            system(text, scenario).search([Question("mine", "topic6a")], 5)
+
+
+def test_a_passage_from_elsewhere_is_refused():
+    RETRIEVERS.add("elsewhere", own_retriever(lambda passages: Elsewhere()))
+    scenario = opened(PLANTED, "explicit")
+    with pytest.raises(InputError, match="'web' is not among the passages of the scenario"):
+        system("elsewhere+profile:filter", scenario).search(scenario.questions, 5)
+
+
+class Elsewhere:
+    def search(self, questions, k):
+        return {q.qid: ["web"] for q in questions}
+
+
+def test_queries_of_readers_are_warned_about(caplog):
+    scenario = open_scenario(replace(PLANTED, ranked_for="reader"), "explicit")
+    system("bm25+profile:filter", scenario)
+    assert "looks at who wrote a passage, and queries name the property of its reader" in caplog.text
+
+
+def test_a_scenario_is_no_more_than_its_handout_to_a_system(spy):
+    scenario = opened(PLANTED, "implicit")
+    assert isinstance(scenario, Scenario)
+    for one in (scenario, scenario.handout):
+        system("spy+profile:template", one).search(scenario.questions, 3)
+    assert spy.read[0] == spy.read[1]
+
+
+# ---------------------------------------------------------------- a real encoder
+
+
+@pytest.mark.slow
+def test_a_dense_retriever_guesses_by_its_own_vectors(monkeypatch, user_cache):
+    loaded = []
+    for module in (systems_module, profiles_module):
+        monkeypatch.setattr(module, "get_encoder", lambda name: loaded.append(name) or get_encoder(name))
+    signs = {"18-34": "students", "35-64": "families", "65+": "pensioners", "female": "women", "male": "men"}
+    release = planted(issues=10, each=30)
+    plain = tuple(
+        a._replace(text=f"We, the {' and '.join(signs.get(v[0], 'people') for v in a.profile.values())}, say {a.text}")
+        for a in release.arguments
+    )
+    scenario = open_scenario(replace(release, arguments=plain), "implicit")
+    text, fused = (
+        precision(make_systems([s], scenario)[s].search(scenario.questions, 5), scenario, 5)
+        for s in ("minilm", "minilm+profile:fusion")
+    )
+    assert loaded == ["minilm"] and fused > text + 0.1, (text, fused)
