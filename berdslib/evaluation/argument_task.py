@@ -14,16 +14,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from berdslib.data.arguments import ISSUES, NOBODY, PROPERTIES
 from berdslib.data.records import check_k, check_run, check_verdicts, make_verdicts
 from berdslib.data.scenario import IMPLICIT, Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation import fairness, official_arguments
+from berdslib.evaluation.author_groups import (
+    Variable,
+    naming,
+    official_variables,
+    properties,
+    sorted_docnos,
+    without_small,
+)
 from berdslib.evaluation.measures import (
     ERR_IA,
     Coverage,
@@ -60,25 +66,6 @@ _FAIRNESS = {m.NAME for m in (rKL, official_rKL)}
 _OFFICIAL = _OFFICIAL_RELEVANCE | {official_alpha_nDCG.NAME, official_rKL.NAME}
 _PER_PROPERTY = _GROUPS | _FAIRNESS | {official_alpha_nDCG.NAME}
 
-SMALLER = "(smaller groups)"
-
-
-class Variable(NamedTuple):
-    """A property as groups.
-
-    ``name`` what it is called; ``of`` the property; ``groups`` their names; ``members`` bool (arguments + 1, groups),
-    the arguments in ascending order of docno, and a last row of False for empty places in a list.
-    """
-
-    name: str
-    of: str
-    groups: tuple[str, ...]
-    members: np.ndarray
-
-    def sizes(self) -> np.ndarray:
-        """Return how many arguments of the corpus are of each group, (groups,)."""
-        return np.asarray(self.members.sum(axis=0))
-
 
 def evaluate_arguments(
     run: pd.DataFrame, scenario: Scenario, measures: Measure | str | Iterable[Measure | str] = ARGUMENT_MEASURES
@@ -88,8 +75,8 @@ def evaluate_arguments(
     A property that a query names is not looked at for that query; nor, by group measures, is one that no author of an
     argument that answers it is known to have; nor, by rKL, one by which nobody of the corpus is in a minority. Where no
     property is left, a group measure is 0 and rKL is 1, as for a query without any passage. The published definitions
-    (official_nDCG and so on) are of other properties, see :func:`official_variables`; official_rKL, whose best is 0 and
-    which has no worst, is 0 there.
+    (official_nDCG and so on) are of other properties, see
+    :func:`berdslib.evaluation.author_groups.official_variables`; official_rKL, which has no worst, is 0 there.
 
     Args:
         run: frame qid, docno and score (or rank), see :func:`berdslib.data.records.check_run`; docnos are those of the
@@ -155,55 +142,6 @@ def _places(measures: Sequence[Measure], names: Collection[str]) -> list[int]:
     return [i for i, m in enumerate(measures) if m.NAME in names]
 
 
-# ---------------------------------------------------------------- properties as groups
-
-
-def properties(scenario: Scenario) -> list[Variable]:
-    """Return the eight properties, each with the groups that it has in the corpus; political issues overlap."""
-    docnos = _docnos(scenario)
-    return [_variable(scenario, docnos, name) for name in PROPERTIES]
-
-
-def official_variables(scenario: Scenario) -> list[Variable]:
-    """Return what the published script averages over (divergences.md A8), for every query, whatever it names.
-
-    All properties but the denomination, and in place of the political issues each of them as a variable of its own,
-    yes or no; an author whose issues are not known has neither. With the eight issues of the data these are 14. The
-    record speaks of 15 votes, eight of them issues; what the fifteenth was is not known.
-    """
-    docnos = _docnos(scenario)
-    found = []
-    for name in PROPERTIES:
-        variable = _variable(scenario, docnos, name)
-        if name == ISSUES:
-            found += [_yes_or_no(variable, i) for i in range(len(variable.groups))]
-        elif name != "denomination":
-            found.append(variable)
-    return found
-
-
-def _docnos(scenario: Scenario) -> list[str]:
-    return sorted(p.docno for p in scenario.passages)
-
-
-def _variable(scenario: Scenario, docnos: Sequence[str], name: str) -> Variable:
-    values = [scenario.authors.get(docno, NOBODY).get(name, ()) for docno in docnos]
-    groups = sorted({value for several in values for value in several})
-    column = {group: i for i, group in enumerate(groups)}
-    at = [(row, column[value]) for row, several in enumerate(values) for value in several]
-    members = np.zeros((len(docnos) + 1, len(groups)), dtype=bool)
-    if at:
-        members[tuple(np.transpose(at))] = True
-    return Variable(name, name, tuple(groups), members)
-
-
-def _yes_or_no(variable: Variable, i: int) -> Variable:
-    """Return one group of a property as a variable of its own."""
-    yes = variable.members[:, i]
-    members = np.stack([yes, variable.members.any(axis=1) & ~yes], axis=1)
-    return Variable(f"{variable.name}: {variable.groups[i]}", variable.of, ("yes", "no"), members)
-
-
 # ---------------------------------------------------------------- run and scenario as numbers
 
 
@@ -243,14 +181,15 @@ class _Case:
         if self.scenario.rule != IMPLICIT:
             return self.relevant
         text_of = {p.docno: p.text for p in self.scenario.passages}
-        texts = pd.factorize(np.array([text_of[d] for d in _docnos(self.scenario)], dtype=object))[0]
+        texts = pd.factorize(np.array([text_of[d] for d in sorted_docnos(self.scenario)], dtype=object))[0]
         return self._among_answers(np.append(texts, self.total))
 
     def _among_answers(self, number: np.ndarray) -> np.ndarray:
         """Say which listed arguments have the number of one that answers the query; the last is of empty places."""
         n = self.total + 1
         listed = np.arange(len(self.top))[:, None] * n + number[self.top]
-        return np.isin(listed, self.of_query * n + number[self.answers])
+        answers = np.append(np.sort(self.of_query * n + number[self.answers]), -1)
+        return np.asarray(answers[np.searchsorted(answers[:-1], listed)] == listed)
 
     def answers_of(self, queries: np.ndarray) -> np.ndarray:
         """Return the answers to some queries, int (queries, d), the largest docno first; where none is left, total."""
@@ -266,7 +205,7 @@ def _case(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure]) ->
             f"{needy} needs the answers to the queries, and those of {scenario.name!r} ({scenario.split}) are kept"
         )
         raise InputError(f"{problem} back; rKL alone can do without", field="measures")
-    qids, docnos = pd.Index([q.qid for q in scenario.questions]), pd.Index(_docnos(scenario))
+    qids, docnos = pd.Index([q.qid for q in scenario.questions]), pd.Index(sorted_docnos(scenario))
     top, length = _listed(_clean(run, scenario, measures), scenario, qids, docnos, deepest(measures))
     gold = make_verdicts([], "gold") if scenario.gold is None else check_verdicts(scenario.gold)
     gold = gold[gold["supports"] & gold["qid"].isin(qids)]
@@ -322,7 +261,7 @@ def _score_answers(case: _Case, measures: Sequence[Measure]) -> np.ndarray:
     return scores
 
 
-def _variables(case: _Case, measures: Sequence[Measure]) -> list[Variable]:
+def _variables(case: _Case, measures: Sequence[Measure]) -> tuple[Variable, ...]:
     """Return what measures are averaged over: published ones, which come by themselves, have variables of their own."""
     return (official_variables if measures[0].NAME in _OFFICIAL else properties)(case.scenario)
 
@@ -340,28 +279,25 @@ def _mean(case: _Case, measures: Sequence[Measure]) -> np.ndarray:
 
 def _score_variable(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
     """Return the scores by the groups of one property, (q, measures); NaN where it is left out."""
+    # The published script looks at every query, whatever it names.
+    official = measures[0].NAME in _OFFICIAL
+    queries = np.arange(len(case.top)) if official else np.flatnonzero(~naming(case.scenario, variable.of))
     scores = np.full((len(case.top), len(measures)), np.nan)
     for names, score in ((_FAIRNESS, _fairness), (_PER_PROPERTY - _FAIRNESS, _diversity)):
         if places := _places(measures, names):
-            scores[:, places] = score(case, variable, [measures[i] for i in places])
+            scores[:, places] = score(case, variable, queries, [measures[i] for i in places])
     return scores
 
 
-def _looked_at(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
-    """Return for which queries a property counts, bool (q,): by the published measures for all."""
-    if measures[0].NAME in _OFFICIAL:
-        return np.ones(len(case.top), dtype=bool)
-    return ~_naming(case.scenario, variable.of)
-
-
-def _diversity(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
-    """Return the scores of group measures, (q, measures); NaN where no answer's author is known to be of a group."""
+def _diversity(case: _Case, variable: Variable, queries: np.ndarray, measures: Sequence[Measure]) -> np.ndarray:
+    """Return the scores of group measures for some queries, (q, measures); NaN if no answer's author is of a group."""
     scores = np.full((len(case.top), len(measures)), np.nan)
     counts = _count_answers(case, variable)
     overlap = bool((variable.members.sum(axis=1) > 1).any())
     cells = (case.top.shape[1] + overlap * int(case.n_answers.max(initial=0))) * len(variable.groups)
-    looked_at = _looked_at(case, variable, measures) & counts.any(axis=1)
-    for rows in _blocks(np.flatnonzero(looked_at), cells):
+    known = queries[counts[queries].any(axis=1)]
+    # In the order of how many answers they have, so that the tables of a block need little filling up.
+    for rows in _blocks(known[np.argsort(case.n_answers[known], kind="stable")], cells):
         of_group = variable.members[case.top[rows]]
         pool = Pool(counts[rows], variable.members[case.answers_of(rows)] if overlap else None)
         tables = Tables(of_group & case.relevant[rows][..., None], case.length[rows], pool)
@@ -376,15 +312,15 @@ def _diversity(case: _Case, variable: Variable, measures: Sequence[Measure]) -> 
     return scores
 
 
-def _fairness(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
-    """Return rKL, (q, measures); NaN where nobody is in a minority."""
+def _fairness(case: _Case, variable: Variable, queries: np.ndarray, measures: Sequence[Measure]) -> np.ndarray:
+    """Return rKL for some queries, (q, measures); NaN where nobody is in a minority."""
     scores = np.full((len(case.top), len(measures)), np.nan)
     minority = fairness.protected(variable.sizes()) & (variable.sizes() < case.total)
     if not minority.any():
         return scores
     members, sizes = variable.members[:, minority], variable.sizes()[minority]
     cells = max(case.top.shape[1], min(case.total, max(_ks(measures)))) * len(sizes)
-    for rows in _blocks(np.flatnonzero(_looked_at(case, variable, measures)), cells):
+    for rows in _blocks(queries, cells):
         given = members[case.top[rows]], case.length[rows], sizes, case.total
         if measures[0].NAME in _OFFICIAL:
             scores[rows] = official_arguments.rkl(*given, _ks(measures))
@@ -399,11 +335,6 @@ def _count_answers(case: _Case, variable: Variable) -> np.ndarray:
     q, m = len(case.top), len(variable.groups)
     at, group = np.nonzero(variable.members[case.answers])
     return np.bincount(case.of_query[at] * m + group, minlength=q * m).reshape(q, m)
-
-
-def _naming(scenario: Scenario, name: str) -> np.ndarray:
-    """Return which queries name a property, bool (q,)."""
-    return np.array([name in scenario.asked.get(q.qid, NOBODY) for q in scenario.questions])
 
 
 def _blocks(rows: np.ndarray, cells: int) -> Iterator[np.ndarray]:
@@ -454,12 +385,12 @@ def group_shares(
     """
     check_k(k)
     check_k(smallest, "smallest")
-    qids, docnos = pd.Index([q.qid for q in scenario.questions]), pd.Index(_docnos(scenario))
+    qids, docnos = pd.Index([q.qid for q in scenario.questions]), pd.Index(sorted_docnos(scenario))
     top, length = _listed(_clean(run, scenario), scenario, qids, docnos, k)
     issues = np.array([q.root or q.text for q in scenario.questions], dtype=object)
     found = []
     for whole in properties(scenario):
-        variable, rows = _without_small(whole, smallest), np.flatnonzero(~_naming(scenario, whole.name))
+        variable, rows = without_small(whole, smallest), np.flatnonzero(~naming(scenario, whole.name))
         if not (len(rows) and len(variable.groups)):
             continue
         blocks = _blocks(rows, top.shape[1] * len(variable.groups))
@@ -475,15 +406,3 @@ def group_shares(
         found.append(pd.DataFrame({**table, "shown_share": shown_share, **ratios, "queries": len(rows)}))
     columns = ["property", "group", "corpus_share", "shown_share", "ratio", "low", "high", "queries"]
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
-
-
-def _without_small(variable: Variable, smallest: int) -> Variable:
-    """Return a property with its groups from the largest to the smallest, those that are too small put together."""
-    sizes = variable.sizes()
-    large = [i for i in np.argsort(-sizes, kind="stable") if sizes[i] >= smallest]
-    small = np.flatnonzero(sizes < smallest)
-    groups, columns = [variable.groups[i] for i in large], [variable.members[:, i] for i in large]
-    if len(small):
-        groups, columns = [*groups, SMALLER], [*columns, np.any(variable.members[:, small], axis=1)]
-    members = np.array(columns).T if columns else variable.members
-    return Variable(variable.name, variable.of, tuple(groups), members)

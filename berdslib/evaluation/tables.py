@@ -302,8 +302,8 @@ def _ideal_of_counts(counts: np.ndarray, alpha: float, depth: int) -> np.ndarray
     levels = np.arange(min(depth, int(flat.max(initial=0))))
     ends = np.cumsum((flat[:, None, :] > levels[:, None]).sum(axis=-1), axis=-1)
     # The level rises by one at the place where the one before it ends.
-    rises = np.zeros((len(flat), depth + 1), dtype=np.int32)
-    np.add.at(rises, (np.arange(len(flat))[:, None], np.minimum(ends, depth)), 1)
+    at = np.arange(len(flat))[:, None] * (depth + 1) + np.minimum(ends, depth)
+    rises = np.bincount(at.ravel(), minlength=len(flat) * (depth + 1)).reshape(len(flat), depth + 1)
     level = np.cumsum(rises[:, :depth], axis=1)
     gains = (np.arange(depth) < n[:, None]) * (1.0 - alpha) ** level
     return np.asarray(gains.reshape(*counts.shape[:-1], depth))
@@ -311,16 +311,18 @@ def _ideal_of_counts(counts: np.ndarray, alpha: float, depth: int) -> np.ndarray
 
 def _greedy(rows: np.ndarray, alpha: float, depth: int) -> np.ndarray:
     *lead, d, m = rows.shape
-    left, worth = np.ones((*lead, d), dtype=bool), np.ones((*lead, m))
+    supports = np.ascontiguousarray(np.moveaxis(rows, -1, 0), dtype=np.float64)  # a perspective after the other
+    taken, worth = np.zeros((*lead, d)), np.ones((*lead, m))
     gains = np.zeros((*lead, min(depth, d)))
     for place in range(gains.shape[-1]):
         # Perspective by perspective, as ndeval adds: in another order equal values can differ in their last bit, and
         # then another passage is the first of the best.
-        value = sum(rows[..., i] * worth[..., i, None] for i in range(m))
-        value = np.where(left, value, -1.0)
+        value = taken.copy()
+        for i in range(m):
+            value += supports[i] * worth[..., i, None]
         best = value.argmax(axis=-1)[..., None]
         gains[..., place] = np.take_along_axis(value, best, axis=-1)[..., 0]
-        np.put_along_axis(left, best, False, axis=-1)
+        np.put_along_axis(taken, best, -np.inf, axis=-1)
         chosen = np.take_along_axis(rows, best[..., None], axis=-2)[..., 0, :]
         worth = np.where(chosen, worth * (1.0 - alpha), worth)
     return gains

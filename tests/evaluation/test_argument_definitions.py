@@ -21,8 +21,8 @@ from berdslib.evaluation.argument_task import (
     OFFICIAL_MEASURES,
     by_property,
     evaluate_arguments,
-    official_variables,
 )
+from berdslib.evaluation.author_groups import official_variables
 from berdslib.evaluation.measures import (
     P,
     alpha_nDCG,

@@ -1,0 +1,107 @@
+"""Properties of authors as groups: which argument of a scenario's corpus is by somebody of which group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from berdslib.data.arguments import ISSUES, NOBODY, PROPERTIES
+from berdslib.data.scenario import Scenario
+
+SMALLER = "(smaller groups)"
+
+
+class Variable(NamedTuple):
+    """A property as groups.
+
+    ``name`` what it is called; ``of`` the property; ``groups`` their names; ``members`` bool (arguments + 1, groups),
+    the arguments in ascending order of docno, and a last row of False for empty places in a list.
+    """
+
+    name: str
+    of: str
+    groups: tuple[str, ...]
+    members: np.ndarray
+
+    def sizes(self) -> np.ndarray:
+        """Return how many arguments of the corpus are of each group, (groups,)."""
+        return np.asarray(self.members.sum(axis=0))
+
+
+def sorted_docnos(scenario: Scenario) -> list[str]:
+    """Return the docnos of the corpus in the order in which arguments are counted here."""
+    return sorted(p.docno for p in scenario.passages)
+
+
+# Many systems are scored on one scenario, whose passages and profiles nobody changes.
+_PROPERTIES: WeakKeyDictionary[Scenario, tuple[Variable, ...]] = WeakKeyDictionary()
+
+
+def properties(scenario: Scenario) -> tuple[Variable, ...]:
+    """Return the eight properties, each with the groups that it has in the corpus; political issues overlap."""
+    if scenario not in _PROPERTIES:
+        _PROPERTIES[scenario] = tuple(_read(scenario))
+    return _PROPERTIES[scenario]
+
+
+def official_variables(scenario: Scenario) -> tuple[Variable, ...]:
+    """Return what the published script averages over (divergences.md A8), for every query, whatever it names.
+
+    All properties but the denomination, and in place of the political issues each of them as a variable of its own,
+    yes or no; an author whose issues are not known has neither. With the eight issues of the data these are 14. The
+    record speaks of 15 votes, eight of them issues; what the fifteenth was is not known.
+    """
+    found: list[Variable] = []
+    for variable in properties(scenario):
+        if variable.name == ISSUES:
+            found += [_yes_or_no(variable, i) for i in range(len(variable.groups))]
+        elif variable.name != "denomination":
+            found.append(variable)
+    return tuple(found)
+
+
+def naming(scenario: Scenario, name: str) -> np.ndarray:
+    """Return which queries name a property, bool (q,)."""
+    return np.array([name in scenario.asked.get(q.qid, NOBODY) for q in scenario.questions])
+
+
+def without_small(variable: Variable, smallest: int) -> Variable:
+    """Return a property with its groups from the largest to the smallest, those that are too small put together."""
+    sizes = variable.sizes()
+    large = [i for i in np.argsort(-sizes, kind="stable") if sizes[i] >= smallest]
+    small = np.flatnonzero(sizes < smallest)
+    groups, columns = [variable.groups[i] for i in large], [variable.members[:, i] for i in large]
+    if len(small):
+        groups, columns = [*groups, SMALLER], [*columns, np.any(variable.members[:, small], axis=1)]
+    members = np.array(columns).T if columns else variable.members
+    return Variable(variable.name, variable.of, tuple(groups), members)
+
+
+def _read(scenario: Scenario) -> list[Variable]:
+    rows, values = defaultdict[str, list[int]](list), defaultdict[str, list[str]](list)
+    docnos = sorted_docnos(scenario)
+    for row, docno in enumerate(docnos):
+        for name, several in scenario.authors.get(docno, NOBODY).items():
+            for value in several:
+                rows[name].append(row)
+                values[name].append(value)
+    return [_variable(name, rows[name], values[name], len(docnos)) for name in PROPERTIES]
+
+
+def _variable(name: str, rows: Sequence[int], values: Sequence[str], total: int) -> Variable:
+    groups = sorted(set(values))
+    column = {group: i for i, group in enumerate(groups)}
+    members = np.zeros((total + 1, len(groups)), dtype=bool)
+    members[rows, [column[value] for value in values]] = True
+    return Variable(name, name, tuple(groups), members)
+
+
+def _yes_or_no(variable: Variable, i: int) -> Variable:
+    """Return one group of a property as a variable of its own."""
+    yes = variable.members[:, i]
+    members = np.stack([yes, variable.members.any(axis=1) & ~yes], axis=1)
+    return Variable(f"{variable.name}: {variable.groups[i]}", variable.of, ("yes", "no"), members)
