@@ -59,10 +59,10 @@ def own_files(tmp_path, monkeypatch):
     write_trec_run("their_run.trec", bd.search("bm25", "sample", 20), tag="theirs")
 
 
-def test_there_are_eight_everyday_tasks_of_five_lines_at_most_and_one_import():
+def test_everyday_tasks_are_of_five_lines_at_most_and_one_import():
     """Beside a class or function of the user's, whose length is the user's business."""
     tasks = [ast.parse(block.values[0]) for block in blocks("docs/everyday.md", "python")]
-    assert len(tasks) == 8
+    assert len(tasks) == 9
     for task in tasks:
         ours = [part for part in task.body if not isinstance(part, ast.ClassDef | ast.FunctionDef)]
         assert sum(part.end_lineno - part.lineno + 1 for part in ours) <= 5
@@ -76,7 +76,7 @@ def test_python(code, own_files, capsys):
     exec(compile(code, "snippet", "exec"), {})
     printed = capsys.readouterr().out
     if "print(" in code:
-        assert "MRecall@5" in printed or "pRecall@5" in printed
+        assert any(measure in printed for measure in ("MRecall@5", "pRecall@5", "alpha_nDCG@20"))
 
 
 @pytest.mark.slow

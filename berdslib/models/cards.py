@@ -142,6 +142,12 @@ _ALL = [
         pooling="cls",
     ),
     *[_instructor(size) for size in ("base", "large", "xl")],
+    # Reimers and Gurevych (2020): pupils of an English teacher in some fifty languages; means of tokens, texts cut at
+    # 128, as their own files say.
+    ModelCard("multilingual-minilm", "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"),
+    ModelCard("multilingual-mpnet", "sentence-transformers/paraphrase-multilingual-mpnet-base-v2"),
+    # Wang et al. (2024): the prefixes are part of how it was trained, in whatever language the text is.
+    ModelCard("multilingual-e5", "intfloat/multilingual-e5-base", "query: ", "passage: ", max_length=512),
     # Model2Vec: one vector a word piece and their mean; no network, so nothing is multiplied in any other format.
     ModelCard("static", "minishlab/potion-retrieval-32M", number_format="float32"),
 ]

@@ -72,7 +72,7 @@ class System(NamedTuple):
 
     @property
     def uses_aspects(self) -> bool:
-        """Whether a judge's opinion of generated perspectives influences the order of the list."""
+        """Whether a judge's opinion of generated perspectives, or what groups authors are of, influences the order."""
         return any(part.kind in DIVERSIFIERS and DIVERSIFIERS[part.kind].needs == "aspects" for part in self.parts)
 
     @property

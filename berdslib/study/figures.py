@@ -355,7 +355,7 @@ def fairness_against_relevance(
             )
         less = "rKL" in measure
         axis.set_xlabel(f"{_plain(relevance)}  (relevance →)")
-        axis.set_ylabel(f"{_plain(measure)}  ({'fewer differences from the corpus' if less else 'more groups'} →)")
+        axis.set_ylabel(f"{_plain(measure)}  ({'fairer' if less else 'more groups'} →)")
         if less:
             axis.invert_yaxis()
     axes[0, -1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
@@ -382,6 +382,7 @@ def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
         axis.errorbar(table["ratio"], y - shift, xerr=error, elinewidth=0.9, label=_plain(system), **look)
     axis.axvline(1.0, color="black", lw=0.8, zorder=0)
     axis.set_yticks(y, [_plain(name) for name in names], fontsize=8)
+    axis.margins(y=0.01)
     axis.set_xlabel("share of the first places / share of the corpus  (1 = neither favoured nor hidden)")
     axis.set_xlim(left=0)
     axis.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(tables), fontsize=9)

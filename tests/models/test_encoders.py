@@ -21,6 +21,8 @@ from transformers import (
     PreTrainedTokenizerFast,
     T5Config,
     T5EncoderModel,
+    XLMRobertaConfig,
+    XLMRobertaModel,
 )
 
 from berdslib.data.datasets import load_passages
@@ -209,6 +211,47 @@ def test_instructor_reads_its_instruction_but_averages_the_text(saved, t5_words,
     assert_same(encoder.encode_queries(TEXTS), [alone(t, card.query_prefix) for t in TEXTS])
     assert_same(encoder.encode_passages(TEXTS), [alone(t, card.passage_prefix) for t in TEXTS])
     assert card.query_prefix != card.passage_prefix
+
+
+@pytest.fixture(scope="module")
+def xlm_words():
+    """A tokenizer like XLM-R's: unigrams, "▁" for blanks, <s> and </s> around a text, <pad> as number 1."""
+    unigram = Tokenizer(models.Unigram())
+    unigram.pre_tokenizer = pre_tokenizers.Metaspace()
+    marks = ["<s>", "<pad>", "</s>", "<unk>"]
+    trainer = trainers.UnigramTrainer(vocab_size=300, special_tokens=marks, unk_token="<unk>", show_progress=False)
+    unigram.train_from_iterator(["Zwei Hunde bellen, vier Katzen schlafen: où? C'est ça.", *TEXTS], trainer)
+    unigram.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=unigram, bos_token="<s>", pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
+
+
+@pytest.mark.parametrize("name", ["multilingual-minilm", "multilingual-mpnet", "multilingual-e5"])
+def test_multilingual_models_take_means_after_their_prefixes(saved, xlm_words, tmp_path, name):
+    """In sentence-transformers' layout, as published: a network of BERT's kind or XLM-R's, its length, and a mean."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Normalize, Pooling, Transformer
+
+    torch.manual_seed(0)
+    kind, config = (BertModel, BertConfig) if name.endswith("minilm") else (XLMRobertaModel, XLMRobertaConfig)
+    sizes = SIZES | {"max_position_embeddings": 514, "pad_token_id": 1}
+    model = kind(config(vocab_size=len(xlm_words), **sizes)).eval()
+    e5 = name.endswith("e5")
+    cut = 512 if e5 else 128
+    network = Transformer(saved(model, "network", xlm_words), max_seq_length=cut)
+    parts = [network, Pooling(SIZES["hidden_size"], "mean"), *[Normalize()] * e5]
+    SentenceTransformer(modules=parts, device="cpu").save(str(tmp_path / "whole"))
+
+    def alone(text, prefix):
+        ids = xlm_words(prefix + text, truncation=True, max_length=cut)["input_ids"]
+        return unit(last_layer(model, ids).mean(dim=0))
+
+    encoder, texts = on(name, str(tmp_path / "whole")), [*TEXTS, "Katzen schlafen " * 300]
+    assert_same(encoder.encode_queries(texts), [alone(t, "query: " if e5 else "") for t in texts])
+    assert_same(encoder.encode_passages(texts), [alone(t, "passage: " if e5 else "") for t in texts])
 
 
 def test_static_vectors_are_means_of_word_pieces_read_from_model2vecs_files(words, tmp_path):

@@ -1,0 +1,133 @@
+"""Releases by name and from folders, and their scenarios as collections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import berdslib as bd
+from berdslib.data.releases import load_release, load_scenario
+from berdslib.data.scenario import open_scenario
+from berdslib.data.synthetic_arguments import make_release, write_release
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("releases")
+    write_release(place / "authors", make_release(arguments=120, issues=10, name="authors"))
+    write_release(place / "readers", make_release(arguments=120, issues=10, name="readers", ranked_for="reader"))
+    return place
+
+
+def test_a_folder_and_a_scenario(folder: Path) -> None:
+    found = bd.load(f"{folder / 'authors'}:explicit")
+    assert repr(found).startswith("Scenario 'authors:explicit' (explicit, SYNTHETIC): ")
+    assert {q.split for q in found.questions} == {"dev"} and found.rule == "explicit"
+    assert bd.load(f"{folder / 'authors'}:baseline", split="train").split == "train"
+    assert len(bd.load(f"{folder / 'authors'}:explicit", limit=2).questions) == 2
+
+
+def test_of_a_release_with_one_split_that_is_taken(folder: Path) -> None:
+    assert bd.load(f"{folder / 'readers'}:implicit").split == "test"
+
+
+def test_a_release_alone_is_not_enough(folder: Path) -> None:
+    with pytest.raises(bd.InputError, match=r"name one of its scenarios: perspectivearg-sample:baseline, .*implicit"):
+        bd.load("perspectivearg-sample")
+    with pytest.raises(bd.InputError, match=r"name one of its scenarios: .*authors:explicit"):
+        bd.load(folder / "authors")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("perspectivearg-sample:explict", {}, "unknown scenario 'explict'. Did you mean 'explicit'"),
+        ("perspectivearg-sample:explicit", {"split": "all"}, "unknown split 'all'"),
+        ("perspectivearg-sample:explicit", {"passages": "sample"}, "comes with its own arguments and answers"),
+        ("perspectivearg-sample:explicit", {"gold": "sample"}, "comes with its own arguments and answers"),
+    ],
+)
+def test_what_does_not_go_together(name: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(bd.InputError, match=message):
+        bd.load(name, **options)
+
+
+def test_two_scenarios_are_not_joined() -> None:
+    names = ["perspectivearg-sample:explicit", "perspectivearg-sample:implicit"]
+    with pytest.raises(bd.InputError, match="only in a corpus that you name"):
+        bd.load(names)
+    with pytest.raises(bd.InputError, match="stands alone"):
+        bd.load(names, passages="sample")
+
+
+def test_a_split_that_is_not_there(folder: Path) -> None:
+    with pytest.raises(
+        bd.InputError, match=r"'readers' has no perspective queries of the split 'dev'; there are: test"
+    ):
+        bd.load(f"{folder / 'readers'}:implicit", split="dev")
+
+
+def test_the_real_ones_are_asked_for_and_not_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
+    with pytest.raises(bd.MissingDataError, match=r"perspectivearg-2023(.|\n)*share it on request only"):
+        bd.load("perspectivearg-2023:baseline")
+
+
+def test_releases_of_2023_learn_from_2019_if_it_is_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BERDS_DATA", str(folder))
+    (folder / "perspectivearg").mkdir(exist_ok=True)
+    write_release(folder / "perspectivearg" / "reader", load_release(str(folder / "readers")))
+    assert load_scenario("perspectivearg-reader", "implicit").training is None
+    write_release(folder / "perspectivearg" / "2019", load_release(str(folder / "authors")))
+    lessons = load_scenario("perspectivearg-reader", "implicit").training
+    assert lessons is not None and {q.split for q in lessons.questions} == {"train"} and lessons.profiles is None
+    own = load_scenario("perspectivearg-2019", "implicit")
+    assert own.training is not None and own.training.passages is own.passages
+
+
+def test_a_release_to_learn_from_can_be_named(folder: Path) -> None:
+    taught = load_scenario(str(folder / "readers"), "implicit", train=str(folder / "authors"))
+    assert taught.training is not None and taught.training.name == "authors:implicit"
+    # Its docnos are made by its own key: the same ids are other docnos, whose profiles may be another matter.
+    alike = open_scenario(load_release(str(folder / "authors")), "implicit", "dev")
+    assert [p.docno for p in taught.training.passages] == [p.docno for p in alike.passages]
+
+
+# ---------------------------------------------------------------- a scenario is a collection
+
+
+def test_relevance_and_groups_at_the_front_door(folder: Path) -> None:
+    explicit = bd.load(f"{folder / 'authors'}:explicit", split="test")
+    result = bd.experiment(["bm25"], explicit, ["nDCG@20", bd.rKL @ 20])
+    assert result.judge == "gold" and set(result.table["dataset"]) == {"authors (synthetic)", "macro"}
+    own = bd.evaluate(result.runs["bm25"], explicit.gold, explicit, "nDCG@20,rKL@20")
+    assert own.equals(result.scores["bm25"])
+
+
+def test_a_judge_has_no_say(folder: Path) -> None:
+    explicit = bd.load(f"{folder / 'authors'}:explicit")
+    with pytest.raises(bd.InputError, match=r"'authors:explicit' is scored by the answers and profiles of its release"):
+        bd.experiment("bm25", explicit, "nDCG@20", judge="overlap")
+
+
+def test_three_scenarios_side_by_side(folder: Path) -> None:
+    """Their queries share ids, so that one table cannot hold two of them; the message says which id."""
+    both = [bd.load(f"{folder / 'authors'}:{rule}") for rule in ("explicit", "implicit")]
+    with pytest.raises(bd.InputError, match="is in two collections"):
+        bd.experiment("bm25", both, "nDCG@20")
+
+
+def test_a_scenario_beside_an_ordinary_collection(folder: Path) -> None:
+    sample = bd.load("sample", split="dev")
+    result = bd.experiment("bm25", [bd.load(f"{folder / 'authors'}:baseline"), sample], ["nDCG@5", "P@5"])
+    assert "authors (synthetic)" in set(result.table["dataset"]) and len(set(result.table["dataset"])) == 5
+    alone = bd.experiment("bm25", sample, ["nDCG@5", "P@5"])
+    assert result.scores["bm25"].loc[[q.qid for q in sample.questions]].equals(alone.scores["bm25"])
+
+
+def test_part_of_a_scenario_hands_out_part_of_its_queries(folder: Path) -> None:
+    explicit = bd.load(f"{folder / 'authors'}:explicit")
+    part = explicit.only(explicit.questions[:3])
+    assert part.handout.questions == explicit.questions[:3] and part.authors is explicit.authors
+    assert len(bd.experiment("bm25", part, "P@5").scores["bm25"]) == 3
