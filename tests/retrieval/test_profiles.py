@@ -629,19 +629,18 @@ def test_in_the_baseline_scenario_aspects_are_generated_perspectives_as_ever():
 # ---------------------------------------------------------------- chains, and what is refused
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "bm25+profile:filter+mmr:0.9",
-        "bm25+profile:template+profile:filter",
-        "bm25+profile:template+profile:fusion+mmr:0.9",
-        "bm25+expand:rule+profile:fusion",
-        "bm25+profile:fusion+expand:rule",
-        "bm25+xquad:0.5+profile:fusion",
-        "bm25+mmr:0.9+profile:fusion+profile:filter+pm2:0.9",
-        "bm25+cross:m+profile:fusion",
-    ],
-)
+FEW = ["bm25+profile:filter+mmr:0.9", "bm25+profile:template+profile:fusion+mmr:0.9"]
+MANY = [
+    "bm25+profile:template+profile:filter",
+    "bm25+expand:rule+profile:fusion",
+    "bm25+profile:fusion+expand:rule",
+    "bm25+xquad:0.5+profile:fusion",
+    "bm25+mmr:0.9+profile:fusion+profile:filter+pm2:0.9",
+    "bm25+cross:m+profile:fusion",
+]
+
+
+@pytest.mark.parametrize("text", [*FEW, *(pytest.param(text, marks=pytest.mark.slow) for text in MANY)])
 @pytest.mark.parametrize("rule", RULES)
 def test_parts_chain_as_any_other(text, rule, monkeypatch):
     monkeypatch.setattr(
