@@ -521,6 +521,25 @@ def test_a_value_without_enough_answers_has_its_prior(caplog):
     assert np.ptp(alone.p("gender", "female", scenario.passages)) == 0
 
 
+def test_vectors_of_a_corpus_are_kept_and_those_of_a_list_are_not():
+    scenario, read = opened(PLANTED, "implicit"), []
+
+    class Counting(Words):
+        def encode_passages(self, texts):
+            read.append(len(texts))
+            return super().encode_passages(texts)
+
+    classifier = AuthorClassifier.learn(scenario.training, Counting())
+    some = list(scenario.passages[:5])
+    first = classifier.p("gender", "male", some)
+    some.reverse()
+    np.testing.assert_allclose(classifier.p("gender", "male", some), first[::-1], rtol=1e-5)
+    assert abs(first - first[::-1]).max() > 1e-3
+    for value in VALUES["gender"]:
+        classifier.p("gender", value, scenario.passages)
+    assert read[1:] == [5, 5, len(scenario.passages)]
+
+
 def test_a_training_split_without_answers_to_single_properties_is_refused():
     scenario = opened(PLANTED, "implicit")
     both = {qid: {"age": ("65+",), "gender": ("male",)} for qid in scenario.training.asked}
