@@ -57,7 +57,7 @@ class AuthorClassifier:
     A passage that it learnt from is judged by the model of the fold that left its issue out: for it, too, p is a guess.
 
     A value that cannot be learnt, because answers by such authors are not known on two issues at least, has its prior:
-    (authors with it + 1) / (authors who state the property + 2), which is 1/2 where nothing is known.
+    (answers by authors with it + 1) / (answers by authors who state the property + 2), 1/2 where nothing is known.
 
     Models are fitted when they are first asked for; :meth:`learn` makes one.
 
@@ -84,7 +84,7 @@ class AuthorClassifier:
         self._row_of = {text: row for row, text in reversed(list(enumerate(texts)))}
         self._lessons = {str(name): _lesson(part, docnos) for name, part in answers.groupby("property", sort=True)}
         self._fitted: dict[tuple[str, str], _Fitted | None] = {}
-        self._read: tuple[Sequence[Passage], np.ndarray, np.ndarray] | None = None
+        self._read: tuple[tuple[Passage, ...], np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def learn(
@@ -124,7 +124,7 @@ class AuthorClassifier:
         Args:
             name: of the property.
             value: of the property.
-            passages: any; the vectors of the last ones asked about are kept.
+            passages: any; of a tuple, such as a handout's, the vectors are kept until another is asked about.
 
         Raises:
             InputError: there is no such property.
@@ -142,11 +142,14 @@ class AuthorClassifier:
 
     def _vectors_of(self, passages: Sequence[Passage]) -> tuple[np.ndarray, np.ndarray]:
         """Return vectors (n, d) and the row, int (n,), of each passage among those learnt from, or -1."""
-        if self._read is None or self._read[0] is not passages:
-            texts = [self._text_of(p) for p in passages]
-            rows = np.array([self._row_of.get(text, -1) for text in texts], dtype=np.int64)
-            self._read = passages, self._encoder.encode_passages(texts), rows
-        return self._read[1], self._read[2]
+        if self._read is not None and self._read[0] is passages:
+            return self._read[1], self._read[2]
+        texts = [self._text_of(p) for p in passages]
+        rows = np.array([self._row_of.get(text, -1) for text in texts], dtype=np.int64)
+        vectors = self._encoder.encode_passages(texts)
+        if isinstance(passages, tuple):  # a list may hold other passages the next time
+            self._read = passages, vectors, rows
+        return vectors, rows
 
     def _fitted_for(self, name: str, value: str) -> _Fitted | None:
         if (name, value) not in self._fitted:
