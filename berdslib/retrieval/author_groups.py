@@ -28,14 +28,11 @@ FOLDS = 5
 
 
 class _Lesson(NamedTuple):
-    """What is known of one property: ``rows`` int (n,) of the vectors, ``issues`` int (n,), who ``has`` which value.
-
-    ``has`` maps a value to bool (n,).
-    """
+    """What is known of one value: ``rows`` int (n,) of the vectors, their ``issues`` int (n,), and who ``has`` it."""
 
     rows: np.ndarray
     issues: np.ndarray
-    has: dict[str, np.ndarray]
+    has: np.ndarray
 
 
 class _Fitted(NamedTuple):
@@ -46,23 +43,24 @@ class _Fitted(NamedTuple):
 
 
 class AuthorClassifier:
-    """The probability that the author of a passage has a value of a property, given the text.
+    """The probability that the author of a passage states a value of a property, given the text.
 
-    Answers to a training query that asks for value v of property p have authors with v; answers to the other queries
-    about p on that issue, and not to this one, have authors without. Authors who do not state p answer none of them: a
-    probability is one among authors who do. A model for each value by itself, so that a list of values, such as
-    political issues, needs no other treatment: logistic regression on the vectors of an encoder, calibrated by a
-    sigmoid (Platt) on issues that it did not learn from, because it will be used on others.
+    Answers to a training query that asks for a value, on an issue, have authors who state it; all other answers to the
+    queries on that issue have authors who do not. Issues on which no query asks for it tell nothing: a release need not
+    ask for every value on each. A model for each value by itself, so that a list of values, such as political issues,
+    needs no other treatment: logistic regression on the vectors of an encoder, calibrated by a sigmoid (Platt) on
+    issues that it did not learn from, because it will be used on others.
 
     A passage that it learnt from is judged by the model of the fold that left its issue out: for it, too, p is a guess.
 
-    A value that cannot be learnt, because answers by such authors are not known on two issues at least, has its prior:
-    (answers by authors with it + 1) / (answers by authors who state the property + 2), 1/2 where nothing is known.
+    A value that cannot be learnt, because it is not asked for on two issues at least, has its prior: (answers by
+    authors with it + 1) / (answers on issues where it is asked for + 2), which is 1/2 where nothing is known.
 
     Models are fitted when they are first asked for; :meth:`learn` makes one.
 
     Args:
-        answers: frame docno, issue, property, value: the authors of which passages have what.
+        answers: frame docno, issue, property, value: the authors of which passages have what; a row whose property is
+            "" says no more than that the passage is on the issue.
         passages: those that answers are about, and any others.
         encoder: makes the vectors.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
@@ -79,10 +77,10 @@ class AuthorClassifier:
         corpus, docnos = by_docno(passages), sorted(answers["docno"].unique())
         self._encoder, self._text_of = encoder, text_of
         texts = [text_of(corpus[docno]) for docno in docnos]
-        self._vectors = encoder.encode_passages(texts)
+        self._docnos, self._vectors, self._answers = pd.Index(docnos), encoder.encode_passages(texts), answers
         # By text, since the passages to judge may be of another release.
         self._row_of = {text: row for row, text in reversed(list(enumerate(texts)))}
-        self._lessons = {str(name): _lesson(part, docnos) for name, part in answers.groupby("property", sort=True)}
+        self._lessons: dict[tuple[str, str], _Lesson] = {}
         self._fitted: dict[tuple[str, str], _Fitted | None] = {}
         self._read: tuple[tuple[Passage, ...], np.ndarray, np.ndarray] | None = None
 
@@ -93,7 +91,8 @@ class AuthorClassifier:
         """Make one from the training split as a handout holds it (``handout.training``); no profile is read.
 
         Args:
-            training: its queries, what they ask for, and its gold; queries that name several properties are left out.
+            training: its queries, what they ask for, and its gold; of answers to a query that names several values, no
+                more is taken than that they are on its issue.
             encoder: see :func:`berdslib.models.encoders.get_encoder`.
             text_of: what is encoded of a passage.
 
@@ -102,21 +101,20 @@ class AuthorClassifier:
         """
         lessons, gold = known_answers(training, "a classifier of authors learns")
         answers = _answers(lessons, gold)
-        if answers.empty:
-            raise InputError("no query of the training split names one property and has answers", field="training")
+        if not answers["property"].any():
+            raise InputError("no query of the training split names one value and has answers", field="training")
         return cls(answers, lessons.passages, encoder, text_of=text_of)
 
     @property
     def values(self) -> dict[str, tuple[str, ...]]:
         """Property → the values that the training split knows."""
-        return {name: tuple(sorted(lesson.has)) for name, lesson in self._lessons.items()}
+        asked = self._answers[self._answers["property"] != ""]
+        return {str(name): tuple(sorted(values.unique())) for name, values in asked.groupby("property")["value"]}
 
     def prior(self, name: str, value: str) -> float:
         """Return what p is where the text says nothing: the smoothed share of authors with a value."""
-        lesson = self._lessons.get(property_name(name))
-        if lesson is None:
-            return 0.5
-        return (int(lesson.has.get(value, np.zeros(1)).sum()) + 1) / (len(lesson.rows) + 2)
+        has = self._lesson(property_name(name), value).has
+        return (int(has.sum()) + 1) / (len(has) + 2)
 
     def p(self, name: str, value: str, passages: Sequence[Passage]) -> np.ndarray:
         """Return the probability that each author has a value, float64 (n,).
@@ -160,10 +158,9 @@ class AuthorClassifier:
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.linear_model import LogisticRegression
 
-        lesson = self._lessons.get(name)
-        has = lesson.has.get(value) if lesson else None
-        splits = [] if lesson is None or has is None else _splits(has, lesson.issues)
-        if lesson is None or not splits:
+        lesson = self._lesson(name, value)
+        splits = _splits(lesson.has, lesson.issues)
+        if not splits:
             logger.warning("a value of %r cannot be learnt from the training split: its p is a prior", name)
             return None
         model = CalibratedClassifierCV(LogisticRegression(max_iter=1000), method="sigmoid", cv=splits, ensemble=True)
@@ -171,7 +168,18 @@ class AuthorClassifier:
         for k, (_, left_out) in enumerate(splits):
             fold[lesson.rows[left_out]] = k
         with threadpool_limits(1, "blas"):  # the products are small: threads would wait for each other, and no more
-            return _Fitted(model.fit(self._vectors[lesson.rows], has), fold)
+            return _Fitted(model.fit(self._vectors[lesson.rows], lesson.has), fold)
+
+    def _lesson(self, name: str, value: str) -> _Lesson:
+        if (name, value) not in self._lessons:
+            answers = self._answers
+            asking = (answers["property"] == name) & (answers["value"] == value)
+            # A passage on two issues counts for the first.
+            on_issue = answers[answers["issue"].isin(answers["issue"][asking])].drop_duplicates("docno")
+            has = on_issue["docno"].isin(answers["docno"][asking]).to_numpy()
+            rows = self._docnos.get_indexer(pd.Index(on_issue["docno"]))
+            self._lessons[name, value] = _Lesson(rows, pd.factorize(on_issue["issue"])[0], has)
+        return self._lessons[name, value]
 
 
 def known_answers(training: Handout | None, what: str) -> tuple[Handout, pd.DataFrame]:
@@ -188,25 +196,13 @@ def known_answers(training: Handout | None, what: str) -> tuple[Handout, pd.Data
 
 
 def _answers(training: Handout, gold: pd.DataFrame) -> pd.DataFrame:
-    """Return docno, issue, property, value of every answer to a query about one property."""
-    queries = [
-        (q.qid, q.text, name, value)
-        for q in training.questions
-        if len(asked := training.asked.get(q.qid, {})) == 1
-        for name, values in asked.items()
-        for value in values
-    ]
+    """Return docno, issue, property, value of every answer; the last two are "" if its query names several values."""
+    queries = []
+    for q in training.questions:
+        values = [(name, v) for name, several in training.asked.get(q.qid, {}).items() for v in several]
+        queries.append((q.qid, q.text, *(values[0] if len(values) == 1 else ("", ""))))
     frame = pd.DataFrame(queries, columns=["qid", "issue", "property", "value"])
     return gold[["qid", "docno"]].merge(frame, on="qid").drop(columns="qid")
-
-
-def _lesson(part: pd.DataFrame, docnos: Sequence[str]) -> _Lesson:
-    """Gather the answers about one property; a passage on two issues counts for the first."""
-    each = part.drop_duplicates("docno")
-    rows = pd.Index(docnos).get_indexer(pd.Index(each["docno"]))
-    of_value = {str(value): some["docno"] for value, some in part.groupby("value", sort=True)}
-    has = {value: each["docno"].isin(some).to_numpy() for value, some in of_value.items()}
-    return _Lesson(rows, pd.factorize(each["issue"])[0], has)
 
 
 def _splits(has: np.ndarray, issues: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

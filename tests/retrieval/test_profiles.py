@@ -23,7 +23,7 @@ from berdslib.models.cards import CARDS, ModelCard
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval import profiles as profiles_module
 from berdslib.retrieval import systems as systems_module
-from berdslib.retrieval.author_groups import AuthorClassifier
+from berdslib.retrieval.author_groups import AuthorClassifier, _splits
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import diversify
 from berdslib.retrieval.expansion import expanded_search, template_expansions
@@ -424,27 +424,28 @@ def test_what_is_learnt_of_another_release_is_used_on_this(caplog):
 
 
 def truth(scenario, name, value):
-    """Of the passages whose authors state a property: those, and who has the value."""
-    stated = [p for p in scenario.passages if name in scenario.authors[p.docno]]
-    return stated, np.array([value in scenario.authors[p.docno][name] for p in stated])
+    """Say of every passage whether its author states the value."""
+    return np.array([value in scenario.authors[p.docno].get(name, ()) for p in scenario.passages])
 
 
 @pytest.mark.slow
 def test_p_is_calibrated_on_issues_that_were_not_seen():
+    """Also where, as here, not every value is asked for on every issue: a third of the queries is not there."""
     scenario = open_scenario(planted(issues=20, each=100), "implicit")
-    classifier = AuthorClassifier.learn(scenario.training, Words())
+    some = [q for i, q in enumerate(scenario.training.questions) if i % 3]
+    classifier = AuthorClassifier.learn(replace(scenario.training, questions=some), Words())
     assert classifier.values == {name: tuple(sorted(values)) for name, values in VALUES.items()}
     learnt = set(scenario.training.gold["docno"])
+    unseen = np.array([p.docno not in learnt for p in scenario.passages])
     predicted, true, spread = [], [], []
     for name, values in VALUES.items():
         for value in values:
-            passages, has = truth(scenario, name, value)
-            unseen = np.array([p.docno not in learnt for p in passages])
-            p = classifier.p(name, value, passages)[unseen]
-            assert roc_auc_score(has[unseen], p) > 0.65
+            has = truth(scenario, name, value)
+            p = classifier.p(name, value, scenario.passages)[unseen]
+            assert roc_auc_score(has[unseen], p) > 0.6
             predicted, true = [*predicted, *p], [*true, *has[unseen]]
             spread.append(p.std())
-    assert calibration_error(np.array(true), np.array(predicted)) < 0.04
+    assert calibration_error(np.array(true), np.array(predicted)) < 0.03
     assert min(spread) > 0.05  # not by saying the share of everybody
 
 
@@ -459,26 +460,24 @@ def test_a_passage_that_was_learnt_from_is_judged_without_its_issue():
 
     scenario = open_scenario(planted(issues=10, each=15), "implicit")
     classifier = AuthorClassifier.learn(scenario.training, Noise())
-    passages, has = truth(scenario, "gender", "male")
-    learnt = np.array([p.docno in set(scenario.training.gold["docno"]) for p in passages])
-    passages, has = [p for p, own in zip(passages, learnt, strict=True) if own], has[learnt]
+    learnt = np.array([p.docno in set(scenario.training.gold["docno"]) for p in scenario.passages])
+    passages = [p for p, own in zip(scenario.passages, learnt, strict=True) if own]
+    has = truth(scenario, "gender", "male")[learnt]
     assert abs(roc_auc_score(has, classifier.p("gender", "male", passages)) - 0.5) < 0.15
     x = Noise().encode_passages([p.text for p in passages])
     assert roc_auc_score(has, LogisticRegression(max_iter=1000).fit(x, has).predict_proba(x)[:, 1]) > 0.9
 
 
 def test_p_is_that_of_scikit_learn_on_folds_of_whole_issues():
-    """The answers to queries about gender, by hand; folds as told, and no passage of an issue on both sides."""
-    from berdslib.retrieval.author_groups import _splits
-
+    """Who is listed for women, among all answers; folds as told, and no passage of an issue on both sides."""
     scenario = opened(PLANTED, "implicit")
-    rows = {}
+    rows, women = {}, set()
     for q in scenario.training.questions:
-        for docno in scenario.training.gold.query("qid == @q.qid")["docno"]:
-            if "gender" in scenario.training.asked[q.qid]:
-                rows[docno] = q.text, scenario.training.asked[q.qid] == {"gender": ("female",)}
+        answers = scenario.training.gold.query("qid == @q.qid")["docno"]
+        rows |= dict.fromkeys(answers, q.text)
+        women |= set(answers) if scenario.training.asked[q.qid] == {"gender": ("female",)} else set()
     corpus = {p.docno: p.text for p in scenario.passages}
-    issues, has = (np.array(column) for column in zip(*(rows[d] for d in sorted(rows)), strict=True))
+    issues, has = np.array([rows[d] for d in sorted(rows)]), np.array([d in women for d in sorted(rows)])
     splits = _splits(has, issues)
     assert len(splits) == 5
     for learnt, left_out in splits:
@@ -495,21 +494,25 @@ def test_p_is_that_of_scikit_learn_on_folds_of_whole_issues():
     assert np.corrcoef(got, want)[0, 1] > 0.97
 
 
+def test_an_issue_on_which_a_value_is_not_asked_for_tells_nothing_of_it():
+    """By hand: young are a and b on the first issue, and c is not; nobody says what d and e are."""
+    rows = [("a", 1, "age", "young"), ("b", 1, "age", "young"), ("b", 1, "gender", "male"), ("c", 1, "gender", "male"),
+            ("d", 2, "gender", "male"), ("e", 2, "", "")]  # fmt: skip
+    answers = pd.DataFrame(rows, columns=["docno", "issue", "property", "value"])
+    classifier = AuthorClassifier(answers, [Passage(d, f"text {d}") for d in "abcdef"], Words())
+    assert classifier.values == {"age": ("young",), "gender": ("male",)}
+    assert classifier.prior("age", "young") == (2 + 1) / (3 + 2)
+    assert classifier.prior("gender", "male") == (3 + 1) / (5 + 2)
+    assert classifier.prior("gender", "female") == 1 / 2
+
+
 def test_a_value_without_enough_answers_has_its_prior(caplog):
     scenario = opened(PLANTED, "implicit")
-    women = scenario.training.gold.merge(
-        pd.DataFrame([(qid, *next(iter(a.items()))) for qid, a in scenario.asked.items()] + [
-            (qid, *next(iter(a.items()))) for qid, a in scenario.training.asked.items()], columns=["qid", "p", "v"]),
-        on="qid")  # fmt: skip
-    of_gender = women[women["p"] == "gender"]
-    females, all_ = (of_gender["v"] == ("female",)).sum(), of_gender["docno"].nunique()
     classifier = AuthorClassifier.learn(scenario.training, Words())
-    assert classifier.prior("gender", "female") == pytest.approx((females + 1) / (all_ + 2))
-    assert classifier.prior("gender", "nobody") == pytest.approx(1 / (all_ + 2))
-    assert classifier.prior("education", "university") == 0.5
     some = scenario.passages[:5]
-    assert classifier.p("gender", "nobody", some).tolist() == [1 / (all_ + 2)] * 5
-    assert classifier.p("education", "university", some).tolist() == [0.5] * 5
+    for name, value in (("gender", "nobody"), ("education", "university")):
+        assert classifier.prior(name, value) == 0.5
+        assert classifier.p(name, value, some).tolist() == [0.5] * 5
     assert caplog.text.count("cannot be learnt from the training split: its p is a prior") == 2
     with pytest.raises(InputError, match="unknown property 'party'"):
         classifier.p("party", "left", some)
@@ -518,7 +521,7 @@ def test_a_value_without_enough_answers_has_its_prior(caplog):
     first = scenario.training.questions[0].text
     one = replace(scenario.training, questions=[q for q in scenario.training.questions if q.text == first])
     alone = AuthorClassifier.learn(one, Words())
-    assert np.ptp(alone.p("gender", "female", scenario.passages)) == 0
+    assert set(alone.p("gender", "female", scenario.passages)) == {alone.prior("gender", "female")} != {0.5}
 
 
 def test_vectors_of_a_corpus_are_kept_and_those_of_a_list_are_not():
@@ -540,10 +543,10 @@ def test_vectors_of_a_corpus_are_kept_and_those_of_a_list_are_not():
     assert read[1:] == [5, 5, len(scenario.passages)]
 
 
-def test_a_training_split_without_answers_to_single_properties_is_refused():
+def test_a_training_split_without_answers_to_single_values_is_refused():
     scenario = opened(PLANTED, "implicit")
     both = {qid: {"age": ("65+",), "gender": ("male",)} for qid in scenario.training.asked}
-    with pytest.raises(InputError, match="no query of the training split names one property and has answers"):
+    with pytest.raises(InputError, match="no query of the training split names one value and has answers"):
         AuthorClassifier.learn(replace(scenario.training, asked=both), Words())
 
 
