@@ -147,7 +147,7 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
         InputError: a missing file, or a row that breaks the schema: the message names file, line and field.
     """
     folder = Path(folder)
-    about = _read_manifest(folder / MANIFEST)
+    about = read_manifest(folder / MANIFEST)
     arguments, are_numbers = _read_corpus(folder / CORPUS)
     docnos = {one.docno for one in arguments}
     found: dict[str, list[ArgumentQuery]] = {}
@@ -189,7 +189,12 @@ def _collected(problems: list[InputError] | None) -> Iterator[None]:
         problems.append(error)
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return what a manifest says of the release beside it; nothing if there is none.
+
+    Raises:
+        InputError: a file that is not JSON, or says what no manifest says.
+    """
     if not path.is_file():
         return {}
     about = from_json("".join(text for _, text in read_lines(path)), path)

@@ -32,6 +32,7 @@ from berdslib.data.arguments import (
     ArgumentQuery,
     Profile,
     Release,
+    read_manifest,
 )
 from berdslib.data.synthetic_topics import (
     EIGHT_ISSUES,
@@ -576,12 +577,13 @@ def write_release(folder: StrPath, release: Release) -> None:
     The folder appears under its name only when it is complete.
 
     Args:
-        folder: to make; one that holds an earlier release with a manifest is replaced.
+        folder: to make; one that holds an earlier synthetic release is replaced.
         release: arguments and queries.
 
     Raises:
         InputError: nothing can be written there, or another folder is there.
     """
+    _check_replaceable(Path(folder))
     with atomic_path(Path(folder), MANIFEST) as unfinished:
         number, query_number = (int if numbers else str for numbers in release.number_ids)
         write_jsonl(unfinished / CORPUS, (_argument_row(one, number) for one in release.arguments))
@@ -594,6 +596,13 @@ def write_release(folder: StrPath, release: Release) -> None:
             about["seed"] = release.seed
         with write_text(unfinished / MANIFEST) as file:
             file.write(json.dumps(about, ensure_ascii=False) + "\n")
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuse a folder with a release that cannot be made again; its owners' data may have a manifest, too."""
+    manifest = folder / MANIFEST
+    if manifest.is_file() and not read_manifest(manifest).get("synthetic", False):
+        raise InputError("holds a release that is not synthetic; it is not replaced", path=folder)
 
 
 _Number = Callable[[str], int | str]

@@ -12,6 +12,7 @@ from dataclasses import fields
 from itertools import combinations, pairwise
 
 import pytest
+from tiny_release import release_files, write_files
 
 from berdslib.data import synthetic_arguments as synthetic
 from berdslib.data.arguments import PROPERTIES, Release, read_release
@@ -378,6 +379,22 @@ def test_a_release_replaces_an_earlier_one_and_no_other_folder(tmp_path):
     with pytest.raises(InputError):
         write_release(tmp_path / "mine", made)
     assert (tmp_path / "mine" / "corpus.jsonl").read_text() == "{}\n"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "problem"),
+    [
+        ('{"ranked_for": "reader"}', "owners: holds a release that is not synthetic; it is not replaced"),
+        ('{"synthetic": false}', "owners: holds a release that is not synthetic; it is not replaced"),
+        ("{", "release.json:1: not valid JSON"),
+    ],
+)
+def test_the_owners_data_are_never_replaced(tmp_path, manifest, problem):
+    owners = write_files(tmp_path / "owners", release_files() | {"release.json": manifest})
+    before = {file: file.read_bytes() for file in owners.rglob("*") if file.is_file()}
+    with pytest.raises(InputError, match=problem):
+        write_release(owners, make_release(arguments=60, issues=4))
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
 
 
 def test_the_scenarios_open():
