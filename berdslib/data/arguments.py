@@ -167,7 +167,7 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
         tried = ", ".join(f"{kind}-queries/queries_{{{','.join(SPLITS)}}}.jsonl" for kind in _KINDS)
         raise InputError(f"holds no queries; looked for {tried}", path=folder)
     with _collected(problems):
-        _check_issues_apart(found["baseline"], folder / "baseline-queries")
+        _check_issues_apart(found, folder)
     return Release(
         name or str(about.get("name", folder.resolve().name)),
         tuple(arguments),
@@ -259,13 +259,19 @@ def _check_distinct(queries: list[ArgumentQuery], folder: Path) -> None:
         split_of[query.qid] = query.split
 
 
-def _check_issues_apart(queries: list[ArgumentQuery], folder: Path) -> None:
-    """Refuse an issue that two splits share: what was learnt on one would be known on the other."""
+def _check_issues_apart(queries: Mapping[str, list[ArgumentQuery]], folder: Path) -> None:
+    """Refuse an issue that two splits share: what was learnt on one would be known on the other.
+
+    Args:
+        queries: kind → queries; an issue is the same in both kinds.
+        folder: of the release.
+    """
     split_of: dict[str, str] = {}
-    for query in queries:
+    for kind, query in ((kind, query) for kind, found in queries.items() for query in found):
         if split_of.setdefault(query.text, query.split) != query.split:
             problem = f"the issue of query {query.qid!r} ({query.split}) is also in {split_of[query.text]}"
-            raise InputError(f"{problem}; the splits of a release share no issue", path=folder, field="text")
+            problem += "; the splits of a release share no issue"
+            raise InputError(problem, path=folder / f"{kind}-queries", field="text")
 
 
 # ---------------------------------------------------------------- rows and fields

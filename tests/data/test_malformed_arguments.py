@@ -121,6 +121,14 @@ RELEASES = [
      f"{BASELINE_DEV}:1 [demographic_property]: a baseline query names no property"),
     ("an issue of two splits", {BASELINE_DEV: jsonl(baseline_query("dev") | {"text": ISSUES[0]})},
      "baseline-queries [text]: the issue of query '1' (dev) is also in train; the splits of a release share no issue"),
+    ("an issue of two splits in perspective queries alone",
+     {"baseline-queries/queries_train.jsonl": None, DEV: jsonl(perspective_queries("dev")[0] | {"text": ISSUES[0]})},
+     "perspective-queries [text]: the issue of query '110' (dev) is also in train; "
+     "the splits of a release share no issue"),
+    ("an issue of baseline queries in another split of perspective queries",
+     {"perspective-queries/queries_test.jsonl": None, DEV: jsonl(perspective_queries("dev")[1] | {"text": ISSUES[2]})},
+     "perspective-queries [text]: the issue of query '111' (dev) is also in test; "
+     "the splits of a release share no issue"),
     ("an answer that is no argument", queries(relevant_candidates=[2019010, 7]),
      f"{DEV}:2 [relevant_candidates]: '7' is not in the corpus"),
     ("an answer twice", queries(relevant_candidates=[2019010, "2019010"]),
