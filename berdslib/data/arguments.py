@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from berdslib.data.tables import from_json, is_missing, read_jsonl
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
 
 ISSUES = "political_issues"
@@ -39,6 +39,7 @@ PROPERTIES = (
 SPLITS = ("train", "dev", "test")
 AUTHOR, READER = "author", "reader"
 CORPUS, MANIFEST = "corpus.jsonl", "release.json"
+_MANIFEST_KEYS = ("name", "synthetic", "ranked_for", "seed")
 
 # What the two releases call a field, the name in the task's description first.
 _TEXT, _ISSUE = ("text", "argument"), ("target", "topic")
@@ -144,7 +145,8 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
         problems: gets the first problem of each file of queries, which is then left out; None to raise it.
 
     Raises:
-        InputError: a missing file, or a row that breaks the schema: the message names file, line and field.
+        InputError: a missing file, one of queries or a key of ``release.json`` that is not known, or a row that breaks
+            the schema: the message names file, line and field.
     """
     folder = Path(folder)
     about = read_manifest(folder / MANIFEST)
@@ -154,6 +156,8 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
     query_numbers = True
     for kind in _KINDS:
         found[kind] = []
+        with _collected(problems):
+            _check_files(folder / f"{kind}-queries")
         for split in SPLITS:
             path = folder / f"{kind}-queries" / f"queries_{split}.jsonl"
             if path.is_file():
@@ -200,11 +204,22 @@ def read_manifest(path: Path) -> dict[str, Any]:
     about = from_json("".join(text for _, text in read_lines(path)), path)
     if not isinstance(about, dict):
         raise InputError(f"an object was expected, not {type(about).__name__}", path=path)
+    with errors_in(path):
+        for key in about:
+            known("key", key, _MANIFEST_KEYS)
     if about.get("ranked_for", AUTHOR) not in (AUTHOR, READER):
         raise InputError(f"{AUTHOR!r} or {READER!r} was expected", path=path, field="ranked_for")
     if not isinstance(about.get("synthetic", False), bool):
         raise InputError("true or false was expected", path=path, field="synthetic")
     return about
+
+
+def _check_files(folder: Path) -> None:
+    """Refuse files of queries that would not be read: of a split by another name, or compressed under theirs."""
+    expected = [f"queries_{split}.jsonl" for split in SPLITS]
+    for path in sorted([*folder.glob("queries_*.jsonl"), *folder.glob("queries_*.jsonl.gz")]):
+        if path.name not in expected:
+            raise InputError(f"unknown file of queries; known: {', '.join(expected)}", path=path)
 
 
 def _read_corpus(path: Path) -> tuple[list[Argument], bool]:

@@ -30,6 +30,7 @@ GOOD = {**release_files(), PREDICTIONS: jsonl(*predicted("dev"))}
 PROFILE = SECOND["demographic_profile"]
 CUT = "damaged gzip file, readable up to line 0: Compressed file ended before the end-of-stream marker was reached"
 KNOWN = "age, civil_status, denomination, education, gender, political_attitude, political_issues, residence"
+QUERY_FILES = "queries_train.jsonl, queries_dev.jsonl, queries_test.jsonl"
 
 
 def corpus(**fields):
@@ -108,6 +109,11 @@ RELEASES = [
     ("no queries", {name: None for name in GOOD if "queries" in name},
      "holds no queries; looked for baseline-queries/queries_{train,dev,test}.jsonl, "
      "perspective-queries/queries_{train,dev,test}.jsonl"),
+    ("queries of a split by another name", {"baseline-queries/queries_val.jsonl": jsonl(baseline_query("dev"))},
+     f"baseline-queries/queries_val.jsonl: unknown file of queries; known: {QUERY_FILES}"),
+    ("queries in a file whose name says that it is compressed",
+     {DEV: None, f"{DEV}.gz": gzip.compress(GOOD[DEV].encode())},
+     f"{DEV}.gz: unknown file of queries; known: {QUERY_FILES}"),
     ("an empty file of queries", {DEV: "\n"}, f"{DEV}: holds no queries"),
     ("a query id twice", queries(query_id="110"), f"{DEV}:2 [query_id]: '110' is on line 1 already"),
     ("a query of two splits", queries(query_id=100),
@@ -139,6 +145,8 @@ RELEASES = [
     ("an answer with its profile", queries(relevant_candidates=[PROFILE]),
      f"{DEV}:2 [relevant_candidates]: dict is no argument id"),
     ("a manifest that is a list", {MANIFEST: "[]"}, f"{MANIFEST}: an object was expected, not list"),
+    ("a key of a manifest in other letters", {MANIFEST: '{"rankedfor": "reader"}'},
+     f"{MANIFEST}: unknown key 'rankedfor'. Did you mean 'ranked_for'? Known: name, ranked_for, seed, synthetic"),
     ("ranked for nobody", {MANIFEST: '{"ranked_for": "nobody"}'},
      f"{MANIFEST} [ranked_for]: 'author' or 'reader' was expected"),
     ("synthetic in words", {MANIFEST: '{"synthetic": "yes"}'}, f"{MANIFEST} [synthetic]: true or false was expected"),
@@ -211,6 +219,14 @@ def test_the_cases_differ_and_start_from_good_files(tmp_path):
 
 
 # ---------------------------------------------------------------- releases
+
+
+def test_each_file_of_queries_that_cannot_be_used_is_a_problem_of_its_own(tmp_path):
+    bad = {"baseline-queries/queries_val.jsonl": "", DEV: "7", "perspective-queries/queries_test.jsonl": ""}
+    problems = []
+    read = read_release(write_files(tmp_path, GOOD | bad), problems=problems)
+    assert [one.path.name for one in problems] == ["queries_val.jsonl", "queries_dev.jsonl", "queries_test.jsonl"]
+    assert len(read.baseline) == 3 and {q.split for q in read.perspective} == {"train"}
 
 
 def renamed(row, **names):
