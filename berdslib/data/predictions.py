@@ -63,7 +63,7 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
         path: JSONL, gzipped or not.
         scenario: whose queries it answers.
         least: how many different arguments each query must list, or all where the corpus has fewer; with 0 a query
-            may also have no answer, and scores as if it found nothing.
+            may also have no answer, and scores as if it found nothing; so may all.
         repeats: of an id that is listed twice: "error", or "once" to take the first and leave out the others
             (docs/divergences.md A9).
 
@@ -93,7 +93,7 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
         if len(found) < enough:
             raise InputError(_too_few(len(found), enough), path=path, line=line, field=_LISTED)
         line_of[qid], lists[qid] = line, [docno_of[one] for one in found]
-    if not lists:
+    if enough and not lists:
         raise InputError("holds no predictions", path=path)
     missing = [q.qid for q in scenario.questions if q.qid not in lists]
     if enough and missing:

@@ -13,6 +13,7 @@ from berdslib.data.predictions import read_predictions, write_predictions
 from berdslib.data.records import ranked_run
 from berdslib.data.scenario import open_scenario
 from berdslib.errors import InputError
+from berdslib.evaluation.argument_task import evaluate_arguments
 
 
 @pytest.fixture
@@ -73,6 +74,17 @@ def test_a_query_that_found_nothing_is_left_out_and_read_where_that_is_allowed(r
     with pytest.raises(InputError, match=r"answers 2 of 3 .* without an answer is '111'"):
         read_predictions(tmp_path / "p.jsonl", scenario, least=1)
     assert set(read_predictions(tmp_path / "p.jsonl", scenario, least=0)["qid"]) == {"110", "112"}
+
+
+def test_a_run_that_found_nothing_is_read_back_where_that_is_allowed(release, tmp_path):
+    scenario = open_scenario(release, "implicit", "dev")
+    write_predictions(tmp_path / "p.jsonl", ranked_run({}), scenario)
+    with pytest.raises(InputError, match="holds no predictions"):
+        read_predictions(tmp_path / "p.jsonl", scenario, least=1)
+    read = read_predictions(tmp_path / "p.jsonl", scenario, least=0)
+    pd.testing.assert_frame_equal(read, ranked_run({}))
+    scores = evaluate_arguments(read, scenario)
+    assert scores.index.tolist() == ["110", "111", "112"] and (scores[["nDCG@20", "P@20"]] == 0).all(axis=None)
 
 
 @pytest.mark.parametrize(
