@@ -350,21 +350,25 @@ def property_name(name: str) -> str:
     >>> property_name("Civil Status"), property_name("important_political_issues")
     ('civil_status', 'political_issues')
     """
+    return known("property", _common_name(name), PROPERTIES)
+
+
+def _common_name(name: str) -> str:
     plain = "_".join(name.strip().lower().replace("-", " ").replace("_", " ").split())
-    return known("property", _ALIASES.get(plain, plain), PROPERTIES)
+    return _ALIASES.get(plain, plain)
 
 
 def _profile(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> Profile:
-    """Return the profile of a row; values are never part of a message."""
+    """Return the profile of a row; values, which may also be where a key should be, are never part of a message."""
     name, value = _first(row, names, path, line)
     if not isinstance(value, Mapping):
         raise InputError(f"an object was expected, not {type(value).__name__}", path=path, line=line, field=name)
     found: dict[str, tuple[str, ...]] = {}
     for given, content in value.items():
-        try:
-            own = property_name(given)
-        except InputError as error:
-            raise InputError(error.problem, path=path, line=line, field=name) from None
+        own = _common_name(given)
+        if own not in PROPERTIES:
+            problem = f"a key is not a property; known: {', '.join(sorted(PROPERTIES))}"
+            raise InputError(problem, path=path, line=line, field=name)
         if own in found:
             raise InputError(f"{own} is there twice", path=path, line=line, field=name)
         if not is_missing(content) and content not in ("", []):
