@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from berdslib.data.tables import from_json, is_missing, read_jsonl
+from berdslib.data.tables import first_field, from_json, is_missing, read_jsonl
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
 
@@ -103,7 +103,7 @@ class Release:
     perspective: tuple[ArgumentQuery, ...] = ()
     ranked_for: str = AUTHOR
     synthetic: bool = False
-    number_ids: tuple[bool, bool] = field(default=(False, False))
+    number_ids: tuple[bool, bool] = (False, False)
 
     def __repr__(self) -> str:
         """Say how much there is, and whether it is real."""
@@ -134,7 +134,9 @@ _KINDS = ("baseline", "perspective")
 
 
 def read_release(folder: StrPath, name: str | None = None, *, problems: list[InputError] | None = None) -> Release:
-    """Read a release; its files are streamed, and either of the published sets of field names will do.
+    """Read a release; either of the published sets of field names will do.
+
+    Files of one object a line are streamed; one that is a JSON list is read as a whole.
 
     A file ``release.json`` beside the corpus may say ``{"ranked_for": "reader"}`` (the third test set) and
     ``"synthetic": true``; the owners' own folders have none.
@@ -250,8 +252,6 @@ def _read_queries(path: Path, split: str, docnos: set[str], *, named: bool) -> t
         lines[qid] = line
         numbers &= is_number
         given = next((name for name in _ASKED if not is_missing(row.get(name))), None)
-        if named and given is None:
-            raise InputError(f"missing; the row has: {', '.join(map(str, row))}", path=path, line=line, field=_ASKED[0])
         if not named and given is not None:
             raise InputError("a baseline query names no property", path=path, line=line, field=given)
         asked = _profile(row, _ASKED, path, line) if named else NOBODY
@@ -310,7 +310,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _id(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> tuple[str, bool]:
     """Return an id as text, and whether it was a number."""
-    name, value = _first(row, names, path, line)
+    name, value = first_field(row, names, path, line)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         # Only its type is said of something larger, which may hold anything, also a profile.
         shown = type(value).__name__ if isinstance(value, list | dict) else repr(value)
@@ -319,7 +319,7 @@ def _id(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -
 
 
 def _text(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> str:
-    name, value = _first(row, names, path, line)
+    name, value = first_field(row, names, path, line)
     if not isinstance(value, str):
         raise InputError(f"text was expected, not {type(value).__name__}", path=path, line=line, field=name)
     if not value.strip():
@@ -329,16 +329,6 @@ def _text(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int)
 
 def _optional_text(row: Mapping[str, Any], name: str, path: Path, line: int) -> str:
     return "" if is_missing(row.get(name)) or row[name] == "" else _text(row, (name,), path, line)
-
-
-def _first(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> tuple[str, Any]:
-    """Return the first of some names that the row has, and what is there."""
-    name = next((n for n in names if not is_missing(row.get(n))), None)
-    if name is None:
-        looked_for = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
-        problem = f"missing; {looked_for}the row has: {', '.join(map(str, row))}"
-        raise InputError(problem, path=path, line=line, field=names[0])
-    return name, row[name]
 
 
 def property_name(name: str) -> str:
@@ -360,7 +350,7 @@ def _common_name(name: str) -> str:
 
 def _profile(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> Profile:
     """Return the profile of a row; values, which may also be where a key should be, are never part of a message."""
-    name, value = _first(row, names, path, line)
+    name, value = first_field(row, names, path, line)
     if not isinstance(value, Mapping):
         raise InputError(f"an object was expected, not {type(value).__name__}", path=path, line=line, field=name)
     found: dict[str, tuple[str, ...]] = {}
@@ -408,9 +398,9 @@ def listed_docnos(
         repeats: of an id that is there twice: "error", or "once" to take the first and leave out the others.
 
     Raises:
-        InputError: no list, an empty one, an id that is none, is unknown, or is there twice.
+        InputError: no list, an empty one, something in it that is not an id, or an id that is unknown or there twice.
     """
-    value = row.get(name)
+    _, value = first_field(row, (name,), path, line)
     if not isinstance(value, list):
         raise InputError(f"a list of argument ids was expected, not {type(value).__name__}", path=path, line=line,
                          field=name)  # fmt: skip
@@ -421,7 +411,7 @@ def listed_docnos(
         if isinstance(one, bool) or not isinstance(one, str | int):
             # Only its type is said of something larger, which may hold anything, also a profile.
             shown = type(one).__name__ if isinstance(one, list | dict) else repr(one)
-            raise InputError(f"{shown} is no argument id", path=path, line=line, field=name)
+            raise InputError(f"{shown} is not an argument id", path=path, line=line, field=name)
         ids.append(str(one))
     unknown = next((one for one in ids if one not in docnos), None)
     if unknown is not None:

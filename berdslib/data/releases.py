@@ -21,8 +21,7 @@ def load_scenario(name: str, rule: str, split: str | None = None, *, train: str 
     Args:
         name: a data set, such as "perspectivearg-sample", or a release's folder.
         rule: "baseline", "explicit" or "implicit".
-        split: "train", "dev" or "test"; None for "dev", or the first that has queries for this
-            scenario.
+        split: "train", "dev" or "test"; None for "dev", or the first that has queries for this scenario.
         train: another release, whose training split systems may learn from; None for the same, or for those of 2023
             that of 2019, if it is there.
 

@@ -1,4 +1,4 @@
-"""A made-up release to the schema and in the size of PerspectiveArg 2024, for tests, teaching and load.
+"""A made-up release to the schema of PerspectiveArg 2024, in its size or any other, for tests, teaching and load.
 
 The shared task's own data is given out on request only. This generator makes as much as anybody wants of the same form:
 arguments in German, French and Italian with profiles of authors who do not exist, and the queries of the three
@@ -170,8 +170,8 @@ _ANYBODY, _LIKE_ATTITUDE, _LIKE_ISSUES = 0.05, 0.4, 0.45
 def _card() -> str:
     about = (
         "Made by a generator from a seed: nobody wrote these arguments, and no profile is anybody's. It has the schema "
-        "and the size of PerspectiveArg 2024. Scores on it show how methods behave; they say nothing about people, nor "
-        "about scores on the shared task.",
+        "of PerspectiveArg 2024, and can be made in its size. Scores on it show how methods behave; they say "
+        "nothing about people, nor about scores on the shared task.",
         "How text and profile are related. A text is made of an opening, one or two grounds, a sentence of values, "
         "sentences about oneself and a closing, each from a bank of sentences in the author's language, and most of "
         "them may be absent. How likely it is that a text follows its author in a property, and by what:",

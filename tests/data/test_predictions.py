@@ -90,8 +90,8 @@ def test_a_run_that_found_nothing_is_read_back_where_that_is_allowed(release, tm
 @pytest.mark.parametrize(
     ("lists", "problem"),
     [
-        ({"120": ["2019000"]}, "[qid]: '120' is no query of 'release:explicit' (dev)"),
-        ({"110": ["2019000", "d1"]}, "[docno]: 'd1' is no argument of 'release:explicit' (dev)"),
+        ({"120": ["2019000"]}, "[qid]: '120' is not a query of 'release:explicit' (dev)"),
+        ({"110": ["2019000", "d1"]}, "[docno]: 'd1' is not an argument of 'release:explicit' (dev)"),
     ],
 )
 def test_a_run_of_something_else_is_not_written(release, tmp_path, lists, problem):
@@ -102,7 +102,7 @@ def test_a_run_of_something_else_is_not_written(release, tmp_path, lists, proble
 
 def test_a_run_with_other_docnos_than_the_rule_allows_is_not_written(release, tmp_path):
     explicit, implicit = (open_scenario(release, rule, "dev") for rule in ("explicit", "implicit"))
-    with pytest.raises(InputError, match="is no argument of 'release:implicit'"):
+    with pytest.raises(InputError, match="is not an argument of 'release:implicit'"):
         write_predictions(tmp_path / "p.jsonl", found(explicit), implicit)
 
 

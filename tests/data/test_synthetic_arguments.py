@@ -16,6 +16,7 @@ from tiny_release import release_files, write_files
 
 from berdslib.data import synthetic_arguments as synthetic
 from berdslib.data.arguments import PROPERTIES, Release, read_release
+from berdslib.data.catalogue import DATASETS
 from berdslib.data.scenario import open_scenario
 from berdslib.data.synthetic_arguments import CARD, SIGNALS, VALUES, make_release, write_release
 from berdslib.data.synthetic_topics import GROUNDS, LANGUAGES, MEASURES, forms, things
@@ -410,6 +411,12 @@ def test_the_card_says_how_strong_each_signal_is():
     for name, signal in SIGNALS.items():
         assert f"- {name.replace('_', ' ')} ({signal.strength:g}): {signal.how}" in flat
     assert set(SIGNALS) == set(PROPERTIES)
+
+
+def test_the_card_of_a_small_release_does_not_say_that_it_is_as_large_as_the_original():
+    assert "schema of PerspectiveArg 2024, and can be made in its size." in " ".join(
+        DATASETS["perspectivearg-sample"].note.split()
+    )
 
 
 # ---------------------------------------------------------------- as large as the original, and what can be learnt
