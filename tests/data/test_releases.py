@@ -9,7 +9,7 @@ import pytest
 
 import berdslib as bd
 from berdslib.data.releases import load_release, load_scenario
-from berdslib.data.scenario import open_scenario
+from berdslib.data.scenario import SCENARIOS, open_scenario
 from berdslib.data.synthetic_arguments import make_release, write_release
 
 
@@ -31,6 +31,16 @@ def test_a_folder_and_a_scenario(folder: Path) -> None:
 
 def test_of_a_release_with_one_split_that_is_taken(folder: Path) -> None:
     assert bd.load(f"{folder / 'readers'}:implicit").split == "test"
+
+
+def test_the_first_split_is_one_that_the_scenario_has(tmp_path: Path) -> None:
+    made = make_release(arguments=120, issues=10)
+    partly = replace(made, baseline=tuple(q for q in made.baseline if q.split == "test"))
+    write_release(tmp_path / "partly", partly)
+    assert [load_scenario(str(tmp_path / "partly"), rule).split for rule in SCENARIOS] == ["test", "dev", "dev"]
+    write_release(tmp_path / "less", replace(made, baseline=()))
+    with pytest.raises(bd.InputError, match="has no baseline queries of the split 'dev'; there are: none"):
+        load_scenario(str(tmp_path / "less"), "baseline")
 
 
 def test_a_release_alone_is_not_enough(folder: Path) -> None:
