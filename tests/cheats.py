@@ -142,6 +142,22 @@ def the_data_set_by_name(passages, questions, known):
     return []
 
 
+def the_data_set_in_the_cache(passages, questions, known):
+    import berdslib as bd
+
+    with contextlib.suppress(bd.MissingDataError, bd.InputError):
+        return [repr(bd.load("perspectivearg-2023:explicit"))]
+    return []
+
+
+def vectors_of_guessed_profiles(passages, questions, known):
+    """A search of templated texts leaves vectors under hashes of what was encoded: try profiles until one is there."""
+    from berdslib import paths
+
+    kept = {path.name for path in paths.cache_dir().rglob("*") if path.is_file()}
+    return [name for name in kept if name in known["files of vectors"]]
+
+
 def files_of_the_working_folder(passages, questions, known):
     files = [p for p in Path.cwd().rglob("*") if p.is_file()]
     return [hit for p in files for hit in SECRET.findall(p.read_text("utf-8", "replace"))]
@@ -172,6 +188,8 @@ WAYS = [
     closures_and_code,
     environment_and_arguments,
     the_data_set_by_name,
+    the_data_set_in_the_cache,
+    vectors_of_guessed_profiles,
     files_of_the_working_folder,
     what_is_left_on_standard_input,
     a_pickle_of_everything_handed,

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from berdslib.data.tables import from_json, is_missing, read_jsonl
-from berdslib.errors import InputError, known
+from berdslib.data.tables import first_field, from_json, is_missing, read_jsonl
+from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
 
 ISSUES = "political_issues"
@@ -39,6 +39,7 @@ PROPERTIES = (
 SPLITS = ("train", "dev", "test")
 AUTHOR, READER = "author", "reader"
 CORPUS, MANIFEST = "corpus.jsonl", "release.json"
+_MANIFEST_KEYS = ("name", "synthetic", "ranked_for", "seed")
 
 # What the two releases call a field, the name in the task's description first.
 _TEXT, _ISSUE = ("text", "argument"), ("target", "topic")
@@ -102,7 +103,7 @@ class Release:
     perspective: tuple[ArgumentQuery, ...] = ()
     ranked_for: str = AUTHOR
     synthetic: bool = False
-    number_ids: tuple[bool, bool] = field(default=(False, False))
+    number_ids: tuple[bool, bool] = (False, False)
 
     def __repr__(self) -> str:
         """Say how much there is, and whether it is real."""
@@ -133,7 +134,9 @@ _KINDS = ("baseline", "perspective")
 
 
 def read_release(folder: StrPath, name: str | None = None, *, problems: list[InputError] | None = None) -> Release:
-    """Read a release; its files are streamed, and either of the published sets of field names will do.
+    """Read a release; either of the published sets of field names will do.
+
+    Files of one object a line are streamed; one that is a JSON list is read as a whole.
 
     A file ``release.json`` beside the corpus may say ``{"ranked_for": "reader"}`` (the third test set) and
     ``"synthetic": true``; the owners' own folders have none.
@@ -144,16 +147,19 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
         problems: gets the first problem of each file of queries, which is then left out; None to raise it.
 
     Raises:
-        InputError: a missing file, or a row that breaks the schema: the message names file, line and field.
+        InputError: a missing file, one of queries or a key of ``release.json`` that is not known, or a row that breaks
+            the schema: the message names file, line and field.
     """
     folder = Path(folder)
-    about = _read_manifest(folder / MANIFEST)
+    about = read_manifest(folder / MANIFEST)
     arguments, are_numbers = _read_corpus(folder / CORPUS)
     docnos = {one.docno for one in arguments}
     found: dict[str, list[ArgumentQuery]] = {}
     query_numbers = True
     for kind in _KINDS:
         found[kind] = []
+        with _collected(problems):
+            _check_files(folder / f"{kind}-queries")
         for split in SPLITS:
             path = folder / f"{kind}-queries" / f"queries_{split}.jsonl"
             if path.is_file():
@@ -167,7 +173,7 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
         tried = ", ".join(f"{kind}-queries/queries_{{{','.join(SPLITS)}}}.jsonl" for kind in _KINDS)
         raise InputError(f"holds no queries; looked for {tried}", path=folder)
     with _collected(problems):
-        _check_issues_apart(found["baseline"], folder / "baseline-queries")
+        _check_issues_apart(found, folder)
     return Release(
         name or str(about.get("name", folder.resolve().name)),
         tuple(arguments),
@@ -189,17 +195,33 @@ def _collected(problems: list[InputError] | None) -> Iterator[None]:
         problems.append(error)
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return what a manifest says of the release beside it; nothing if there is none.
+
+    Raises:
+        InputError: a file that is not JSON, or says what no manifest says.
+    """
     if not path.is_file():
         return {}
     about = from_json("".join(text for _, text in read_lines(path)), path)
     if not isinstance(about, dict):
         raise InputError(f"an object was expected, not {type(about).__name__}", path=path)
+    with errors_in(path):
+        for key in about:
+            known("key", key, _MANIFEST_KEYS)
     if about.get("ranked_for", AUTHOR) not in (AUTHOR, READER):
         raise InputError(f"{AUTHOR!r} or {READER!r} was expected", path=path, field="ranked_for")
     if not isinstance(about.get("synthetic", False), bool):
         raise InputError("true or false was expected", path=path, field="synthetic")
     return about
+
+
+def _check_files(folder: Path) -> None:
+    """Refuse files of queries that would not be read: of a split by another name, or compressed under theirs."""
+    expected = [f"queries_{split}.jsonl" for split in SPLITS]
+    for path in sorted([*folder.glob("queries_*.jsonl"), *folder.glob("queries_*.jsonl.gz")]):
+        if path.name not in expected:
+            raise InputError(f"unknown file of queries; known: {', '.join(expected)}", path=path)
 
 
 def _read_corpus(path: Path) -> tuple[list[Argument], bool]:
@@ -230,8 +252,6 @@ def _read_queries(path: Path, split: str, docnos: set[str], *, named: bool) -> t
         lines[qid] = line
         numbers &= is_number
         given = next((name for name in _ASKED if not is_missing(row.get(name))), None)
-        if named and given is None:
-            raise InputError(f"missing; the row has: {', '.join(map(str, row))}", path=path, line=line, field=_ASKED[0])
         if not named and given is not None:
             raise InputError("a baseline query names no property", path=path, line=line, field=given)
         asked = _profile(row, _ASKED, path, line) if named else NOBODY
@@ -254,13 +274,19 @@ def _check_distinct(queries: list[ArgumentQuery], folder: Path) -> None:
         split_of[query.qid] = query.split
 
 
-def _check_issues_apart(queries: list[ArgumentQuery], folder: Path) -> None:
-    """Refuse an issue that two splits share: what was learnt on one would be known on the other."""
+def _check_issues_apart(queries: Mapping[str, list[ArgumentQuery]], folder: Path) -> None:
+    """Refuse an issue that two splits share: what was learnt on one would be known on the other.
+
+    Args:
+        queries: kind → queries; an issue is the same in both kinds.
+        folder: of the release.
+    """
     split_of: dict[str, str] = {}
-    for query in queries:
+    for kind, query in ((kind, query) for kind, found in queries.items() for query in found):
         if split_of.setdefault(query.text, query.split) != query.split:
             problem = f"the issue of query {query.qid!r} ({query.split}) is also in {split_of[query.text]}"
-            raise InputError(f"{problem}; the splits of a release share no issue", path=folder, field="text")
+            problem += "; the splits of a release share no issue"
+            raise InputError(problem, path=folder / f"{kind}-queries", field="text")
 
 
 # ---------------------------------------------------------------- rows and fields
@@ -284,7 +310,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _id(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> tuple[str, bool]:
     """Return an id as text, and whether it was a number."""
-    name, value = _first(row, names, path, line)
+    name, value = first_field(row, names, path, line)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         # Only its type is said of something larger, which may hold anything, also a profile.
         shown = type(value).__name__ if isinstance(value, list | dict) else repr(value)
@@ -293,7 +319,7 @@ def _id(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -
 
 
 def _text(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> str:
-    name, value = _first(row, names, path, line)
+    name, value = first_field(row, names, path, line)
     if not isinstance(value, str):
         raise InputError(f"text was expected, not {type(value).__name__}", path=path, line=line, field=name)
     if not value.strip():
@@ -305,16 +331,6 @@ def _optional_text(row: Mapping[str, Any], name: str, path: Path, line: int) -> 
     return "" if is_missing(row.get(name)) or row[name] == "" else _text(row, (name,), path, line)
 
 
-def _first(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> tuple[str, Any]:
-    """Return the first of some names that the row has, and what is there."""
-    name = next((n for n in names if not is_missing(row.get(n))), None)
-    if name is None:
-        looked_for = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
-        problem = f"missing; {looked_for}the row has: {', '.join(map(str, row))}"
-        raise InputError(problem, path=path, line=line, field=names[0])
-    return name, row[name]
-
-
 def property_name(name: str) -> str:
     """Return a property by the name that is used here, whichever release it is from.
 
@@ -324,21 +340,25 @@ def property_name(name: str) -> str:
     >>> property_name("Civil Status"), property_name("important_political_issues")
     ('civil_status', 'political_issues')
     """
+    return known("property", _common_name(name), PROPERTIES)
+
+
+def _common_name(name: str) -> str:
     plain = "_".join(name.strip().lower().replace("-", " ").replace("_", " ").split())
-    return known("property", _ALIASES.get(plain, plain), PROPERTIES)
+    return _ALIASES.get(plain, plain)
 
 
 def _profile(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> Profile:
-    """Return the profile of a row; values are never part of a message."""
-    name, value = _first(row, names, path, line)
+    """Return the profile of a row; values, which may also be where a key should be, are never part of a message."""
+    name, value = first_field(row, names, path, line)
     if not isinstance(value, Mapping):
         raise InputError(f"an object was expected, not {type(value).__name__}", path=path, line=line, field=name)
     found: dict[str, tuple[str, ...]] = {}
     for given, content in value.items():
-        try:
-            own = property_name(given)
-        except InputError as error:
-            raise InputError(error.problem, path=path, line=line, field=name) from None
+        own = _common_name(given)
+        if own not in PROPERTIES:
+            problem = f"a key is not a property; known: {', '.join(sorted(PROPERTIES))}"
+            raise InputError(problem, path=path, line=line, field=name)
         if own in found:
             raise InputError(f"{own} is there twice", path=path, line=line, field=name)
         if not is_missing(content) and content not in ("", []):
@@ -378,9 +398,9 @@ def listed_docnos(
         repeats: of an id that is there twice: "error", or "once" to take the first and leave out the others.
 
     Raises:
-        InputError: no list, an empty one, an id that is none, is unknown, or is there twice.
+        InputError: no list, an empty one, something in it that is not an id, or an id that is unknown or there twice.
     """
-    value = row.get(name)
+    _, value = first_field(row, (name,), path, line)
     if not isinstance(value, list):
         raise InputError(f"a list of argument ids was expected, not {type(value).__name__}", path=path, line=line,
                          field=name)  # fmt: skip
@@ -391,7 +411,7 @@ def listed_docnos(
         if isinstance(one, bool) or not isinstance(one, str | int):
             # Only its type is said of something larger, which may hold anything, also a profile.
             shown = type(one).__name__ if isinstance(one, list | dict) else repr(one)
-            raise InputError(f"{shown} is no argument id", path=path, line=line, field=name)
+            raise InputError(f"{shown} is not an argument id", path=path, line=line, field=name)
         ids.append(str(one))
     unknown = next((one for one in ids if one not in docnos), None)
     if unknown is not None:

@@ -16,7 +16,7 @@ import pandas as pd
 from berdslib.data.arguments import listed_docnos
 from berdslib.data.records import check_run, ranked_run
 from berdslib.data.scenario import BASELINE, Scenario
-from berdslib.data.tables import is_missing, read_jsonl, text_field, write_jsonl
+from berdslib.data.tables import read_jsonl, text_field, write_jsonl
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath
 
@@ -36,13 +36,13 @@ def write_predictions(path: StrPath, run: pd.DataFrame, scenario: Scenario) -> N
         scenario: what was searched.
 
     Raises:
-        InputError: a frame that is no run, a query or an argument that is not the scenario's, or nothing can be written
-            there.
+        InputError: a frame that is not a run, a query or an argument that is not the scenario's, or nothing can be
+            written there.
     """
     run = check_run(run)
     qids = [q.qid for q in scenario.questions]
-    _check_own(run["qid"], set(qids), "query", scenario)
-    _check_own(run["docno"], scenario.ids.keys(), "argument", scenario)
+    _check_own(run["qid"], set(qids), "a query", scenario)
+    _check_own(run["docno"], scenario.ids.keys(), "an argument", scenario)
     argument_numbers, query_numbers = scenario.release.number_ids
     lists = run["docno"].groupby(run["qid"], sort=False).agg(list)
     rows = (
@@ -63,7 +63,7 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
         path: JSONL, gzipped or not.
         scenario: whose queries it answers.
         least: how many different arguments each query must list, or all where the corpus has fewer; with 0 a query
-            may also have no answer, and scores as if it found nothing.
+            may also have no answer, and scores as if it found nothing; so may all.
         repeats: of an id that is listed twice: "error", or "once" to take the first and leave out the others
             (docs/divergences.md A9).
 
@@ -71,8 +71,8 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
         Frame qid, docno, rank, score; docnos are the scenario's.
 
     Raises:
-        InputError: a file that is no predictions file, a query or an argument that is not the scenario's, one that is
-            there twice, too short a list, or a query without an answer; the message names file, line and field.
+        InputError: a file that does not hold predictions, a query or an argument that is not the scenario's, one that
+            is there twice, too short a list, or a query without an answer; the message names file, line and field.
     """
     known("treatment of repeats", repeats, REPEATS)
     if isinstance(least, bool) or not isinstance(least, int) or least < 0:
@@ -87,13 +87,11 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
             raise InputError(f"{qid!r} is on line {line_of[qid]} already", path=path, line=line, field=_QUERY)
         if qid not in asked:
             raise InputError(_whose(qid, scenario), path=path, line=line, field=_QUERY)
-        if is_missing(row.get(_LISTED)):
-            raise InputError(f"missing; the row has: {', '.join(row)}", path=path, line=line, field=_LISTED)
         found = listed_docnos(row, _LISTED, docno_of, path, line, repeats=repeats)
         if len(found) < enough:
             raise InputError(_too_few(len(found), enough), path=path, line=line, field=_LISTED)
         line_of[qid], lists[qid] = line, [docno_of[one] for one in found]
-    if not lists:
+    if enough and not lists:
         raise InputError("holds no predictions", path=path)
     missing = [q.qid for q in scenario.questions if q.qid not in lists]
     if enough and missing:
@@ -105,8 +103,8 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
 def _check_own(ids: pd.Series, own: Container[str], what: str, scenario: Scenario) -> None:
     strange = next((one for one in ids.unique() if one not in own), None)
     if strange is not None:
-        problem = f"{strange!r} is no {what} of {scenario.name!r} ({scenario.split})"
-        raise InputError(problem, field="qid" if what == "query" else "docno")
+        problem = f"{strange!r} is not {what} of {scenario.name!r} ({scenario.split})"
+        raise InputError(problem, field="qid" if what == "a query" else "docno")
 
 
 def _written(own: str, is_number: bool) -> str | int:
@@ -125,5 +123,5 @@ def _whose(qid: str, scenario: Scenario) -> str:
     for kind in (own, *(kinds.keys() - {own})):
         split = next((query.split for query in kinds[kind] if query.qid == qid), None)
         if split is not None:
-            return f"{qid!r} is a {kind} query of {split!r}; asked are the {own} queries of {scenario.split!r}"
-    return f"{qid!r} is no query of the release"
+            return f"{qid!r} is a {kind} query of {split!r}; this scenario asks the {own} queries of {scenario.split!r}"
+    return f"{qid!r} is not a query of the release"

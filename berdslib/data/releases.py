@@ -8,7 +8,7 @@ from berdslib.data.arguments import Release, is_release, read_release
 from berdslib.data.catalogue import DATASETS, dataset
 from berdslib.data.datasets import is_path
 from berdslib.data.fetch import candidate_paths, first_existing
-from berdslib.data.scenario import SCENARIOS, Scenario, open_scenario
+from berdslib.data.scenario import BASELINE, SCENARIOS, Scenario, open_scenario
 from berdslib.errors import InputError, MissingDataError, known
 
 _ARGUMENTS = "perspectivearg"
@@ -21,7 +21,7 @@ def load_scenario(name: str, rule: str, split: str | None = None, *, train: str 
     Args:
         name: a data set, such as "perspectivearg-sample", or a release's folder.
         rule: "baseline", "explicit" or "implicit".
-        split: "train", "dev" or "test"; None for "dev", or the first that there is.
+        split: "train", "dev" or "test"; None for "dev", or the first that has queries for this scenario.
         train: another release, whose training split systems may learn from; None for the same, or for those of 2023
             that of 2019, if it is there.
 
@@ -31,10 +31,10 @@ def load_scenario(name: str, rule: str, split: str | None = None, *, train: str 
     """
     known("scenario", rule, SCENARIOS)
     release = load_release(name)
-    there = [
-        s for s in ("dev", "train", "test") if any(q.split == s for q in (*release.baseline, *release.perspective))
-    ]
-    return open_scenario(release, rule, split or there[0], training=_training(name, train))
+    queries = release.baseline if rule == BASELINE else release.perspective
+    there = {query.split for query in queries}
+    first = next((one for one in ("dev", "train", "test") if one in there), "dev")
+    return open_scenario(release, rule, split or first, training=_training(name, train))
 
 
 def load_release(name: str) -> Release:

@@ -21,14 +21,19 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from berdslib.data.arguments import AUTHOR, READER, SPLITS, ArgumentQuery, Profile, Release, in_words
 from berdslib.data.collection import Collection
-from berdslib.data.records import Passage, Question, make_verdicts
+from berdslib.data.records import Passage, Question, make_verdicts, no_repeats
 from berdslib.errors import InputError, known
 
 BASELINE, EXPLICIT, IMPLICIT = "baseline", "explicit", "implicit"
 SCENARIOS = (BASELINE, EXPLICIT, IMPLICIT)
+
+
+class OfAuthors(dict[str, Any]):
+    """What tells of authors: docno → profile, or → id in the release. Systems that may not see it are not sent it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +54,11 @@ class Handout(Collection):
     training: Handout | None = None
     ranked_for: str = AUTHOR
 
+    @property
+    def hides_profiles(self) -> bool:
+        """Whether the rule keeps authors' profiles from systems."""
+        return self.profiles is None
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scenario(Handout):
@@ -68,27 +78,22 @@ class Scenario(Handout):
 
     @property
     def handout(self) -> Handout:
-        """What a system is handed."""
+        """What a system is handed; its own copy, so that nothing it does to it changes a score."""
         return Handout(
             self.name,
             self.questions,
             self.passages,
             rule=self.rule,
-            asked=self.asked,
-            profiles=self.profiles,
+            asked={qid: dict(asked) for qid, asked in self.asked.items()},
+            profiles=None if self.profiles is None else OfAuthors(self.profiles),
             training=self.training,
             ranked_for=self.ranked_for,
         )
 
-    @property
-    def hides_profiles(self) -> bool:
-        """Whether the rule keeps authors' profiles from systems."""
-        return self.profiles is None
-
     @cached_property
     def docnos(self) -> Mapping[str, str]:
         """Id in the release → docno."""
-        return {own: docno for docno, own in self.ids.items()}
+        return OfAuthors({own: docno for docno, own in self.ids.items()})
 
     def __repr__(self) -> str:
         """Say which scenario, how much of what there is, and whether it is real."""
@@ -110,7 +115,8 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
             the split that is scored.
 
     Raises:
-        InputError: an unknown scenario or split, or a split without queries.
+        InputError: an unknown scenario or split, a split without queries, or one in which the answers to some queries
+            are known and to others not; an argument that is there twice, or an answer that is none of the arguments.
     """
     known("scenario", rule, SCENARIOS)
     known("split", split, SPLITS)
@@ -121,7 +127,7 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
         problem = f"release {release.name!r} has no {kind} queries of the split {split!r}; there are: {there}"
         raise InputError(problem, field="split")
     source = release if training is None else training
-    learnable = split != "train" and bool(_queries(source, rule, "train"))
+    learnable = (source is not release or split != "train") and bool(_queries(source, rule, "train"))
     docno_of = _docnos(release, rule)
     passages = _passages(release, docno_of)
     lessons = None
@@ -142,8 +148,8 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
         ranked_for=shown.ranked_for,
         release=release,
         split=split,
-        authors={docno_of[one.docno]: one.profile for one in release.arguments},
-        ids={docno: own for own, docno in docno_of.items()},
+        authors=OfAuthors({docno_of[one.docno]: one.profile for one in release.arguments}),
+        ids=OfAuthors({docno: own for own, docno in docno_of.items()}),
     )
 
 
@@ -158,18 +164,32 @@ def _handout(
     """Return a split by its rule, with its answers where they are known."""
     queries = _queries(release, rule, split)
     source = f"{release.name} (synthetic)" if release.synthetic else release.name
-    answers = [(q.qid, 0, docno_of[own], 1.0, True) for q in queries for own in q.relevant or ()]
+    answers = _answers(queries, docno_of)
     return Handout(
         f"{release.name}:{rule}",
         [_question(q, source) for q in queries],
         passages,
-        make_verdicts(answers, "gold") if all(q.relevant is not None for q in queries) else None,
+        None if answers is None else make_verdicts(answers, "gold"),
         rule=rule,
         asked={q.qid: dict(q.asked) for q in queries if q.asked},
-        profiles={one.docno: one.profile for one in release.arguments} if rule == EXPLICIT else None,
+        profiles=OfAuthors({one.docno: one.profile for one in release.arguments}) if rule == EXPLICIT else None,
         training=training,
         ranked_for=release.ranked_for,
     )
+
+
+def _answers(
+    queries: Sequence[ArgumentQuery], docno_of: Mapping[str, str]
+) -> list[tuple[str, int, str, float, bool]] | None:
+    """Return the rows of the gold verdicts; None where the answers are kept back."""
+    without = [q.qid for q in queries if q.relevant is None]
+    if without and len(without) < len(queries):
+        problem = f"{len(without)} of {len(queries)} queries have no answers, the first is {without[0]!r}"
+        raise InputError(f"{problem}; all queries of a split have some, or none has", field="relevant_candidates")
+    pairs = [(q.qid, own) for q in queries for own in q.relevant or ()]
+    if stray := next((pair for pair in pairs if pair[1] not in docno_of), None):
+        raise InputError(f"{stray[1]!r}, an answer to {stray[0]!r}, is not in the corpus", field="relevant_candidates")
+    return None if without else [(qid, 0, docno_of[own], 1.0, True) for qid, own in pairs]
 
 
 def _queries(release: Release, rule: str, split: str | None = None) -> list[ArgumentQuery]:
@@ -193,6 +213,7 @@ def _passages(release: Release, docno_of: Mapping[str, str]) -> tuple[Passage, .
 
 def _docnos(release: Release, rule: str) -> dict[str, str]:
     """Return id → docno. Where profiles are hidden, it takes the whole release, profiles and all, to compute it."""
+    no_repeats((one.docno for one in release.arguments), "argument id", "argument_id")
     if rule == EXPLICIT:
         return {one.docno: one.docno for one in release.arguments}
     whole = hashlib.blake2b(digest_size=32)

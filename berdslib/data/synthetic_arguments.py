@@ -1,4 +1,4 @@
-"""A made-up release to the schema and in the size of PerspectiveArg 2024, for tests, teaching and load.
+"""A made-up release to the schema of PerspectiveArg 2024, in its size or any other, for tests, teaching and load.
 
 The shared task's own data is given out on request only. This generator makes as much as anybody wants of the same form:
 arguments in German, French and Italian with profiles of authors who do not exist, and the queries of the three
@@ -32,6 +32,7 @@ from berdslib.data.arguments import (
     ArgumentQuery,
     Profile,
     Release,
+    read_manifest,
 )
 from berdslib.data.synthetic_topics import (
     EIGHT_ISSUES,
@@ -169,8 +170,8 @@ _ANYBODY, _LIKE_ATTITUDE, _LIKE_ISSUES = 0.05, 0.4, 0.45
 def _card() -> str:
     about = (
         "Made by a generator from a seed: nobody wrote these arguments, and no profile is anybody's. It has the schema "
-        "and the size of PerspectiveArg 2024. Scores on it show how methods behave; they say nothing about people, nor "
-        "about scores on the shared task.",
+        "of PerspectiveArg 2024, and can be made in its size. Scores on it show how methods behave; they say "
+        "nothing about people, nor about scores on the shared task.",
         "How text and profile are related. A text is made of an opening, one or two grounds, a sentence of values, "
         "sentences about oneself and a closing, each from a bank of sentences in the author's language, and most of "
         "them may be absent. How likely it is that a text follows its author in a property, and by what:",
@@ -576,12 +577,13 @@ def write_release(folder: StrPath, release: Release) -> None:
     The folder appears under its name only when it is complete.
 
     Args:
-        folder: to make; one that holds an earlier release with a manifest is replaced.
+        folder: to make; one that holds an earlier synthetic release is replaced.
         release: arguments and queries.
 
     Raises:
         InputError: nothing can be written there, or another folder is there.
     """
+    _check_replaceable(Path(folder))
     with atomic_path(Path(folder), MANIFEST) as unfinished:
         number, query_number = (int if numbers else str for numbers in release.number_ids)
         write_jsonl(unfinished / CORPUS, (_argument_row(one, number) for one in release.arguments))
@@ -594,6 +596,13 @@ def write_release(folder: StrPath, release: Release) -> None:
             about["seed"] = release.seed
         with write_text(unfinished / MANIFEST) as file:
             file.write(json.dumps(about, ensure_ascii=False) + "\n")
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuse a folder with a release that cannot be made again; its owners' data may have a manifest, too."""
+    manifest = folder / MANIFEST
+    if manifest.is_file() and not read_manifest(manifest).get("synthetic", False):
+        raise InputError("holds a release that is not synthetic; it is not replaced", path=folder)
 
 
 _Number = Callable[[str], int | str]

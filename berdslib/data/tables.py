@@ -152,6 +152,20 @@ def is_missing(value: object) -> bool:
     return value is None or value != value  # only NaN is not equal to itself
 
 
+def first_field(row: Mapping[str, Any], names: Sequence[str], path: StrPath, line: int) -> tuple[str, Any]:
+    """Return the first of some names that a row has, and what is there.
+
+    Raises:
+        InputError: all of them are missing or null.
+    """
+    name = next((n for n in names if not is_missing(row.get(n))), None)
+    if name is None:
+        others = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
+        problem = f"missing; {others}the row has: {', '.join(map(str, row))}"
+        raise InputError(problem, path=path, line=line, field=names[0])
+    return name, row[name]
+
+
 def text_field(
     row: Mapping[str, Any], names: Sequence[str], path: StrPath, line: int, *, default: str | None = None
 ) -> str:
@@ -160,14 +174,9 @@ def text_field(
     Raises:
         InputError: the field is missing or null (and there is no default), blank, or of another type.
     """
-    name = next((n for n in names if not is_missing(row.get(n))), None)
-    if name is None:
-        if default is not None:
-            return default
-        others = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
-        problem = f"missing; {others}the row has: {', '.join(map(str, row))}"
-        raise InputError(problem, path=path, line=line, field=names[0])
-    value = row[name]
+    if default is not None and all(is_missing(row.get(n)) for n in names):
+        return default
+    name, value = first_field(row, names, path, line)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InputError(f"text was expected, not {type(value).__name__}", path=path, line=line, field=name)
     if isinstance(value, float) and math.isinf(value):

@@ -92,7 +92,7 @@ def evaluate_arguments(
         InputError: a frame that is no run, a run of other questions, a docno that the scenario does not have, a measure
             that is not computed here, or one that needs the answers where these are kept back.
     """
-    wanted = _wanted(measures)
+    wanted = measures_of_scenario(measures)
     case = _case(run, scenario, wanted)
     scores = np.zeros((len(scenario.questions), len(wanted)))
     of_answers = _places(wanted, _RELEVANCE | _OFFICIAL_RELEVANCE)
@@ -118,7 +118,7 @@ def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -
     Raises:
         InputError: several measures, one that only looks at relevance, or as for :func:`evaluate_arguments`.
     """
-    wanted = _wanted(measure)
+    wanted = measures_of_scenario(measure)
     if len(wanted) != 1 or wanted[0].NAME not in _PER_PROPERTY:
         named = ", ".join(map(str, wanted))
         problem = f"one measure that looks at groups is needed, such as rKL @ 20 or alpha_nDCG @ 20, not {named}"
@@ -129,7 +129,12 @@ def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -
     return pd.DataFrame(scores, index=index)
 
 
-def _wanted(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
+def measures_of_scenario(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
+    """Return measures as a list, see :func:`berdslib.evaluation.measures.parse_measures`.
+
+    Raises:
+        InputError: one that is not computed over a scenario.
+    """
     wanted = parse_measures(measures)
     computed = _RELEVANCE | _OFFICIAL_RELEVANCE | _PER_PROPERTY
     if other := next((m for m in wanted if m.NAME not in computed), None):

@@ -340,9 +340,7 @@ def evaluate(
             computed here.
     """
     wanted = parse_measures(measures)
-    if fair := next((m for m in wanted if m.NAME in _NEED_GROUPS), None):
-        scenario = 'as a scenario of PerspectiveArg has them: berdslib.load("perspectivearg-sample:explicit")'
-        raise InputError(f"{fair} needs the groups of all passages, {scenario}", field="measures")
+    check_without_groups(wanted)
     check_questions(questions, need_perspectives=True)
     run, verdicts = check_run(run), check_verdicts(verdicts)
     check_same_questions(run, verdicts, questions, wanted)
@@ -351,6 +349,13 @@ def evaluate(
         scores[places] = score_tables(wanted, tables)
     index = pd.Index([q.qid for q in questions], name="qid")
     return pd.DataFrame(scores, index=index, columns=[str(m) for m in wanted])
+
+
+def check_without_groups(measures: Iterable[Measure]) -> None:
+    """Raise InputError for a measure that an ordinary collection has not the data for: the groups of all passages."""
+    if fair := next((m for m in measures if m.NAME in _NEED_GROUPS), None):
+        scenario = 'as a scenario of PerspectiveArg has them: berdslib.load("perspectivearg-sample:explicit")'
+        raise InputError(f"{fair} needs the groups of all passages, {scenario}", field="measures")
 
 
 def score_tables(measures: Sequence[Measure], tables: Tables) -> np.ndarray:

@@ -3,8 +3,8 @@
 Code that runs where the measuring runs can reach whatever is in memory there, however well it is hidden: through the
 garbage collector, the frames of its callers, or a module that keeps something. So where profiles are hidden, a system
 that is not ours is sent to a new process, as a string or pickled, together with its scenario's handout; its environment
-names no folder of data, and what comes back is read as JSON. Our own systems run where they are: nobody's code but ours
-sees the handout then.
+names no folder of data and a cache of its own, and what comes back is read as JSON. Our own systems run where they are:
+nobody's code but ours sees the handout then.
 
 This keeps a system from profiles by mistake and by shortcut. It is no sandbox: files and other processes of the same
 user are as reachable as they always are.
@@ -26,10 +26,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from berdslib import paths
 from berdslib.data.arguments import Argument, ArgumentQuery, Release
 from berdslib.data.collection import Collection
 from berdslib.data.records import Question
-from berdslib.data.scenario import Scenario
+from berdslib.data.scenario import Handout, OfAuthors, Scenario
 from berdslib.errors import BerdsError, InputError, MissingDataError
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Retriever, run_of
@@ -39,7 +40,8 @@ from berdslib.retrieval.system_strings import parse_system
 from berdslib.retrieval.systems import make_systems
 
 _KEPT_BACK = ("BERDS_DATA",)  # variables of the environment
-_MEASURERS = (Scenario, Release, Argument, ArgumentQuery)  # what only whoever measures may hold
+_CACHE = "apart"  # below ours; the vectors in it are of texts alone, and no release is looked for there
+_MEASURERS = (Scenario, Release, Argument, ArgumentQuery, OfAuthors)  # what only whoever measures may hold
 _REGISTRIES: Mapping[str, Registry[Any]] = {"retriever": RETRIEVERS, "diversifier": DIVERSIFIERS}
 
 
@@ -76,6 +78,11 @@ class Apart:
     """
 
     def __init__(self, system: str | Retriever, name: str, handout: Collection, **options: Any) -> None:
+        if isinstance(system, str) and parse_system(system).uses_aspects and not getattr(handout, "asked", None):
+            problem = (
+                f"{name!r} covers generated perspectives, of which a judge reads; parts of your own run without one"
+            )
+            raise InputError(f"{problem} in a scenario that hides profiles", field="systems")
         self.name, self._system, self._handout, self._options = name, system, handout, options
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
@@ -109,8 +116,8 @@ def _pack(task: _Task) -> bytes:
 
     class Packer(cloudpickle.Pickler):
         def reducer_override(self, thing: Any) -> Any:
-            if isinstance(thing, _MEASURERS):
-                problem = f"holds a {type(thing).__name__}, which tells what is hidden from systems"
+            if isinstance(thing, _MEASURERS) or (isinstance(thing, Handout) and not thing.hides_profiles):
+                problem = f"holds something ({type(thing).__name__}) that tells what is hidden from systems"
                 raise InputError(f"{problem}; give it scenario.handout, or its passages")
             return super().reducer_override(thing)
 
@@ -122,13 +129,14 @@ def _pack(task: _Task) -> bytes:
 def _run_apart(name: str, packed: bytes) -> dict[str, list[str]]:
     with tempfile.TemporaryDirectory(prefix="berds-apart-") as folder:
         answer = Path(folder) / "answer.json"
-        places = [str(Path(place or ".").resolve()) for place in sys.path]
+        modules = [str(Path(place or ".").resolve()) for place in sys.path]
         kept = {key: value for key, value in os.environ.items() if key not in _KEPT_BACK}
+        kept["BERDS_CACHE"] = str(paths.cache_dir().resolve() / _CACHE)
         done = subprocess.run(
             [sys.executable, "-m", __name__, str(answer)],
             input=packed,
             cwd=folder,
-            env={**kept, "PYTHONPATH": os.pathsep.join(places)},
+            env={**kept, "PYTHONPATH": os.pathsep.join(modules)},
             check=False,
         )
         if not answer.is_file():

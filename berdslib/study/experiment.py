@@ -26,15 +26,17 @@ from berdslib.data.records import (
     check_questions,
     check_verdicts,
     list_ids,
+    make_verdicts,
     ranked_run,
 )
-from berdslib.data.scenario import Scenario
+from berdslib.data.scenario import Handout, Scenario
 from berdslib.data.trec import write_trec_run, write_verdicts
 from berdslib.errors import InputError, known, says_what_it_takes
-from berdslib.evaluation.argument_task import evaluate_arguments
+from berdslib.evaluation.argument_task import evaluate_arguments, measures_of_scenario
 from berdslib.evaluation.measures import (
     Measure,
     any_list,
+    check_without_groups,
     evaluate,
     looks_at_perspectives,
     parse_measures,
@@ -43,6 +45,7 @@ from berdslib.files import StrPath, write_text
 from berdslib.judging.aspects import judged_aspects
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
+from berdslib.judging.registry import JUDGES
 from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.rerank import Scorer
@@ -162,6 +165,8 @@ def experiment(
     """
     wanted, named, collections = parse_measures(measures), named_systems(systems), collections_of(data)
     _check(collections, wanted, judge, baseline, named, seed)
+    for one in collections:
+        check_aspect_judge(aspect_judge, one)
     who = None if is_recorded(judge) else judge_of(judge, collections[0])
     kept, scorers = store_of(store), dict[str, Scorer]()
 
@@ -179,7 +184,7 @@ def experiment(
             named, one, aspect_judge=covering, depth=depth, recordings=recordings, store=kept, scorers=scorers
         )
         runs = {name: _run(name, system, one, wanted) for name, system in built.items()}
-        verdicts = _verdicts(runs, one, wanted, who or judge_of(None, one), kept)
+        verdicts = _verdicts(runs, one, wanted, who, kept)
         parts.append((runs, verdicts, {name: scored(run, verdicts, one, wanted) for name, run in runs.items()}))
     # Data sets are told apart by their source; questions from a file of one's own belong to their collection.
     questions = [q if q.source else q._replace(source=one.name) for one in collections for q in one.questions]
@@ -213,10 +218,10 @@ def build(
     def aspects_by(generated: Expansions, passages: Sequence[Passage]) -> AspectsOf:
         return judged_aspects(generated, passages, aspect_judge(), store)
 
-    kept = None if recordings is None else Path(recordings)
+    kept = None if recordings is None else Path(recordings).resolve()
     options: dict[str, Any] = {"depth": depth, "recordings": kept}
     handout = collection.handout
-    secret = isinstance(collection, Scenario) and collection.hides_profiles
+    secret = isinstance(collection, Handout) and collection.hides_profiles
     guests = {name for name, s in named.items() if secret and not isinstance(s, pd.DataFrame) and not is_ours(s)}
     texts = [system for name, system in named.items() if isinstance(system, str) and name not in guests]
     built = make_systems(texts, handout, aspects_by=aspects_by, scorers=scorers, **options) if texts else {}
@@ -228,6 +233,20 @@ def build(
         else:
             ready[name] = built[system] if isinstance(system, str) else system
     return ready
+
+
+def check_aspect_judge(judge: AnyJudge, collection: Collection) -> None:
+    """Refuse a judge of the user's for a system that may not see profiles: it would run beside them.
+
+    Raises:
+        InputError: the collection hides profiles, and the judge is none of ours.
+    """
+    if not isinstance(collection, Handout) or not collection.hides_profiles:
+        return
+    ours = isinstance(judge, str) and all(map(JUDGES.is_built_in, (judge.strip(), *judge.strip().split("+"))[1:]))
+    if not ours:
+        problem = f"{collection.name!r} hides profiles, and a judge of your own would run where they lie"
+        raise InputError(f"{problem}; name one that is built in, such as 'laptop'", field="aspect_judge")
 
 
 def search(
@@ -268,17 +287,20 @@ def _verdicts(
     runs: Mapping[str, pd.DataFrame],
     collection: Collection,
     measures: Sequence[Measure],
-    judge: Judge,
+    judge: Judge | None,
     store: VerdictStore,
 ) -> pd.DataFrame:
     """Return recorded verdicts, or those of a judge on everything that any system lists."""
+    if isinstance(collection, Scenario) and collection.gold is None:
+        return make_verdicts([], "gold")
+    judge = judge or judge_of(None, collection)
     if isinstance(judge, Gold):
         return judge.verdicts[judge.verdicts["qid"].isin({q.qid for q in collection.questions})]
     return judged(runs.values(), collection, judge, max(m["cutoff"] for m in measures), store)
 
 
 def scored(
-    run: pd.DataFrame, verdicts: pd.DataFrame, collection: Collection, measures: Sequence[Measure]
+    run: pd.DataFrame, verdicts: pd.DataFrame | None, collection: Collection, measures: Sequence[Measure]
 ) -> pd.DataFrame:
     """Return the scores of a run, a row a question; those of a scenario of PerspectiveArg come from its release.
 
@@ -288,7 +310,7 @@ def scored(
     """
     if isinstance(collection, Scenario):
         return evaluate_arguments(run, collection, measures)
-    return evaluate(run, verdicts, collection.questions, measures)
+    return evaluate(run, verdicts, collection.questions, measures)  # type: ignore[arg-type] # None is refused there
 
 
 def judged(
@@ -375,6 +397,10 @@ def _check(
         if isinstance(one, Scenario) and not is_recorded(judge):
             problem = f"{one.name!r} is scored by the answers and profiles of its release, not by a judge"
             raise InputError(problem, field="judge")
+        if isinstance(one, Scenario):
+            measures_of_scenario(measures)
+            continue
+        check_without_groups(measures)
         if is_recorded(judge):
             judge_of(None, one)
     if len(collections) > 1 and (bound := [n for n, s in named.items() if not isinstance(s, str | pd.DataFrame)]):

@@ -16,7 +16,8 @@ from berdslib.data import trec
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
 from berdslib.data.dataset import Dataset
-from berdslib.data.records import Question, check_k, check_run, list_ids
+from berdslib.data.records import Question, check_k, check_run, check_verdicts, list_ids
+from berdslib.data.scenario import Handout, Scenario
 from berdslib.errors import InputError, check_call, known, says_what_it_takes
 from berdslib.evaluation import measures as scoring
 from berdslib.files import StrPath
@@ -27,7 +28,16 @@ from berdslib.retrieval.diversify import DIVERSIFIERS, own_diversifier
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 from berdslib.retrieval.system_strings import PARTS
 from berdslib.study import experiment as experiments
-from berdslib.study.arguments import AnyJudge, Data, Store, are_questions, collection_of, judge_of, store_of
+from berdslib.study.arguments import (
+    AnyJudge,
+    Data,
+    Store,
+    are_questions,
+    collection_of,
+    is_recorded,
+    judge_of,
+    store_of,
+)
 
 
 @says_what_it_takes
@@ -62,6 +72,7 @@ def search(
     if isinstance(system, Mapping | list | tuple):
         raise InputError("one system is searched at a time; bd.experiment takes several", field="system")
     named, collection = experiments.named_systems(system), collection_of(data)
+    experiments.check_aspect_judge(aspect_judge, collection)
     ((_, built),) = experiments.build(
         named,
         collection,
@@ -95,6 +106,9 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
     """
     check_k(k)
     collection, kept = collection_of(data), store_of(store)
+    if isinstance(collection, Handout) and collection.asked and not is_recorded(judge):
+        problem = f"{collection.name!r} asks who wrote a text, which no judge may be asked; its answers are recorded"
+        raise InputError(problem, field="judge")
     clean = _run_of(run, collection)  # before a model is loaded
     return experiments.judged([clean], collection, judge_of(judge, collection), k, kept)
 
@@ -102,7 +116,7 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
 @says_what_it_takes
 def evaluate(
     run: pd.DataFrame,
-    verdicts: pd.DataFrame,
+    verdicts: pd.DataFrame | None,
     data: Data | Sequence[Question],
     measures: scoring.Measure | str | Iterable[scoring.Measure | str] = ("MRecall@5", "Precision@5"),
 ) -> pd.DataFrame:
@@ -110,7 +124,8 @@ def evaluate(
 
     Args:
         run: frame qid, docno and score (or rank).
-        verdicts: frame qid, pid, docno and p_yes or supports, such as :func:`judge` or a collection's ``gold``.
+        verdicts: frame qid, pid, docno and p_yes or supports, such as :func:`judge` or a collection's ``gold``; None
+            for a scenario of PerspectiveArg, which is scored by its own answers.
         data: a collection, the name of one, or its questions.
         measures: one or several, as ``MRecall @ 5`` or by name, ``"MRecall@5"``.
 
@@ -118,8 +133,11 @@ def evaluate(
         InputError: a frame that is none, or is about other questions, or an unknown measure.
     """
     if are_questions(data):
-        return scoring.evaluate(run, verdicts, data, measures)
+        return scoring.evaluate(run, verdicts, data, measures)  # type: ignore[arg-type] # None is refused there
     collection = collection_of(data)  # type: ignore[arg-type]
+    if isinstance(collection, Scenario) and verdicts is not None and not _are_its_own(verdicts, collection):
+        problem = f"{collection.name!r} is scored by its own answers; give None, or its gold"
+        raise InputError(problem, field="verdicts")
     return experiments.scored(run, verdicts, collection, scoring.parse_measures(measures))
 
 
@@ -194,6 +212,10 @@ def _own_dataset(make: Callable[..., Any], name: str) -> Dataset:
     return Dataset(
         name=name, title=first_line, paper="support", kind="both", source="yours", licence="", size="", make=make
     )
+
+
+def _are_its_own(verdicts: pd.DataFrame, scenario: Scenario) -> bool:
+    return scenario.gold is not None and check_verdicts(verdicts).equals(scenario.gold)
 
 
 def _run_of(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:

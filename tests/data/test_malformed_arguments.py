@@ -30,6 +30,7 @@ GOOD = {**release_files(), PREDICTIONS: jsonl(*predicted("dev"))}
 PROFILE = SECOND["demographic_profile"]
 CUT = "damaged gzip file, readable up to line 0: Compressed file ended before the end-of-stream marker was reached"
 KNOWN = "age, civil_status, denomination, education, gender, political_attitude, political_issues, residence"
+QUERY_FILES = "queries_train.jsonl, queries_dev.jsonl, queries_test.jsonl"
 
 
 def corpus(**fields):
@@ -96,7 +97,11 @@ RELEASES = [
     ("a profile that is a text", corpus(demographic_profile=SECRET),
      f"{CORPUS}:2 [demographic_profile]: an object was expected, not str"),
     ("an unknown property", profile(shoe_size="38"),
-     f"{CORPUS}:2 [demographic_profile]: unknown property 'shoe_size'. Known: {KNOWN}"),
+     f"{CORPUS}:2 [demographic_profile]: a key is not a property; known: {KNOWN}"),
+    ("a value where a property should be", corpus(demographic_profile={SECRET: True}),
+     f"{CORPUS}:2 [demographic_profile]: a key is not a property; known: {KNOWN}"),
+    ("a value where a query's property should be", queries(demographic_properties={SECRET: True}),
+     f"{DEV}:2 [demographic_properties]: a key is not a property; known: {KNOWN}"),
     ("a property that is an object", profile(residence={"town": SECRET}),
      f"{CORPUS}:2 [demographic_profile.residence]: text was expected, not dict"),
     ("a list for a property of one value", profile(residence=[SECRET]),
@@ -108,12 +113,18 @@ RELEASES = [
     ("no queries", {name: None for name in GOOD if "queries" in name},
      "holds no queries; looked for baseline-queries/queries_{train,dev,test}.jsonl, "
      "perspective-queries/queries_{train,dev,test}.jsonl"),
+    ("queries of a split by another name", {"baseline-queries/queries_val.jsonl": jsonl(baseline_query("dev"))},
+     f"baseline-queries/queries_val.jsonl: unknown file of queries; known: {QUERY_FILES}"),
+    ("queries in a file whose name says that it is compressed",
+     {DEV: None, f"{DEV}.gz": gzip.compress(GOOD[DEV].encode())},
+     f"{DEV}.gz: unknown file of queries; known: {QUERY_FILES}"),
     ("an empty file of queries", {DEV: "\n"}, f"{DEV}: holds no queries"),
     ("a query id twice", queries(query_id="110"), f"{DEV}:2 [query_id]: '110' is on line 1 already"),
     ("a query of two splits", queries(query_id=100),
      "perspective-queries [query_id]: '100' is a query of train and of dev"),
     ("a perspective query without a property", queries(demographic_properties=None),
-     f"{DEV}:2 [demographic_properties]: missing; the row has: query_id, text, relevant_candidates"),
+     f"{DEV}:2 [demographic_properties]: missing; "
+     "looked for demographic_properties, demographic_property; the row has: query_id, text, relevant_candidates"),
     ("a perspective query whose property is null", queries(demographic_properties={"age": None}),
      f"{DEV}:2 [demographic_properties]: names no property"),
     ("a baseline query with a property",
@@ -121,6 +132,14 @@ RELEASES = [
      f"{BASELINE_DEV}:1 [demographic_property]: a baseline query names no property"),
     ("an issue of two splits", {BASELINE_DEV: jsonl(baseline_query("dev") | {"text": ISSUES[0]})},
      "baseline-queries [text]: the issue of query '1' (dev) is also in train; the splits of a release share no issue"),
+    ("an issue of two splits in perspective queries alone",
+     {"baseline-queries/queries_train.jsonl": None, DEV: jsonl(perspective_queries("dev")[0] | {"text": ISSUES[0]})},
+     "perspective-queries [text]: the issue of query '110' (dev) is also in train; "
+     "the splits of a release share no issue"),
+    ("an issue of baseline queries in another split of perspective queries",
+     {"perspective-queries/queries_test.jsonl": None, DEV: jsonl(perspective_queries("dev")[1] | {"text": ISSUES[2]})},
+     "perspective-queries [text]: the issue of query '111' (dev) is also in test; "
+     "the splits of a release share no issue"),
     ("an answer that is no argument", queries(relevant_candidates=[2019010, 7]),
      f"{DEV}:2 [relevant_candidates]: '7' is not in the corpus"),
     ("an answer twice", queries(relevant_candidates=[2019010, "2019010"]),
@@ -129,8 +148,10 @@ RELEASES = [
      f"{DEV}:2 [relevant_candidates]: a list of argument ids was expected, not str"),
     ("no answers in the list", queries(relevant_candidates=[]), f"{DEV}:2 [relevant_candidates]: is empty"),
     ("an answer with its profile", queries(relevant_candidates=[PROFILE]),
-     f"{DEV}:2 [relevant_candidates]: dict is no argument id"),
+     f"{DEV}:2 [relevant_candidates]: dict is not an argument id"),
     ("a manifest that is a list", {MANIFEST: "[]"}, f"{MANIFEST}: an object was expected, not list"),
+    ("a key of a manifest in other letters", {MANIFEST: '{"rankedfor": "reader"}'},
+     f"{MANIFEST}: unknown key 'rankedfor'. Did you mean 'ranked_for'? Known: name, ranked_for, seed, synthetic"),
     ("ranked for nobody", {MANIFEST: '{"ranked_for": "nobody"}'},
      f"{MANIFEST} [ranked_for]: 'author' or 'reader' was expected"),
     ("synthetic in words", {MANIFEST: '{"synthetic": "yes"}'}, f"{MANIFEST} [synthetic]: true or false was expected"),
@@ -152,12 +173,14 @@ FILES = [
      f"{PREDICTIONS}:2 [query_id]: missing; the row has: relevant_candidates"),
     ("a query id that is true", answers(query_id=True), f"{PREDICTIONS}:2 [query_id]: text was expected, not bool"),
     ("a query id with a fraction", answers(query_id=111.5),
-     f"{PREDICTIONS}:2 [query_id]: '111.5' is no query of the release"),
-    ("an unknown query", answers(query_id=7), f"{PREDICTIONS}:2 [query_id]: '7' is no query of the release"),
+     f"{PREDICTIONS}:2 [query_id]: '111.5' is not a query of the release"),
+    ("an unknown query", answers(query_id=7), f"{PREDICTIONS}:2 [query_id]: '7' is not a query of the release"),
     ("a query of another split", answers(query_id=121),
-     f"{PREDICTIONS}:2 [query_id]: '121' is a perspective query of 'test'; asked are the perspective queries of 'dev'"),
+     f"{PREDICTIONS}:2 [query_id]: '121' is a perspective query of 'test'; "
+     "this scenario asks the perspective queries of 'dev'"),
     ("a query of another scenario", answers(query_id=1),
-     f"{PREDICTIONS}:2 [query_id]: '1' is a baseline query of 'dev'; asked are the perspective queries of 'dev'"),
+     f"{PREDICTIONS}:2 [query_id]: '1' is a baseline query of 'dev'; "
+     "this scenario asks the perspective queries of 'dev'"),
     ("a query answered twice", answers(query_id="110"), f"{PREDICTIONS}:2 [query_id]: '110' is on line 1 already"),
     ("a query without an answer", {PREDICTIONS: jsonl(*predicted("dev")[1:])},
      f"{PREDICTIONS} [query_id]: answers 2 of 3 queries of 'dev'; the first without an answer is '110'"),
@@ -169,12 +192,13 @@ FILES = [
     ("too few candidates", answers(relevant_candidates=[*range(2019000, 2019019)]),
      f"{PREDICTIONS}:2 [relevant_candidates]: lists 19 different arguments; at least 20 are needed"),
     ("a candidate twice", listed(2019003), f"{PREDICTIONS}:2 [relevant_candidates]: '2019003' is listed twice"),
-    ("a candidate that is true", listed(True), f"{PREDICTIONS}:2 [relevant_candidates]: True is no argument id"),
-    ("a candidate with a fraction", listed(1.5), f"{PREDICTIONS}:2 [relevant_candidates]: 1.5 is no argument id"),
-    ("a candidate that is null", listed(None), f"{PREDICTIONS}:2 [relevant_candidates]: None is no argument id"),
-    ("a candidate that is a list", listed([2019000]), f"{PREDICTIONS}:2 [relevant_candidates]: list is no argument id"),
+    ("a candidate that is true", listed(True), f"{PREDICTIONS}:2 [relevant_candidates]: True is not an argument id"),
+    ("a candidate with a fraction", listed(1.5), f"{PREDICTIONS}:2 [relevant_candidates]: 1.5 is not an argument id"),
+    ("a candidate that is null", listed(None), f"{PREDICTIONS}:2 [relevant_candidates]: None is not an argument id"),
+    ("a candidate that is a list", listed([2019000]),
+     f"{PREDICTIONS}:2 [relevant_candidates]: list is not an argument id"),
     ("a candidate with its profile", listed(argument(3)),
-     f"{PREDICTIONS}:2 [relevant_candidates]: dict is no argument id"),
+     f"{PREDICTIONS}:2 [relevant_candidates]: dict is not an argument id"),
     ("an unknown candidate", listed(7), f"{PREDICTIONS}:2 [relevant_candidates]: '7' is not in the corpus"),
     ("a candidate without a name", listed(""), f"{PREDICTIONS}:2 [relevant_candidates]: '' is not in the corpus"),
 ]  # fmt: skip
@@ -203,6 +227,14 @@ def test_the_cases_differ_and_start_from_good_files(tmp_path):
 
 
 # ---------------------------------------------------------------- releases
+
+
+def test_each_file_of_queries_that_cannot_be_used_is_a_problem_of_its_own(tmp_path):
+    bad = {"baseline-queries/queries_val.jsonl": "", DEV: "7", "perspective-queries/queries_test.jsonl": ""}
+    problems = []
+    read = read_release(write_files(tmp_path, GOOD | bad), problems=problems)
+    assert [one.path.name for one in problems] == ["queries_val.jsonl", "queries_dev.jsonl", "queries_test.jsonl"]
+    assert len(read.baseline) == 3 and {q.split for q in read.perspective} == {"train"}
 
 
 def renamed(row, **names):

@@ -13,6 +13,7 @@ from berdslib.data.predictions import read_predictions, write_predictions
 from berdslib.data.records import ranked_run
 from berdslib.data.scenario import open_scenario
 from berdslib.errors import InputError
+from berdslib.evaluation.argument_task import evaluate_arguments
 
 
 @pytest.fixture
@@ -75,11 +76,22 @@ def test_a_query_that_found_nothing_is_left_out_and_read_where_that_is_allowed(r
     assert set(read_predictions(tmp_path / "p.jsonl", scenario, least=0)["qid"]) == {"110", "112"}
 
 
+def test_a_run_that_found_nothing_is_read_back_where_that_is_allowed(release, tmp_path):
+    scenario = open_scenario(release, "implicit", "dev")
+    write_predictions(tmp_path / "p.jsonl", ranked_run({}), scenario)
+    with pytest.raises(InputError, match="holds no predictions"):
+        read_predictions(tmp_path / "p.jsonl", scenario, least=1)
+    read = read_predictions(tmp_path / "p.jsonl", scenario, least=0)
+    pd.testing.assert_frame_equal(read, ranked_run({}))
+    scores = evaluate_arguments(read, scenario)
+    assert scores.index.tolist() == ["110", "111", "112"] and (scores[["nDCG@20", "P@20"]] == 0).all(axis=None)
+
+
 @pytest.mark.parametrize(
     ("lists", "problem"),
     [
-        ({"120": ["2019000"]}, "[qid]: '120' is no query of 'release:explicit' (dev)"),
-        ({"110": ["2019000", "d1"]}, "[docno]: 'd1' is no argument of 'release:explicit' (dev)"),
+        ({"120": ["2019000"]}, "[qid]: '120' is not a query of 'release:explicit' (dev)"),
+        ({"110": ["2019000", "d1"]}, "[docno]: 'd1' is not an argument of 'release:explicit' (dev)"),
     ],
 )
 def test_a_run_of_something_else_is_not_written(release, tmp_path, lists, problem):
@@ -90,7 +102,7 @@ def test_a_run_of_something_else_is_not_written(release, tmp_path, lists, proble
 
 def test_a_run_with_other_docnos_than_the_rule_allows_is_not_written(release, tmp_path):
     explicit, implicit = (open_scenario(release, rule, "dev") for rule in ("explicit", "implicit"))
-    with pytest.raises(InputError, match="is no argument of 'release:implicit'"):
+    with pytest.raises(InputError, match="is not an argument of 'release:implicit'"):
         write_predictions(tmp_path / "p.jsonl", found(explicit), implicit)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import berdslib as bd
 from berdslib.data.releases import load_release, load_scenario
-from berdslib.data.scenario import open_scenario
+from berdslib.data.scenario import SCENARIOS, open_scenario
 from berdslib.data.synthetic_arguments import make_release, write_release
 
 
@@ -30,6 +31,16 @@ def test_a_folder_and_a_scenario(folder: Path) -> None:
 
 def test_of_a_release_with_one_split_that_is_taken(folder: Path) -> None:
     assert bd.load(f"{folder / 'readers'}:implicit").split == "test"
+
+
+def test_the_first_split_is_one_that_the_scenario_has(tmp_path: Path) -> None:
+    made = make_release(arguments=120, issues=10)
+    partly = replace(made, baseline=tuple(q for q in made.baseline if q.split == "test"))
+    write_release(tmp_path / "partly", partly)
+    assert [load_scenario(str(tmp_path / "partly"), rule).split for rule in SCENARIOS] == ["test", "dev", "dev"]
+    write_release(tmp_path / "less", replace(made, baseline=()))
+    with pytest.raises(bd.InputError, match="has no baseline queries of the split 'dev'; there are: none"):
+        load_scenario(str(tmp_path / "less"), "baseline")
 
 
 def test_a_release_alone_is_not_enough(folder: Path) -> None:
@@ -109,6 +120,59 @@ def test_a_judge_has_no_say(folder: Path) -> None:
     explicit = bd.load(f"{folder / 'authors'}:explicit")
     with pytest.raises(bd.InputError, match=r"'authors:explicit' is scored by the answers and profiles of its release"):
         bd.experiment("bm25", explicit, "nDCG@20", judge="overlap")
+
+
+def test_verdicts_of_somebody_else_have_no_say_either(folder: Path) -> None:
+    explicit = bd.load(f"{folder / 'authors'}:explicit")
+    run = bd.search("bm25", explicit, 20)
+    assert bd.evaluate(run, None, explicit, "nDCG@20").equals(bd.evaluate(run, explicit.gold, explicit, "nDCG@20"))
+    with pytest.raises(bd.InputError, match="is scored by its own answers; give None, or its gold"):
+        bd.evaluate(run, explicit.gold.iloc[:5], explicit, "nDCG@20")
+    with pytest.raises(bd.InputError, match="asks who wrote a text, which no judge may be asked"):
+        bd.judge(run, explicit, judge="overlap")
+    assert len(bd.judge(run, explicit))
+
+
+def test_measures_are_checked_before_anything_is_searched(folder: Path) -> None:
+    class Never:
+        name = "never"
+
+        def search(self, questions, k):
+            raise AssertionError("searched")
+
+    explicit, sample = bd.load(f"{folder / 'authors'}:explicit"), bd.load("sample", split="dev")
+    with pytest.raises(bd.InputError, match="pRecall@5 is not computed over a scenario"):
+        bd.experiment(Never(), explicit, ["nDCG@5", "pRecall@5"])
+    with pytest.raises(bd.InputError, match="rKL@5 needs the groups of all passages"):
+        bd.experiment(Never(), sample, "rKL@5")
+
+
+def test_where_answers_are_kept_back_rkl_can_do_without(folder: Path) -> None:
+    release = load_release(str(folder / "authors"))
+    kept_back = replace(release, perspective=tuple(q._replace(relevant=None) for q in release.perspective))
+    scenario = open_scenario(kept_back, "explicit", "test")
+    assert "answers kept back" in repr(scenario)
+    assert bd.experiment("bm25", scenario, "rKL@4").scores["bm25"].notna().all().all()
+    with pytest.raises(bd.InputError, match="needs the answers to the queries"):
+        bd.experiment("bm25", scenario, "nDCG@4")
+
+
+def test_a_release_made_by_hand_is_checked(folder: Path) -> None:
+    release = load_release(str(folder / "authors"))
+    first, *others = release.perspective
+    with pytest.raises(bd.InputError, match=r"'zzz', an answer to .*, is not in the corpus"):
+        open_scenario(replace(release, perspective=(first._replace(relevant=("zzz",)), *others)), "explicit",
+                      first.split)  # fmt: skip
+    with pytest.raises(bd.InputError, match=r"1 of .* queries have no answers"):
+        open_scenario(replace(release, perspective=(first._replace(relevant=None), *others)), "explicit", first.split)
+    with pytest.raises(bd.InputError, match=r"argument id .* occurs twice"):
+        open_scenario(replace(release, arguments=(*release.arguments, release.arguments[0])), "implicit", "dev")
+
+
+def test_another_release_may_be_learnt_from_whatever_the_split(folder: Path) -> None:
+    own, other = load_release(str(folder / "authors")), make_release(arguments=60, issues=5, seed=3, name="other")
+    assert open_scenario(own, "implicit", "train").training is None
+    assert open_scenario(own, "implicit", "train", training=other).training.name == "other:implicit"
 
 
 def test_three_scenarios_side_by_side(folder: Path) -> None:

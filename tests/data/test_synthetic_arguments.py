@@ -12,9 +12,11 @@ from dataclasses import fields
 from itertools import combinations, pairwise
 
 import pytest
+from tiny_release import release_files, write_files
 
 from berdslib.data import synthetic_arguments as synthetic
 from berdslib.data.arguments import PROPERTIES, Release, read_release
+from berdslib.data.catalogue import DATASETS
 from berdslib.data.scenario import open_scenario
 from berdslib.data.synthetic_arguments import CARD, SIGNALS, VALUES, make_release, write_release
 from berdslib.data.synthetic_topics import GROUNDS, LANGUAGES, MEASURES, forms, things
@@ -380,6 +382,22 @@ def test_a_release_replaces_an_earlier_one_and_no_other_folder(tmp_path):
     assert (tmp_path / "mine" / "corpus.jsonl").read_text() == "{}\n"
 
 
+@pytest.mark.parametrize(
+    ("manifest", "problem"),
+    [
+        ('{"ranked_for": "reader"}', "owners: holds a release that is not synthetic; it is not replaced"),
+        ('{"synthetic": false}', "owners: holds a release that is not synthetic; it is not replaced"),
+        ("{", "release.json:1: not valid JSON"),
+    ],
+)
+def test_the_owners_data_are_never_replaced(tmp_path, manifest, problem):
+    owners = write_files(tmp_path / "owners", release_files() | {"release.json": manifest})
+    before = {file: file.read_bytes() for file in owners.rglob("*") if file.is_file()}
+    with pytest.raises(InputError, match=problem):
+        write_release(owners, make_release(arguments=60, issues=4))
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+
+
 def test_the_scenarios_open():
     release, for_readers = (make_release(arguments=100, issues=5, ranked_for=who) for who in ("author", "reader"))
     for rule in ("baseline", "explicit", "implicit"):
@@ -393,6 +411,12 @@ def test_the_card_says_how_strong_each_signal_is():
     for name, signal in SIGNALS.items():
         assert f"- {name.replace('_', ' ')} ({signal.strength:g}): {signal.how}" in flat
     assert set(SIGNALS) == set(PROPERTIES)
+
+
+def test_the_card_of_a_small_release_does_not_say_that_it_is_as_large_as_the_original():
+    assert "schema of PerspectiveArg 2024, and can be made in its size." in " ".join(
+        DATASETS["perspectivearg-sample"].note.split()
+    )
 
 
 # ---------------------------------------------------------------- as large as the original, and what can be learnt

@@ -38,12 +38,20 @@ def _release() -> Release:
 def _known(release: Release) -> dict[str, list[str]]:
     """What somebody who took part in the explicit scenario could know of the release, but for the profiles."""
     first_half = [a.text for a in release.arguments[: N // 2]]
-    return {"ids": [a.docno for a in release.arguments], "texts of the first half": first_half}
+    vectors = ["vectors.bin"]  # that a search of profiles in words has left in the cache
+    return {"ids": [a.docno for a in release.arguments], "texts of the first half": first_half,
+            "files of vectors": vectors}  # fmt: skip
 
 
 def _write(folder: Path, release: Release) -> None:
-    """Put the release where its card looks for it."""
-    place = folder / "perspectivearg" / "2019"
+    """Put the release where its cards look for it: below BERDS_DATA, and in a cache with vectors of its profiles."""
+    _write_at(folder / "perspectivearg" / "2019", release)
+    _write_at(folder / "cache" / "data" / "perspectivearg-2023", release)
+    (folder / "cache" / "embeddings").mkdir()
+    (folder / "cache" / "embeddings" / "vectors.bin").write_bytes(b"vectors")
+
+
+def _write_at(place: Path, release: Release) -> None:
     (place / "perspective-queries").mkdir(parents=True)
     rows = [
         {"argument_id": a.docno, "text": a.text, "target": a.issue, "stance": a.stance,
@@ -65,6 +73,7 @@ def diary(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     cheat = cheats.Cheat(scenario.passages, str(folder / "diary.json"), _known(release))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BERDS_DATA", str(folder))
+        patch.setenv("BERDS_CACHE", str(folder / "cache"))
         run = bd.search(cheat, scenario, 3)
     assert len(run) == 3 and kept_here
     return json.loads((folder / "diary.json").read_text("utf-8"))
@@ -90,6 +99,7 @@ def test_the_same_ways_find_profiles_that_lie_in_the_open(tmp_path: Path, monkey
     _write(tmp_path, release)
     (tmp_path / "left.txt").write_text(str(release.arguments[0].profile), "utf-8")
     monkeypatch.setenv("BERDS_DATA", str(tmp_path))
+    monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cheats, "left_in_a_module", [a.profile for a in release.arguments], raising=False)
     monkeypatch.setitem(sys.modules, "berdslib.left", cheats)
@@ -222,10 +232,53 @@ class _HoldsTheScenario:
 
 def test_a_system_that_holds_the_scenario_is_refused() -> None:
     scenario = open_scenario(_release(), "implicit")
-    with pytest.raises(bd.InputError, match=r"greedy: holds a Scenario, .*give it scenario.handout, or its passages"):
+    with pytest.raises(
+        bd.InputError, match=r"greedy: holds something \(Scenario\) .*give it scenario.handout, or its passages"
+    ):
         bd.search(_HoldsTheScenario(scenario), scenario, 3)
     explicit = open_scenario(_release(), "explicit")
     assert bd.search(_HoldsTheScenario(explicit), explicit, 3).empty
+
+
+@pytest.mark.parametrize("what", ["authors", "ids", "docnos", "profiles", "handout", "argument", "release"])
+def test_whatever_tells_of_authors_is_not_sent(what: str) -> None:
+    release = _release()
+    hidden, explicit = (open_scenario(release, rule) for rule in ("implicit", "explicit"))
+    held = {
+        "authors": hidden.authors, "ids": hidden.ids, "docnos": hidden.docnos, "profiles": explicit.profiles,
+        "handout": explicit.handout, "argument": [release.arguments[0]], "release": {"it": release},
+    }[what]  # fmt: skip
+    with pytest.raises(bd.InputError, match=r"greedy: holds something .* that tells what is hidden"):
+        bd.search(_HoldsTheScenario(held), hidden, 3)  # type: ignore[arg-type]
+
+
+def test_a_handout_alone_is_guarded_too() -> None:
+    hidden, explicit = (open_scenario(_release(), rule) for rule in ("implicit", "explicit"))
+    with pytest.raises(bd.InputError, match="holds something"):
+        bd.search(_HoldsTheScenario(explicit), hidden.handout, 3)
+
+
+def test_a_judge_of_the_users_does_not_order_lists_beside_the_profiles() -> None:
+    hidden = open_scenario(_release(), "baseline")
+    for judge in (lambda pairs: [0.5] * len(pairs), "my-own"):
+        with pytest.raises(bd.InputError, match="a judge of your own would run where they lie"):
+            bd.search("bm25+expand:rule+coverage:0.5", hidden, 3, aspect_judge=judge)
+    bd.search("bm25+expand:rule+coverage:0.5", hidden, 3, aspect_judge="random")  # one of ours is accepted
+
+
+def test_a_handout_is_a_copy_so_that_no_system_changes_its_score() -> None:
+    scenario = open_scenario(_release(), "explicit")
+    scenario.handout.asked.clear()  # type: ignore[attr-defined]
+    scenario.handout.profiles.clear()  # type: ignore[union-attr]
+    assert scenario.asked and scenario.profiles and scenario.authors
+
+
+def test_what_a_guest_is_asked_once_is_kept_where_it_was_meant_to_be(tmp_path: Path) -> None:
+    from berdslib.study.experiment import build
+
+    ready = build({"guest": cheats.Cheat([], "", {})}, open_scenario(_release(), "implicit"),
+                  aspect_judge=lambda: None, store=None, recordings="mine.jsonl")  # fmt: skip
+    assert ready["guest"]._options["recordings"].is_absolute()
 
 
 def test_a_system_that_cannot_be_sent_is_refused_with_what_to_do() -> None:
