@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import check_k, check_run, check_verdicts, make_verdicts
+from berdslib.data.records import check_k, check_run, check_verdicts, issue_of, make_verdicts
 from berdslib.data.scenario import IMPLICIT, Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation import fairness, official_arguments
@@ -387,7 +387,7 @@ def group_shares(
     check_k(smallest, "smallest")
     qids, docnos = pd.Index([q.qid for q in scenario.questions]), pd.Index(sorted_docnos(scenario))
     top, length = _listed(_clean(run, scenario), scenario, qids, docnos, k)
-    issues = np.array([q.root or q.text for q in scenario.questions], dtype=object)
+    issues = np.array([issue_of(q) for q in scenario.questions], dtype=object)
     found = []
     for whole in properties(scenario):
         variable, rows = without_small(whole, smallest), np.flatnonzero(~naming(scenario, whole.name))

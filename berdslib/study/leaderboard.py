@@ -16,6 +16,7 @@ import pandas as pd
 from ir_measures.measures import Measure
 from tqdm.auto import tqdm
 
+from berdslib.data.records import issue_of
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, write_text
@@ -90,7 +91,7 @@ def leaderboard(
     columns = {
         system: frame[known("measure", name, map(str, frame.columns))].to_numpy() for system, frame in scores.items()
     }
-    issues = [q.root or q.qid for q in scenario.questions]
+    issues = [issue_of(q) for q in scenario.questions]
     means = {system: float(values.mean()) for system, values in columns.items()}
     sign = -1 if _family(name) in _SMALLER_IS_BETTER else 1
     best, *others = sorted(means, key=lambda system: (-sign * means[system], system))

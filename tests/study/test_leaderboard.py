@@ -86,6 +86,16 @@ def test_queries_on_one_issue_count_as_one_draw():
     assert paired_test(np.repeat(a, 10), np.repeat(b, 10)) < 0.01 < one["p_value"][1]
 
 
+def test_queries_of_the_baseline_are_on_one_issue_if_they_ask_the_same():
+    texts = ("a?", "b?", "b?", "b?", "c?")
+    queries = tuple(ArgumentQuery(f"q{i}", text, "dev", {}, ("d",)) for i, text in enumerate(texts))
+    baseline = open_scenario(Release("tiny", (Argument("d", "Yes."),), baseline=queries), "baseline")
+    values = [1.0, 0.0, 0.0, 0.5, 0.25]
+    table = leaderboard(scores(one=values), baseline)
+    assert table["issues"][0] == 3
+    assert (table["low"][0], table["high"][0]) == bootstrap_interval(np.array(values), clusters=list("abbbc"))
+
+
 def test_the_mean_is_over_queries_where_issues_have_different_numbers_of_them():
     table = leaderboard(scores(one=[1.0, 0.0, 0.0, 0.5]), scenario_of(["a?", "b?", "b?", "b?"]))
     assert table["mean"][0] == pytest.approx(0.375) and table["issues"][0] == 2
