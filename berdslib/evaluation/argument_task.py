@@ -59,11 +59,10 @@ ARGUMENT_MEASURES = tuple(m @ k for m in (nDCG, P, alpha_nDCG, rKL) for k in KS)
 OFFICIAL_MEASURES = tuple(m @ k for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL) for k in KS)
 
 # What each measure looks at: answers alone, answers and groups, or groups alone.
-_RELEVANCE = {m.NAME for m in (nDCG, P, Precision)}
-_OFFICIAL_RELEVANCE = {m.NAME for m in (official_nDCG, official_P)}
+RELEVANCE_MEASURES = frozenset(m.NAME for m in (nDCG, P, Precision, official_nDCG, official_P))
 _GROUPS = {m.NAME for m in (alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA)}
 _FAIRNESS = {m.NAME for m in (rKL, official_rKL)}
-_OFFICIAL = _OFFICIAL_RELEVANCE | {official_alpha_nDCG.NAME, official_rKL.NAME}
+_OFFICIAL = {m.NAME for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL)}
 _PER_PROPERTY = _GROUPS | _FAIRNESS | {official_alpha_nDCG.NAME}
 
 
@@ -95,7 +94,7 @@ def evaluate_arguments(
     wanted = _wanted(measures)
     case = _case(run, scenario, wanted)
     scores = np.zeros((len(scenario.questions), len(wanted)))
-    of_answers = _places(wanted, _RELEVANCE | _OFFICIAL_RELEVANCE)
+    of_answers = _places(wanted, RELEVANCE_MEASURES)
     scores[:, of_answers] = _score_answers(case, [wanted[i] for i in of_answers])
     for names in (_PER_PROPERTY - _OFFICIAL, _PER_PROPERTY & _OFFICIAL):
         if places := _places(wanted, names):
@@ -131,7 +130,7 @@ def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -
 
 def _wanted(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
     wanted = parse_measures(measures)
-    computed = _RELEVANCE | _OFFICIAL_RELEVANCE | _PER_PROPERTY
+    computed = RELEVANCE_MEASURES | _PER_PROPERTY
     if other := next((m for m in wanted if m.NAME not in computed), None):
         problem = f"{other} is not computed over a scenario; these are: {', '.join(sorted(computed))}"
         raise InputError(problem, field="measures")
