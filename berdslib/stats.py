@@ -41,16 +41,25 @@ def bootstrap_interval(
         resamples: how many bootstrap samples.
         seed: of the random draws.
 
+    Returns:
+        low, high; NaN where the questions of a group are all of one cluster: how others would turn out, it does not say.
+
     Raises:
-        InputError: no values, one that is not finite, or another number of groups.
+        InputError: no values, one that is not finite, another number of groups or clusters, a level that is not between
+            0 and 1, or no resamples.
     """
+    _check_resamples(resamples)
     rng = np.random.default_rng(seed)
     parts = _by_group(values, groups)
     means = np.zeros(resamples)
     if clusters is not None:
+        if len(clusters) != len(values):
+            raise InputError(f"there are {len(values)} scores, but {len(clusters)} clusters")
         owners = _by_group(np.arange(len(values)), groups)
         for part, own in zip(parts, owners, strict=True):
             sums = sum_by_cluster(np.column_stack([part, np.ones(len(part))]), [clusters[int(i)] for i in own])
+            if len(sums) < 2:
+                return np.nan, np.nan
             drawn = resampled_sums(sums, resamples, rng)
             means += drawn[:, 0] / drawn[:, 1] / len(parts)
         parts = []
@@ -59,7 +68,7 @@ def bootstrap_interval(
         for start in range(0, resamples, 1000):
             size = (min(1000, resamples - start), len(part))
             means[start : start + 1000] += part[rng.integers(0, len(part), size)].mean(axis=1) / len(parts)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    low, high = percentiles(means, level)
     return float(low), float(high)
 
 
@@ -149,7 +158,7 @@ def ratio_interval(
         low (m,), high (m,); NaN where the wholes are all 0.
 
     Raises:
-        InputError: no rows.
+        InputError: no rows, a level that is not between 0 and 1, or no resamples.
     """
     table = np.column_stack([parts, wholes]).astype(np.float64)
     if not len(table):
@@ -194,7 +203,11 @@ def resampled_sums(table: np.ndarray, resamples: int, rng: np.random.Generator) 
         table: (n, m) numbers, one row for each cluster.
         resamples: how many samples.
         rng: source of the draws.
+
+    Raises:
+        InputError: no resamples.
     """
+    _check_resamples(resamples)
     n = len(table)
     # In batches, so that 10,000 samples of 3,000 questions do not need 240 MB at once.
     sizes = [min(1000, resamples - start) for start in range(0, resamples, 1000)]
@@ -202,9 +215,20 @@ def resampled_sums(table: np.ndarray, resamples: int, rng: np.random.Generator) 
 
 
 def percentiles(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the middle `level` of samples, (r, m) or (r,), column by column."""
+    """Return the ends of the middle `level` of samples, (r, m) or (r,), column by column.
+
+    Raises:
+        InputError: a level that is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise InputError(f"must be between 0 and 1, not {level!r}", field="level")
     low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high
+
+
+def _check_resamples(resamples: int) -> None:
+    if resamples < 1:
+        raise InputError(f"must be at least 1, not {resamples!r}", field="resamples")
 
 
 # ---------------------------------------------------------------- thresholds

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from berdslib.errors import InputError
-from berdslib.stats import bootstrap_interval, choose_threshold, holm, macro_mean, paired_test
+from berdslib.stats import bootstrap_interval, choose_threshold, holm, macro_mean, paired_test, ratio_interval
 
 REPETITIONS = 300
 
@@ -293,6 +293,33 @@ def test_the_sign_of_all_differences_on_an_issue_is_one_coin():
 
 def test_clusters_within_data_sets_keep_the_macro_mean():
     values = np.array([1.0, 1.0, 0.0, 0.5, 0.5])
-    groups, about = ["x", "x", "x", "y", "y"], ["i", "i", "j", "k", "k"]
+    groups, about = ["x", "x", "x", "y", "y"], ["i", "i", "j", "k", "l"]
     low, high = bootstrap_interval(values, groups, clusters=about)
     assert low == pytest.approx(0.25) and high == pytest.approx(0.75)  # j twice, or i twice; y is .5 throughout
+
+
+def test_from_a_single_cluster_no_interval_is_known():
+    """Drawn again and again, it is always the same, and an interval without width would look certain."""
+    values = np.array([0.1, 0.9, 0.4, 0.6])
+    assert np.isnan(bootstrap_interval(values, clusters=["i"] * 4)).all()
+    assert not np.isnan(bootstrap_interval(values, clusters=["i", "i", "j", "j"])).any()
+    # One data set of which nothing is known is enough for the mean of two.
+    assert np.isnan(bootstrap_interval(values, ["x", "x", "y", "y"], clusters=["i", "j", "k", "k"])).all()
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_a_cluster_for_each_score(n):
+    values = np.array([0.1, 0.9, 0.4])
+    for function in (bootstrap_interval, lambda v, **options: paired_test(v, v / 2, **options)):
+        with pytest.raises(InputError, match=f"there are 3 .*, but {n} clusters"):
+            function(values, clusters=[f"{i}" for i in range(n)])
+
+
+@pytest.mark.parametrize("options", [{"level": 1.5}, {"level": 0}, {"level": np.nan}, {"resamples": 0}])
+def test_an_interval_needs_a_level_and_samples(options):
+    (wrong,) = options
+    for clusters in (None, ["i", "j", "j"]):
+        with pytest.raises(InputError, match=rf"\[{wrong}\]: must be"):
+            bootstrap_interval(np.array([0.1, 0.9, 0.4]), clusters=clusters, **options)
+    with pytest.raises(InputError, match=rf"\[{wrong}\]: must be"):
+        ratio_interval(np.ones((3, 1)), np.ones(3), **options)

@@ -6,13 +6,14 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from berdslib.cli.inputs import split_names
-from berdslib.cli.options import DEPTH, FOLDER, JSON, POSITIVE, RECORDINGS, print_frame, say, together
+from berdslib.cli.options import DEPTH, FOLDER, JSON, POSITIVE, RECORDINGS, say, together
 from berdslib.cli.root import main
 from berdslib.errors import BerdsError, InputError, printable
 
@@ -117,8 +118,8 @@ def run(
 ) -> None:
     """Search a release with systems and write a predictions file for each.
 
-    A system sees what the scenario's rule allows, and no more. Each file is written as soon as its system is done; one
-    that fails costs its own file only.
+    A system sees what the scenario's rule allows, and no more. What several systems share is built once. Each file is
+    written as soon as its system is done; one that fails costs its own file only.
 
     \b
     berds argue run release -s explicit --split dev -r bm25,minilm+profile:fusion -o predictions
@@ -126,18 +127,17 @@ def run(
     from berdslib.data.predictions import ENOUGH, write_predictions
     from berdslib.data.releases import load_scenario
     from berdslib.retrieval.system_strings import parse_system
-    from berdslib.study.experiment import file_stems
-    from berdslib.study.front import search
+    from berdslib.study.experiment import file_stems, search
     from berdslib.study.leaderboard import settings
 
     stems = file_stems(dict.fromkeys(parse_system(name).text for name in split_names(systems)))
     opened = load_scenario(release, scenario, split, train=train)
     click.echo(printable(repr(opened)), err=True)
     rows, failed = [], list[str]()
-    for system, stem in stems.items():
+    for system, built in _build(list(stems), opened, depth, recordings, failed).items():
         with _costs_itself_only(system, failed):
-            found = search(system, opened, k, depth=depth, recordings=recordings)
-            path = output / f"{stem}.jsonl"
+            found = search(built, opened, k)
+            path = output / f"{stems[system]}.jsonl"
             write_predictions(path, found, opened)
             lengths = found["qid"].value_counts().reindex([q.qid for q in opened.questions], fill_value=0)
             answered, short = (int(n) for n in ((lengths > 0).sum(), (lengths < ENOUGH).sum()))
@@ -189,7 +189,7 @@ def evaluate(
     wanted = _measures(official, measures)
     opened, scores, failed = _scores(release, predictions, scenario, split, wanted, least, repeats)
     if scores:
-        definitions = "as named" if measures else "published script" if official else "papers"
+        definitions = _definitions(official, measures)
         table = at_cutoffs(scores, opened)
         if as_json:
             click.echo(json.dumps({"data": settings(opened, definitions), "means": records(table)}, indent=1))
@@ -227,7 +227,8 @@ def compare(
     """Rank predictions files as on a leaderboard: by relevance (nDCG@20), and by diversity (alpha_nDCG@20).
 
     Means over queries with 95 % bootstrap intervals, and a paired test of each system against the best, Holm-corrected.
-    Intervals and tests take all queries about one issue together, since these are not independent.
+    Intervals and tests take all queries about one issue together, since these are not independent; with a single issue
+    there is no interval.
 
     \b
     berds argue compare release bm25.jsonl minilm.jsonl -s explicit --split dev
@@ -236,7 +237,7 @@ def compare(
     import pandas as pd
 
     from berdslib.files import write_text
-    from berdslib.study.leaderboard import leaderboard, shown, track
+    from berdslib.study.leaderboard import leaderboard, records, settings, shown, track
 
     wanted = _measures(official, measures)
     if not measures:  # what the task ranks by
@@ -245,12 +246,13 @@ def compare(
     opened, scores, failed = _scores(release, predictions, scenario, split, wanted, least, repeats)
     if scores:
         tables = [leaderboard(scores, opened, by=name) for name in next(iter(scores.values())).columns]
-        whole = pd.concat(tables, ignore_index=True)
+        whole, about = pd.concat(tables, ignore_index=True), settings(opened, _definitions(official, measures))
         if as_json:
-            print_frame(whole, as_json)
+            click.echo(json.dumps({"data": about, "leaderboard": records(whole)}, indent=1))
         else:
             n = tables[0]["issues"].iloc[0]
-            heading = f"{opened!r}, {n} issue{'' if n == 1 else 's'}; 95 % intervals; paired test against the best"
+            heading = f"{opened!r}, {n} issue{'' if n == 1 else 's'}; definitions: {about['definitions']}"
+            heading += "; 95 % intervals; paired test against the best"
             click.echo(printable(heading))
             for table in tables:
                 name = table["measure"].iloc[0]
@@ -258,6 +260,7 @@ def compare(
                 click.echo(printable(shown(table).to_string(index=False)))
         if output:
             path = output / "leaderboard.csv"
+            whole = whole.assign(**{name: about[name] for name in ("release", "scenario", "split", "definitions")})
             with write_text(path) as file:
                 whole.to_csv(file, index=False, lineterminator="\n")
             click.echo(printable(f"→ {path}"), err=True)
@@ -339,6 +342,33 @@ def _measures(official: bool, named: str | None) -> list[Any]:
     return list(OFFICIAL_MEASURES if official else ARGUMENT_MEASURES)
 
 
+def _definitions(official: bool, named: str | None) -> str:
+    return "as named" if named else "published script" if official else "papers"
+
+
+def _build(
+    systems: Sequence[str], opened: Scenario, depth: int, recordings: Path | None, failed: list[str]
+) -> dict[str, Any]:
+    """Return system → what searches, for all systems that can be built."""
+    from berdslib.study.arguments import judge_of, store_of
+    from berdslib.study.experiment import build
+
+    judge, store = cache(lambda: judge_of("laptop", opened)), store_of(None)
+
+    def built(names: Sequence[str]) -> dict[str, Any]:
+        named = {name: name for name in names}
+        return build(named, opened, aspect_judge=judge, store=store, depth=depth, recordings=recordings)
+
+    try:
+        return built(systems)
+    except BerdsError:  # of which system, only building one after the other tells
+        found = dict[str, Any]()
+        for system in systems:
+            with _costs_itself_only(system, failed):
+                found |= built([system])
+        return found
+
+
 def _scores(
     release: str, predictions: Sequence[str], rule: str, split: str, measures: list[Any], least: int, repeats: str
 ) -> tuple[Scenario, dict[str, pd.DataFrame], list[str]]:
@@ -395,4 +425,4 @@ def _print_summary(release: Release, summary: dict[str, Any]) -> None:
     if summary["queries"]:
         _print(pd.DataFrame(summary["queries"]).rename(columns={"with_answers": "with answers"}))
     unknown = summary["unknown"]
-    _print(pd.DataFrame({"property": unknown.keys(), "not known of": unknown.values()}))
+    _print(pd.DataFrame({"property": unknown.keys(), "unknown for": unknown.values()}))

@@ -39,6 +39,18 @@ class Question(NamedTuple):
     labels: tuple[str, ...] = ()
 
 
+def issue_of(question: Question) -> str:
+    """Return what a question is about: the text of the one that it was made of, or its own.
+
+    Queries of one issue find the same passages and are not independent, whatever their ids; intervals and tests draw
+    them together.
+
+    >>> issue_of(Question("zoos", "Should zoos close?")), issue_of(Question("1", "Asks a man.", root="Tax sugar?"))
+    ('Should zoos close?', 'Tax sugar?')
+    """
+    return question.root or question.text
+
+
 class Passage(NamedTuple):
     """A piece of text that can be retrieved; ``title`` is "" where there is none."""
 

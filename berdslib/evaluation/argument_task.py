@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import check_k, check_run, check_verdicts, make_verdicts
+from berdslib.data.records import check_k, check_run, check_verdicts, issue_of, make_verdicts
 from berdslib.data.scenario import IMPLICIT, Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation import fairness, official_arguments
@@ -59,11 +59,10 @@ ARGUMENT_MEASURES = tuple(m @ k for m in (nDCG, P, alpha_nDCG, rKL) for k in KS)
 OFFICIAL_MEASURES = tuple(m @ k for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL) for k in KS)
 
 # What each measure looks at: answers alone, answers and groups, or groups alone.
-_RELEVANCE = {m.NAME for m in (nDCG, P, Precision)}
-_OFFICIAL_RELEVANCE = {m.NAME for m in (official_nDCG, official_P)}
+RELEVANCE_MEASURES = frozenset(m.NAME for m in (nDCG, P, Precision, official_nDCG, official_P))
 _GROUPS = {m.NAME for m in (alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA)}
 _FAIRNESS = {m.NAME for m in (rKL, official_rKL)}
-_OFFICIAL = _OFFICIAL_RELEVANCE | {official_alpha_nDCG.NAME, official_rKL.NAME}
+_OFFICIAL = {m.NAME for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL)}
 _PER_PROPERTY = _GROUPS | _FAIRNESS | {official_alpha_nDCG.NAME}
 
 
@@ -95,7 +94,7 @@ def evaluate_arguments(
     wanted = measures_of_scenario(measures)
     case = _case(run, scenario, wanted)
     scores = np.zeros((len(scenario.questions), len(wanted)))
-    of_answers = _places(wanted, _RELEVANCE | _OFFICIAL_RELEVANCE)
+    of_answers = _places(wanted, RELEVANCE_MEASURES)
     scores[:, of_answers] = _score_answers(case, [wanted[i] for i in of_answers])
     for names in (_PER_PROPERTY - _OFFICIAL, _PER_PROPERTY & _OFFICIAL):
         if places := _places(wanted, names):
@@ -113,7 +112,8 @@ def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -
         measure: one that is computed for each property.
 
     Returns:
-        Frame qid x property; NaN where the query names the property, or where it is left out.
+        Frame qid x property; NaN where the query names the property, or where it is left out. Its ``attrs`` say of
+        which release, and whether that is synthetic.
 
     Raises:
         InputError: several measures, one that only looks at relevance, or as for :func:`evaluate_arguments`.
@@ -126,7 +126,9 @@ def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -
     case = _case(run, scenario, wanted)
     index = pd.Index([q.qid for q in scenario.questions], name="qid")
     scores = {variable.name: _score_variable(case, variable, wanted)[:, 0] for variable in _variables(case, wanted)}
-    return pd.DataFrame(scores, index=index)
+    table = pd.DataFrame(scores, index=index)
+    table.attrs = {"release": scenario.release.name, "synthetic": scenario.release.synthetic}
+    return table
 
 
 def measures_of_scenario(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
@@ -136,7 +138,7 @@ def measures_of_scenario(measures: Measure | str | Iterable[Measure | str]) -> l
         InputError: one that is not computed over a scenario.
     """
     wanted = parse_measures(measures)
-    computed = _RELEVANCE | _OFFICIAL_RELEVANCE | _PER_PROPERTY
+    computed = RELEVANCE_MEASURES | _PER_PROPERTY
     if other := next((m for m in wanted if m.NAME not in computed), None):
         problem = f"{other} is not computed over a scenario; these are: {', '.join(sorted(computed))}"
         raise InputError(problem, field="measures")
@@ -217,7 +219,7 @@ def _case(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure]) ->
     of_query, answers = qids.get_indexer(pd.Index(gold["qid"])), docnos.get_indexer(pd.Index(gold["docno"]))
     if (answers < 0).any():
         stranger = gold["docno"].iloc[int(np.flatnonzero(answers < 0)[0])]
-        raise InputError(f"{stranger!r}, an answer, is no docno of {scenario.name!r}", field="gold")
+        raise InputError(f"{stranger!r}, an answer, is not a docno of {scenario.name!r}", field="gold")
     order = np.lexsort((-answers, of_query))
     return _Case(scenario, top, length, of_query[order], answers[order])
 
@@ -239,7 +241,7 @@ def _listed(
     if (argument < 0).any():
         stranger = run["docno"][asked].iloc[int(np.flatnonzero(argument < 0)[0])]
         hint = "; it is an id of the release, which this scenario hides" if stranger in scenario.docnos else ""
-        raise InputError(f"{stranger!r} is no docno of {scenario.name!r}{hint}", field="docno")
+        raise InputError(f"{stranger!r} is not a docno of {scenario.name!r}{hint}", field="docno")
     length = np.bincount(query, minlength=len(qids))
     n = int(length.max(initial=0)) if depth is None else min(depth, int(length.max(initial=0)))
     top = np.full((len(qids), n), len(docnos))
@@ -361,7 +363,7 @@ def group_shares(
     scenario: Scenario,
     k: int,
     *,
-    smallest: int = 10,
+    smallest: int = 30,
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -375,7 +377,9 @@ def group_shares(
         run: as for :func:`evaluate_arguments`.
         scenario: queries, arguments and their authors.
         k: how many arguments of each list are looked at.
-        smallest: groups with fewer arguments in the corpus are put together as "(smaller groups)".
+        smallest: groups with fewer arguments in the corpus are put together as "(smaller groups)", with the next larger
+            one where these are too few together. It is a number of arguments, not of people: an author writes several,
+            about ten in the task's data.
         level: coverage of the interval.
         resamples: how many bootstrap samples of the issues: the queries of one issue find the same arguments.
         seed: of the random draws.
@@ -383,16 +387,18 @@ def group_shares(
     Returns:
         Frame with one row a group, those of a property together, the largest first: property, group, corpus_share,
         shown_share, ratio = shown_share / corpus_share (1 = neither favoured nor hidden), low, high (the interval of
-        the ratio), queries (how many were looked at). NaN where nothing is listed.
+        the ratio; NaN where all queries are on one issue), queries (how many were looked at), synthetic (whether the
+        data are). NaN where nothing is listed.
 
     Raises:
-        InputError: k or smallest is no whole number from 1, or as for :func:`evaluate_arguments`.
+        InputError: k or smallest is not a whole number from 1, a level that is not between 0 and 1, no resamples, or as
+            for :func:`evaluate_arguments`.
     """
     check_k(k)
     check_k(smallest, "smallest")
     qids, docnos = pd.Index([q.qid for q in scenario.questions]), pd.Index(sorted_docnos(scenario))
     top, length = _listed(_clean(run, scenario), scenario, qids, docnos, k)
-    issues = np.array([q.root or q.text for q in scenario.questions], dtype=object)
+    issues = np.array([issue_of(q) for q in scenario.questions], dtype=object)
     found = []
     for whole in properties(scenario):
         variable, rows = without_small(whole, smallest), np.flatnonzero(~naming(scenario, whole.name))
@@ -403,6 +409,8 @@ def group_shares(
         shown = np.column_stack([counts, np.minimum(length, k)[rows]])
         by_issue = sum_by_cluster(shown, issues[rows].tolist())
         low, high = ratio_interval(by_issue[:, :-1], by_issue[:, -1], level=level, resamples=resamples, seed=seed)
+        if len(by_issue) < 2:  # drawn again and again, one issue would look certain
+            low, high = np.full((2, len(variable.groups)), np.nan)
         *of_group, listed = shown.sum(axis=0)
         corpus_share = variable.sizes() / len(docnos)
         shown_share = np.array(of_group) / listed if listed else np.full(len(of_group), np.nan)
@@ -410,4 +418,5 @@ def group_shares(
         ratios = {"ratio": shown_share / corpus_share, "low": low / corpus_share, "high": high / corpus_share}
         found.append(pd.DataFrame({**table, "shown_share": shown_share, **ratios, "queries": len(rows)}))
     columns = ["property", "group", "corpus_share", "shown_share", "ratio", "low", "high", "queries"]
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
+    shares = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
+    return shares.assign(synthetic=scenario.release.synthetic)

@@ -70,14 +70,21 @@ def naming(scenario: Scenario, name: str) -> np.ndarray:
 
 
 def without_small(variable: Variable, smallest: int) -> Variable:
-    """Return a property with its groups from the largest to the smallest, those that are too small put together."""
+    """Return a property with its groups from the largest to the smallest, those that are too small put together.
+
+    Where these are too few together, they take in the next larger group, and so on: by itself it would tell how many
+    are left. No groups are returned where all together are too few.
+    """
     sizes = variable.sizes()
-    large = [i for i in np.argsort(-sizes, kind="stable") if sizes[i] >= smallest]
-    small = np.flatnonzero(sizes < smallest)
+    order = np.argsort(-sizes, kind="stable")
+    large, small = order[sizes[order] >= smallest], order[sizes[order] < smallest]
     groups, columns = [variable.groups[i] for i in large], [variable.members[:, i] for i in large]
-    if len(small):
-        groups, columns = [*groups, SMALLER], [*columns, np.any(variable.members[:, small], axis=1)]
-    members = np.array(columns).T if columns else variable.members
+    together = variable.members[:, small].any(axis=1)
+    while groups and 0 < together.sum() < smallest:
+        groups, together = groups[:-1], together | columns.pop()
+    if together.sum() >= smallest:
+        groups, columns = [*groups, SMALLER], [*columns, together]
+    members = np.stack(columns, axis=1) if columns else variable.members[:, :0]
     return Variable(variable.name, variable.of, tuple(groups), members)
 
 
@@ -101,7 +108,9 @@ def _variable(name: str, rows: Sequence[int], values: Sequence[str], total: int)
 
 
 def _yes_or_no(variable: Variable, i: int) -> Variable:
-    """Return one group of a property as a variable of its own."""
+    """Return one group of a property as a variable of its own; as of any property, without groups that nobody is of."""
     yes = variable.members[:, i]
-    members = np.stack([yes, variable.members.any(axis=1) & ~yes], axis=1)
-    return Variable(f"{variable.name}: {variable.groups[i]}", variable.of, ("yes", "no"), members)
+    both = {"yes": yes, "no": variable.members.any(axis=1) & ~yes}
+    found = {group: members for group, members in both.items() if members.any()}
+    members = np.stack(list(found.values()), axis=1)
+    return Variable(f"{variable.name}: {variable.groups[i]}", variable.of, tuple(found), members)

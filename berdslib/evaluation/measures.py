@@ -147,7 +147,8 @@ class _RKL(Measure):
     """Do the first places hold as many of each minority as the corpus? 0 as many, 1 the worst; lower is better.
 
     Normalised discounted KL divergence (Yang and Stoyanovich, 2017), see :func:`berdslib.evaluation.fairness.rkl`, at
-    the cut points step, 2 step, … up to k. Only of scenarios of PerspectiveArg, whose passages all have groups.
+    the cut points step, 2 step, … up to k. Only of scenarios of PerspectiveArg, which know the groups of authors; a
+    passage whose author's group is not known is of none.
     """
 
     __name__ = "rKL"
@@ -246,6 +247,8 @@ def parse_measure(name: str) -> Measure:
     except (ValueError, NameError, SyntaxError, AssertionError) as error:
         accepted = "; ".join(f"{key}={' or '.join(map(repr, values))}" for key, values in PRECALL.items())
         hint = f" (accepted: {accepted})" if name.startswith(pRecall.NAME) else ""
+        if isinstance(error, InputError) and not hint:  # it is one, and says itself what it lacks
+            raise
         raise InputError(f"{name!r} is not a measure: {error}{hint}") from None
 
 
@@ -287,6 +290,8 @@ def _as_measure(measure: Measure | str) -> Measure:
 def _computed_here(measure: Measure) -> Measure:
     if measure.NAME not in _NAMES:
         raise InputError(f"{measure} is not supported. Known: {', '.join(sorted(_NAMES))}")
+    if "cutoff" not in measure.params and measure.SUPPORTED_PARAMS["cutoff"].required:
+        raise InputError(f"{measure} needs a cut-off, as in {measure} @ 20")
     try:
         measure.validate_params()
     except AssertionError as error:

@@ -31,7 +31,7 @@ def ndcg(relevant: np.ndarray, gold: np.ndarray, ks: Sequence[int]) -> np.ndarra
     Returns:
         (…, ks) float64.
     """
-    return _over_ideal(relevant, np.ones(max(ks)), ks, [np.minimum(gold, k) for k in ks])
+    return _over_ideal(relevant, np.ones(_within(ks, gold)), ks, [np.minimum(gold, k) for k in ks])
 
 
 def precision(relevant: np.ndarray, length: np.ndarray, ks: Sequence[int]) -> np.ndarray:
@@ -79,8 +79,8 @@ def alpha_ndcg(
     seen_before = (np.cumsum(of_group, axis=-2, dtype=np.int32) - of_group) > 0
     worth = np.where(seen_before, 1.0 - alpha, 1.0)
     gains = relevant * (worth * of_group).sum(axis=-1)
-    place = np.arange(max(ks))
     groups, with_group = (counts > 0).sum(axis=-1)[..., None], counts.sum(axis=-1)[..., None]
+    place = np.arange(_within(ks, with_group))
     ideal = np.where(place < groups, 1.0, (1.0 - alpha) * (place < with_group))
     return _over_ideal(gains, ideal, ks, [np.where(gold >= k, np.minimum(gold - 1, k), k) for k in ks])
 
@@ -103,7 +103,7 @@ def rkl(of_group: np.ndarray, length: np.ndarray, sizes: np.ndarray, total: int,
     Returns:
         (…, ks) float64.
     """
-    cuts = cut_points(max(ks))
+    cuts = cut_points(max(2, _within(ks, length)))
     share = np.minimum(counts_at(of_group, cuts) / cuts[:, None], 1.0)
     terms = kl_div(share, sizes / total).mean(axis=-1) / np.log2(cuts) * (length[..., None] >= cuts)
     running = np.cumsum(terms, axis=-1)
@@ -118,6 +118,11 @@ def cut_points(k: int) -> np.ndarray:
     """
     cuts = [*_FIRST_CUT_POINTS, *range(_FIRST_CUT_POINTS[-1] + 2, k + 1, 2)]
     return np.array([i for i in cuts if i <= k])
+
+
+def _within(ks: Sequence[int], lengths: np.ndarray) -> int:
+    """Return the largest cut-off, or the greatest length where all is shorter: beyond, nothing counts."""
+    return min(max(ks), int(lengths.max(initial=0)))
 
 
 def _over_ideal(gains: np.ndarray, ideal: np.ndarray, ks: Sequence[int], of_ideal: Sequence[np.ndarray]) -> np.ndarray:

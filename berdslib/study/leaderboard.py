@@ -16,16 +16,17 @@ import pandas as pd
 from ir_measures.measures import Measure
 from tqdm.auto import tqdm
 
+from berdslib.data.records import issue_of
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError, known
+from berdslib.evaluation.argument_task import RELEVANCE_MEASURES
+from berdslib.evaluation.measures import official_rKL, rKL
 from berdslib.files import StrPath, write_text
 from berdslib.stats import bootstrap_interval, holm, paired_test
 from berdslib.version import __version__
 
 RELEVANCE, DIVERSITY = "relevance", "diversity"
-_OF_RELEVANCE = ("nDCG", "P")
-_SMALLER_IS_BETTER = ("rKL",)
-_PUBLISHED = "official_"  # in front of a measure by the definition of the published script
+_SMALLER_IS_BETTER = (rKL.NAME, official_rKL.NAME)
 
 
 def track(measure: Measure | str) -> str:
@@ -34,7 +35,7 @@ def track(measure: Measure | str) -> str:
     >>> track("official_P@4"), track("alpha_nDCG@20")
     ('relevance', 'diversity')
     """
-    return RELEVANCE if _family(measure) in _OF_RELEVANCE else DIVERSITY
+    return RELEVANCE if _name(measure) in RELEVANCE_MEASURES else DIVERSITY
 
 
 def at_cutoffs(scores: Mapping[str, pd.DataFrame], scenario: Scenario) -> pd.DataFrame:
@@ -78,9 +79,9 @@ def leaderboard(
         seed: of bootstrap and test.
 
     Returns:
-        Frame place (equal means share one), system, measure, mean, low and high (95 %, bootstrap over issues),
-        difference from the best and p_value (paired randomisation test over issues, Holm-corrected; both NaN for the
-        best), n queries, issues, synthetic (whether the data are).
+        Frame place (equal means share one), system, measure, mean, low and high (95 %, bootstrap over issues; NaN
+        where there is only one), difference from the best and p_value (paired randomisation test over issues,
+        Holm-corrected; both NaN for the best), n queries, issues, synthetic (whether the data are).
 
     Raises:
         InputError: no scores, scores of other queries, or a measure that was not computed.
@@ -90,9 +91,9 @@ def leaderboard(
     columns = {
         system: frame[known("measure", name, map(str, frame.columns))].to_numpy() for system, frame in scores.items()
     }
-    issues = [q.root or q.qid for q in scenario.questions]
+    issues = [issue_of(q) for q in scenario.questions]
     means = {system: float(values.mean()) for system, values in columns.items()}
-    sign = -1 if _family(name) in _SMALLER_IS_BETTER else 1
+    sign = -1 if _name(name) in _SMALLER_IS_BETTER else 1
     best, *others = sorted(means, key=lambda system: (-sign * means[system], system))
     draws: dict[str, Any] = {"clusters": issues, "seed": seed}
     rows, raw = [], list[float]()
@@ -154,7 +155,7 @@ def write_results(
     Args:
         folder: gets relevance.csv and diversity.csv (system, k, a column for each measure, synthetic), of which one is
             not written where none of its measures is there, and results.json: the same with the settings. Files of
-            these names in it are replaced.
+            these names in it are replaced, or removed.
         scores: as :func:`at_cutoffs`.
         scenario: what was scored.
         definitions: whose measures these are, in a word or two.
@@ -179,11 +180,14 @@ def write_results(
     with write_text(folder / "results.json") as file:
         json.dump(found, file, indent=1, ensure_ascii=False)
         file.write("\n")
+    for name in {RELEVANCE, DIVERSITY} - found.keys():
+        (folder / f"{name}.csv").unlink(missing_ok=True)  # another run's would look like this one's
     return [*written, folder / "results.json"]
 
 
-def _family(measure: Measure | str) -> str:
-    return str(measure).partition("@")[0].partition("(")[0].strip().removeprefix(_PUBLISHED)
+def _name(measure: Measure | str) -> str:
+    """Return what a measure is called without its parameters and its cut-off."""
+    return str(measure).partition("@")[0].partition("(")[0].strip()
 
 
 def _check(scores: Mapping[str, pd.DataFrame], scenario: Scenario) -> None:

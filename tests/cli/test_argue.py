@@ -19,7 +19,8 @@ from berdslib.data.arguments import read_release
 from berdslib.data.predictions import read_predictions
 from berdslib.data.scenario import open_scenario
 from berdslib.errors import InputError
-from berdslib.study import front
+from berdslib.retrieval.bm25 import BM25
+from berdslib.study import experiment, front
 from berdslib.study.leaderboard import track
 
 DEV = "perspective-queries/queries_dev.jsonl"
@@ -70,18 +71,34 @@ def test_a_run_is_a_predictions_file_for_each_system(release, tmp_path, scenario
 
 
 def test_a_system_that_fails_costs_its_own_file_only(release, tmp_path, monkeypatch):
-    search = front.search
+    search = experiment.search
 
-    def sometimes(system, *rest, **options):
-        if system == "bm25+mmr:0.9":
+    def sometimes(system, *rest):
+        if system.name == "bm25+profile:template":
             raise InputError("is out of order")
-        return search(system, *rest, **options)
+        return search(system, *rest)
 
-    monkeypatch.setattr(front, "search", sometimes)
-    systems = "bm25,bm25+mmr:0.9,rank-bm25"
+    monkeypatch.setattr(experiment, "search", sometimes)
+    systems = "bm25,bm25+profile:template,rank-bm25"
     refused = tried("argue", "run", release, "-s", "explicit", "-r", systems, "-o", tmp_path / "p")
-    assert "berds: bm25+mmr:0.9: is out of order\n" in problem(refused)
+    assert "berds: bm25+profile:template: is out of order\n" in problem(refused)
     assert sorted(path.name for path in (tmp_path / "p").iterdir()) == ["bm25.jsonl", "rank-bm25.jsonl"]
+
+
+def test_a_system_that_cannot_be_built_costs_its_own_file_only(release, tmp_path):
+    systems = "bm25,bm25+profile:filter,rank-bm25"
+    refused = tried("argue", "run", release, "-s", "implicit", "-r", systems, "-o", tmp_path / "p")
+    (line,) = [line for line in problem(refused).splitlines() if line.startswith("berds: ")]
+    assert line.startswith("berds: bm25+profile:filter: ") and "which the implicit scenario hides" in line
+    assert sorted(path.name for path in (tmp_path / "p").iterdir()) == ["bm25.jsonl", "rank-bm25.jsonl"]
+
+
+def test_what_systems_share_is_built_once(release, tmp_path, monkeypatch):
+    indexed, index = [], BM25.__init__
+    monkeypatch.setattr(BM25, "__init__", lambda self, *a, **o: indexed.append(1) or index(self, *a, **o))
+    systems = "bm25,bm25+profile:filter"
+    berds("argue", "run", release, "-s", "explicit", "-r", systems, "-o", tmp_path / "p")
+    assert len(list((tmp_path / "p").iterdir())) == 2 and len(indexed) == 1
 
 
 def test_a_system_that_does_not_exist_is_said_before_anything_is_read(tmp_path):
@@ -94,12 +111,11 @@ def test_what_systems_may_learn_from_can_be_another_release(release, tmp_path, m
     alone = write_files(tmp_path / "alone", other)
     seen = {}
 
-    def search(system, scenario, k, **options):
+    def search(system, scenario, k):
         seen[scenario.name] = scenario.training and scenario.training.name
-        return front.ranked_nothing
+        return pd.DataFrame({"qid": [], "docno": [], "score": []})
 
-    monkeypatch.setattr(front, "ranked_nothing", pd.DataFrame({"qid": [], "docno": [], "score": []}), raising=False)
-    monkeypatch.setattr(front, "search", search)
+    monkeypatch.setattr(experiment, "search", search)
     berds("argue", "run", alone, "-s", "explicit", "-r", "bm25", "-o", tmp_path / "p")
     assert seen == {"alone:explicit": None}
     berds("argue", "run", alone, "-s", "explicit", "-r", "bm25", "--train", release, "-o", tmp_path / "p")
@@ -201,24 +217,30 @@ def test_where_answers_are_kept_back_nothing_is_scored(tmp_path):
 
 def test_systems_are_ranked_by_relevance_and_by_diversity(release, files, tmp_path):
     command = ("argue", "compare", release, *reversed(files), "-s", "explicit")
-    rows = json.loads(berds(*command, "--json").stdout)
+    told = json.loads(berds(*command, "--json").stdout)
+    rows, about = told["leaderboard"], told["data"]
+    kept = {"release": "release", "scenario": "explicit", "split": "dev", "definitions": "papers"}
+    assert about | kept == about and not about["synthetic"]
     assert [(row["place"], row["system"], row["measure"]) for row in rows] == [
         (place, name, measure) for measure in ("nDCG@20", "alpha_nDCG@20") for place, name in ((1, "good"), (2, "poor"))
     ]
-    assert rows[0]["low"] <= rows[0]["mean"] <= rows[0]["high"] and rows[0]["p_value"] is None
-    assert rows[1]["p_value"] == 1 and rows[1]["issues"] == 1  # one issue tells nothing
+    assert rows[0]["p_value"] is None and [row["low"] for row in rows] == [None] * 4  # one issue tells nothing
+    assert rows[1]["p_value"] == 1 and rows[1]["issues"] == 1
     shown = berds(*command, "-o", tmp_path / "out").stdout
     assert "Relevance, by nDCG@20" in shown and "Diversity, by alpha_nDCG@20" in shown and ", 1 issue;" in shown
     written = pd.read_csv(tmp_path / "out" / "leaderboard.csv")
-    assert written["mean"].tolist() == pytest.approx([row["mean"] for row in rows])
+    assert written["mean"].tolist() == pytest.approx([row["mean"] for row in rows], rel=1e-14)
+    assert written[list(kept)].drop_duplicates().to_dict("records") == [kept]
 
 
 def test_a_leaderboard_by_the_published_definitions_or_by_measures_that_are_named(release, files):
     command = ("argue", "compare", release, *files, "-s", "explicit", "--json")
-    official = {row["measure"] for row in json.loads(berds(*command, "--official").stdout)}
+    published = json.loads(berds(*command, "--official").stdout)
+    official = {row["measure"] for row in published["leaderboard"]}
+    assert published["data"]["definitions"] == "published script"
     assert {track(name) for name in official} == {"relevance", "diversity"}
     assert all(name.startswith("official_") and name.endswith("@20") for name in official) and len(official) == 2
-    named = [row["measure"] for row in json.loads(berds(*command, "-m", "rKL@4").stdout)]
+    named = [row["measure"] for row in json.loads(berds(*command, "-m", "rKL@4").stdout)["leaderboard"]]
     assert named == ["rKL@4"] * 2
 
 
@@ -226,7 +248,9 @@ def test_files_of_one_name_are_told_apart_by_their_path(release, files, tmp_path
     (tmp_path / "b").mkdir()
     twin = tmp_path / "b" / "good.jsonl"
     twin.write_text(files[1].read_text())
-    rows = json.loads(berds("argue", "compare", release, *files, twin, "-s", "explicit", "--json").stdout)
+    rows = json.loads(berds("argue", "compare", release, *files, twin, "-s", "explicit", "--json").stdout)[
+        "leaderboard"
+    ]
     assert {row["system"] for row in rows} == {"poor", str(files[0]), str(twin)}
 
 
@@ -246,6 +270,7 @@ def test_what_a_release_holds_is_said_in_counts(tmp_path):
     shown = berds("argue", "validate", folder)
     assert "30 arguments, 3 baseline and 9 perspective queries" in shown.stdout
     assert ["age", "3"] in [line.split() for line in shown.stdout.splitlines()]
+    assert "unknown for" in shown.stdout
     assert ["denomination", "30"] in [line.split() for line in shown.stdout.splitlines()]
     assert ["perspective", "dev", "3", "3"] in [line.split() for line in shown.stdout.splitlines()]
     summary = berds("argue", "validate", folder, "--json").stdout

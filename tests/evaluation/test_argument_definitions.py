@@ -157,7 +157,17 @@ def test_a8_an_issue_is_yes_or_no_for_whoever_named_some():
     green, law = (v for v in official_variables(small_scenario(people, [0])) if v.of == ISSUES)
     assert (green.name, law.name) == (f"{ISSUES}: green", f"{ISSUES}: law")
     assert green.members.tolist() == [[True, False], [False, True], [False, False], [False, False]]
-    assert law.members.tolist() == [[True, False], [True, False], [False, False], [False, False]]
+    assert law.members.tolist() == [[True], [True], [False], [False]]  # nobody who names any has it not
+
+
+def test_a8_an_issue_that_all_who_name_any_have_is_no_variable_with_a_group_of_nobody():
+    people = [{ISSUES: ("law",)}] * 6 + [{}] * 4
+    scenario = small_scenario(people, [0])
+    (law,) = [v for v in official_variables(scenario) if v.of == ISSUES]
+    assert law.groups == ("yes",) and law.sizes().tolist() == [6]
+    # 2 of the first 2 have it, against 6 of 10; nobody who has it not would have counted as shown to perfection.
+    got = evaluate_arguments(listing(scenario, [0, 1]), scenario, official_rKL @ 2).iloc[0, 0]
+    assert got == pytest.approx(math.log(1 / 0.6) - 1 + 0.6)
 
 
 def test_a9_short_lists_keep_k_or_shrink_it():
@@ -216,5 +226,5 @@ def test_the_differences_are_computed_from_either_definition():
 def test_answers_of_another_corpus_are_refused():
     scenario = small_scenario("AAB", [0])
     object.__setattr__(scenario, "gold", make_verdicts([("q", 0, "elsewhere", 1.0, True)], "gold"))
-    with pytest.raises(InputError, match="'elsewhere', an answer, is no docno"):
+    with pytest.raises(InputError, match="'elsewhere', an answer, is not a docno"):
         evaluate_arguments(listing(scenario, [0]), scenario)

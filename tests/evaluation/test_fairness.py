@@ -165,6 +165,12 @@ def test_the_refusal_of_the_first_place_says_why():
         parse_measure("rKL@1")
 
 
+@pytest.mark.parametrize("name", ["P", "rKL", "official_P"])
+def test_the_refusal_of_a_measure_without_cutoff_says_what_to_write(name):
+    with pytest.raises(InputError, match=rf"^{name} needs a cut-off, as in {name} @ 20$"):
+        parse_measure(name)
+
+
 @pytest.mark.parametrize("name", ["rKL@20", "rKL(step=5)@20", "official_alpha_nDCG(alpha=0.3)@8", "official_nDCG@4"])
 def test_measures_are_values_with_a_name(name):
     assert str(parse_measure(name)) == name and parse_measure(name) == parse_measure(name)

@@ -10,8 +10,10 @@ import pytest
 from berdslib.data.arguments import Argument, ArgumentQuery, Release
 from berdslib.data.scenario import open_scenario
 from berdslib.errors import InputError
+from berdslib.evaluation.argument_task import RELEVANCE_MEASURES
+from berdslib.evaluation.measures import parse_measure
 from berdslib.stats import bootstrap_interval, holm, paired_test
-from berdslib.study.leaderboard import at_cutoffs, leaderboard, shown, track, write_results
+from berdslib.study.leaderboard import at_cutoffs, leaderboard, records, shown, track, write_results
 from berdslib.version import __version__
 
 
@@ -84,6 +86,16 @@ def test_queries_on_one_issue_count_as_one_draw():
     pd.testing.assert_frame_equal(one[same], ten[same])
     # Taken one by one, they would seem to tell much more.
     assert paired_test(np.repeat(a, 10), np.repeat(b, 10)) < 0.01 < one["p_value"][1]
+
+
+def test_queries_of_the_baseline_are_on_one_issue_if_they_ask_the_same():
+    texts = ("a?", "b?", "b?", "b?", "c?")
+    queries = tuple(ArgumentQuery(f"q{i}", text, "dev", {}, ("d",)) for i, text in enumerate(texts))
+    baseline = open_scenario(Release("tiny", (Argument("d", "Yes."),), baseline=queries), "baseline")
+    values = [1.0, 0.0, 0.0, 0.5, 0.25]
+    table = leaderboard(scores(one=values), baseline)
+    assert table["issues"][0] == 3
+    assert (table["low"][0], table["high"][0]) == bootstrap_interval(np.array(values), clusters=list("abbbc"))
 
 
 def test_the_mean_is_over_queries_where_issues_have_different_numbers_of_them():
@@ -176,3 +188,26 @@ def test_an_evaluation_without_measures_is_not_written(tmp_path):
     written = write_results(tmp_path, {"a": several(0.1, ["rKL@4"])}, APART, "papers")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["diversity.csv", "results.json"]
     assert len(written) == 2 and "relevance" not in json.loads((tmp_path / "results.json").read_text())
+
+
+@pytest.mark.parametrize("name", sorted(RELEVANCE_MEASURES))
+def test_what_looks_at_answers_alone_is_of_the_track_of_relevance(name):
+    assert track(f"{name}@5") == track(parse_measure(f"{name}@5")) == "relevance"
+    for other in ("Coverage@5", "MRecall@5", "alpha_nDCG(alpha=0.3)@5", "rKL(step=4)@8", "official_rKL@8"):
+        assert track(other) == "diversity"
+
+
+def test_results_of_another_run_do_not_stay_beside_new_ones(tmp_path):
+    frame = scores(one=LOW)["one"]
+    write_results(tmp_path, {"one": frame.assign(**{"rKL@20": 0.5})}, APART, "papers")
+    assert (tmp_path / "diversity.csv").exists()
+    (tmp_path / "other.csv").write_text("not ours")
+    write_results(tmp_path, {"one": frame}, APART, "papers")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.csv", "relevance.csv", "results.json"]
+
+
+def test_from_one_issue_no_interval_is_known():
+    table = leaderboard(scores(a=HIGH, b=LOW), scenario_of(["a?"] * 8))
+    assert table[["low", "high"]].isna().all(axis=None) and table["issues"].tolist() == [1, 1]
+    assert shown(table)["nDCG@20"].tolist() == ["0.535 [nan, nan]", "0.135 [nan, nan]"]
+    assert [(row["low"], row["high"]) for row in records(table)] == [(None, None)] * 2
