@@ -25,6 +25,7 @@ from berdslib.data.records import (
     check_k,
     check_questions,
     check_verdicts,
+    issue_of,
     list_ids,
     make_verdicts,
     ranked_run,
@@ -187,12 +188,18 @@ def experiment(
         verdicts = _verdicts(runs, one, wanted, who, kept)
         parts.append((runs, verdicts, {name: scored(run, verdicts, one, wanted) for name, run in runs.items()}))
     # Data sets are told apart by their source; questions from a file of one's own belong to their collection.
-    questions = [q if q.source else q._replace(source=one.name) for one in collections for q in one.questions]
+    questions = [_counted(q, one) for one in collections for q in one.questions]
     runs = {name: _stacked([runs[name] for runs, _, _ in parts]) for name in named}
     verdicts = check_verdicts(_stacked([verdicts for _, verdicts, _ in parts]))
     scores = {name: pd.concat([scores[name] for _, _, scores in parts]) for name in named}
     table = score_table(scores, questions, baseline=baseline, seed=seed)
     return Experiment(table, scores, runs, verdicts, who.id if who is not None else "gold", baseline)
+
+
+def _counted(question: Question, collection: Collection) -> Question:
+    """Return a question as the table counts it: with a data set, and of a scenario with the issue that it asks about."""
+    source = question.source or collection.name
+    return question._replace(source=source, root=issue_of(question) if isinstance(collection, Scenario) else "")
 
 
 def build(
