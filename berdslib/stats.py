@@ -42,7 +42,7 @@ def bootstrap_interval(
         seed: of the random draws.
 
     Returns:
-        low, high; NaN where the questions of a group are all of one cluster: how others would turn out, it does not say.
+        low, high; NaN where the questions of a group are all of one cluster, which does not say how others turn out.
 
     Raises:
         InputError: no values, one that is not finite, another number of groups or clusters, a level that is not between

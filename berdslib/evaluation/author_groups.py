@@ -79,7 +79,7 @@ def without_small(variable: Variable, smallest: int) -> Variable:
     order = np.argsort(-sizes, kind="stable")
     large, small = order[sizes[order] >= smallest], order[sizes[order] < smallest]
     groups, columns = [variable.groups[i] for i in large], [variable.members[:, i] for i in large]
-    together = variable.members[:, small].any(axis=1)
+    together = np.asarray(variable.members[:, small].any(axis=1))
     while groups and 0 < together.sum() < smallest:
         groups, together = groups[:-1], together | columns.pop()
     if together.sum() >= smallest:
