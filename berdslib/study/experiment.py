@@ -504,10 +504,10 @@ def score_table(
     groups.append((MACRO, np.ones(len(sources), dtype=bool)))
     others = [s for s in scores if s != baseline]
     about = np.array([q.root or q.qid for q in questions])
-    related = len(set(about)) < len(about)
     rows = []
     for dataset, mask in groups:
         inner = list(sources[mask])
+        related = len(set(about[mask])) < len(inner)
         draws: dict[str, Any] = {"seed": seed, "clusters": list(about[mask]) if related else None}
         for measure in next(iter(scores.values())).columns:
             columns = {system: frame[measure].to_numpy()[mask] for system, frame in scores.items()}
