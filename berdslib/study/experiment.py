@@ -197,7 +197,7 @@ def experiment(
 
 
 def _counted(question: Question, collection: Collection) -> Question:
-    """Return a question as the table counts it: with a data set, and of a scenario with the issue that it asks about."""
+    """Return a question as the table counts it: with a data set, and in a scenario with the issue it asks about."""
     source = question.source or collection.name
     return question._replace(source=source, root=issue_of(question) if isinstance(collection, Scenario) else "")
 
