@@ -116,7 +116,8 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
 
     Raises:
         InputError: an unknown scenario or split, a split without queries, or one in which the answers to some queries
-            are known and to others not; an argument that is there twice, or an answer that is none of the arguments.
+            are known and to others not; an argument that is there twice, or an answer that is none of the arguments; an
+            issue that is scored and in the training split.
     """
     known("scenario", rule, SCENARIOS)
     known("split", split, SPLITS)
@@ -133,6 +134,7 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
     lessons = None
     if learnable:
         same = source is release
+        _check_apart(queries, _queries(source, rule, "train"), source.name)
         theirs = docno_of if same else _docnos(source, rule)
         lessons = _handout(source, rule, "train", theirs, passages if same else _passages(source, theirs))
     shown = _handout(release, rule, split, docno_of, passages, lessons)
@@ -151,6 +153,13 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
         authors=OfAuthors({docno_of[one.docno]: one.profile for one in release.arguments}),
         ids=OfAuthors({docno: own for own, docno in docno_of.items()}),
     )
+
+
+def _check_apart(scored: Sequence[ArgumentQuery], learnt: Sequence[ArgumentQuery], source: str) -> None:
+    """Refuse to learn on an issue that is scored: its answers would be known."""
+    if shared := {q.text for q in scored} & {q.text for q in learnt}:
+        problem = f"{len(shared)} of the issues that are scored are in the training split of {source!r}, too"
+        raise InputError(f"{problem}; nothing may be learnt from what is scored", field="training")
 
 
 def _handout(
@@ -202,7 +211,7 @@ def _question(query: ArgumentQuery, source: str) -> Question:
     wanted = in_words(query.asked)
     if not wanted:
         return Question(query.qid, query.text, (query.text,), (None,), source, query.split)
-    return Question(query.qid, query.text, (wanted,), (None,), source, query.split, root=query.text, labels=(wanted,))
+    return Question(query.qid, query.text, (wanted,), (None,), source, query.split, labels=(wanted,))
 
 
 def _passages(release: Release, docno_of: Mapping[str, str]) -> tuple[Passage, ...]:

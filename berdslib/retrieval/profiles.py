@@ -157,7 +157,7 @@ class KnownAuthors(_Corpus):
 
 
 class GuessedAuthors(_Corpus):
-    """Authors as a classifier guesses them: evidence are the log-odds, less those where the text says nothing.
+    """Authors as a classifier guesses them: the evidence is the log-odds minus those of the prior.
 
     Args:
         passages: the corpus.
@@ -170,7 +170,7 @@ class GuessedAuthors(_Corpus):
         super().__init__([p.docno for p in passages])
         self._passages, self._classifier = passages, classifier
         self.groups = tuple((name, value) for name, values in classifier.values.items() for value in values)
-        self._evidence: dict[tuple[str, str], np.ndarray] = {}
+        self._guesses: dict[tuple[str, str], np.ndarray] = {}
 
     def evidence(self, asked: Profile) -> np.ndarray:
         """Return the sum of the log-odds of all that is asked for."""
@@ -178,10 +178,12 @@ class GuessedAuthors(_Corpus):
         return np.sum([self._of(name, v) for name, values in asked.items() for v in values], axis=0)[:, None]
 
     def _of(self, name: str, value: str) -> np.ndarray:
-        if (name, value) not in self._evidence:
-            p = self._classifier.p(name, value, self._passages)
-            self._evidence[name, value] = _log_odds(p) - _log_odds(np.array(self._classifier.prior(name, value)))
-        return self._evidence[name, value]
+        return _log_odds(self._p(name, value)) - _log_odds(np.array(self._classifier.prior(name, value)))
+
+    def _p(self, name: str, value: str) -> np.ndarray:
+        if (name, value) not in self._guesses:
+            self._guesses[name, value] = self._classifier.p(name, value, self._passages)
+        return self._guesses[name, value]
 
     def membership(self) -> np.ndarray:
         """Return the classifier's p."""
@@ -189,8 +191,7 @@ class GuessedAuthors(_Corpus):
 
     @cached_property
     def _membership(self) -> np.ndarray:
-        columns = [self._classifier.p(name, value, self._passages) for name, value in self.groups]
-        return np.column_stack(columns)
+        return np.column_stack([self._p(name, value) for name, value in self.groups])
 
 
 class AuthorsOf:
@@ -344,8 +345,9 @@ def _before(profile: Profile, text: str) -> str:
 
 
 class Weights(NamedTuple):
-    """What a fusion adds up: ``text`` times the standardised score, and ``evidence`` times each column of it."""
+    """What a fusion adds up: ``text`` times a passage's place on the `scale` (a key of ``SCALES``), and the evidence."""
 
+    scale: str
     text: float
     evidence: tuple[float, ...]
 
@@ -373,7 +375,7 @@ class Fused:
         check_search(questions, k)
         weights, found = np.array([self.weights.text, *self.weights.evidence]), []
         for some, run in _in_batches(self._retriever, questions, max(k, self._depth)):
-            scores = _features(run, some, self._handout, self._authors) @ weights
+            scores = _features(run, some, self._handout, self._authors, self.weights.scale) @ weights
             fused = make_run(run["qid"].tolist(), run["docno"].tolist(), scores.tolist())
             found.append(fused[fused["rank"] <= k])
         return check_run(pd.concat(found, ignore_index=True))
@@ -402,6 +404,8 @@ def lessons_of(training: Handout | None, seed: int = 0) -> Handout:
 def learn_weights(retriever: Retriever, lessons: Handout, authors: Authors, *, depth: int) -> Weights:
     """Learn the weights of a fusion: logistic regression on what a chain finds for training queries.
 
+    The text counts by its standardised score, or by its rank, whichever explains the training answers better.
+
     Args:
         retriever: the chain, over the passages of the training split.
         lessons: training queries and their answers, see :func:`lessons_of`.
@@ -412,31 +416,56 @@ def learn_weights(retriever: Retriever, lessons: Handout, authors: Authors, *, d
         InputError: nothing that was found is an answer, or everything.
     """
     from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss
 
     _, gold = known_answers(lessons, "a fusion learns its weights")
     answers = pd.MultiIndex.from_frame(gold[["qid", "docno"]])
-    features, right = [], []
+    features: dict[str, list[np.ndarray]] = {scale: [] for scale in SCALES}
+    right = []
     for some, run in _in_batches(retriever, lessons.questions, depth):
-        features.append(_features(run, some, lessons, authors))
+        for scale, of_scale in features.items():
+            of_scale.append(_features(run, some, lessons, authors, scale))
         right.append(pd.MultiIndex.from_frame(run[["qid", "docno"]]).isin(answers))
-    x, y = np.concatenate(features), np.concatenate(right)
+    y = np.concatenate(right)
     if y.all() or not y.any():
         few = "nothing" if not y.any() else "everything"
         raise InputError(f"{few} that is found for the training queries is an answer; no weights can be learnt of that",
                          field="training")  # fmt: skip
-    text, *evidence = LogisticRegression().fit(x, y).coef_[0].tolist()
+    fitted = {}
+    for scale, of_scale in features.items():
+        x = np.concatenate(of_scale)
+        model = LogisticRegression(tol=1e-8, max_iter=1000).fit(x, y)
+        fitted[scale] = (float(log_loss(y, model.predict_proba(x)[:, 1])), model.coef_[0].tolist())
+    scale = min(fitted, key=lambda name: fitted[name][0])
+    text, *evidence = fitted[scale][1]
     said = ", ".join(f"{name} {w:.3f}" for name, w in zip(authors.evidence_names, evidence, strict=True))
-    logger.info("weights learnt from %d candidates of %d training queries: text %.3f, %s",
-                len(y), len(lessons.questions), text, said)  # fmt: skip
-    return Weights(text, tuple(evidence))
+    logger.info("weights learnt from %d candidates of %d training queries: text (%s) %.3f, %s",
+                len(y), len(lessons.questions), scale, text, said)  # fmt: skip
+    return Weights(scale, text, tuple(evidence))
 
 
-def _features(run: pd.DataFrame, questions: Sequence[Question], handout: Handout, authors: Authors) -> np.ndarray:
-    """Return the standardised score and the evidence of each row of a run, float64 (n, 1 + columns)."""
+def _standardised(run: pd.DataFrame) -> np.ndarray:
+    return normalised(run, "zscore")
+
+
+def _by_rank(run: pd.DataFrame) -> np.ndarray:
+    """Return the negated logarithm of the rank; passages of nearly equal scores share one, whichever comes first."""
+    near = pd.Series(_standardised(run).round(3))
+    return -np.log(near.groupby(run["qid"].to_numpy()).rank(ascending=False).to_numpy() + 1)
+
+
+# Scores of a fused list are ranks: standardised over a thousand, they hardly tell the first from the hundredth.
+SCALES: Mapping[str, Callable[[pd.DataFrame], np.ndarray]] = {"score": _standardised, "rank": _by_rank}
+
+
+def _features(
+    run: pd.DataFrame, questions: Sequence[Question], handout: Handout, authors: Authors, scale: str
+) -> np.ndarray:
+    """Return each row of a run on a scale, and the evidence on its author, float64 (n, 1 + columns)."""
     asked = {q.qid: asked_for(handout, q) for q in questions}
     rows = authors.rows(run["docno"])
     features = np.empty((len(run), 1 + len(authors.evidence_names)))
-    features[:, 0] = normalised(run, "zscore")
+    features[:, 0] = SCALES[scale](run)
     for qid, here in _lists(run):
         features[here, 1:] = authors.evidence(asked[qid])[rows[here]]
     return features

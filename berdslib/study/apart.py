@@ -7,7 +7,8 @@ names no folder of data and a cache of its own, and what comes back is read as J
 nobody's code but ours sees the handout then.
 
 This keeps a system from profiles by mistake and by shortcut. It is no sandbox: files and other processes of the same
-user are as reachable as they always are.
+user are as reachable as they always are, a text that was seen with its profile in the explicit scenario can be
+remembered, and a module that you import yourself, or name in BERDS_PLUGINS, runs in your process.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import os
 import pickle
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -74,16 +77,20 @@ class Apart:
         system: a string with names of the user's in it, or a retriever.
         name: what it is called.
         handout: what it may see.
+        kept: things that it may not hold, such as the answers.
         options: of :func:`berdslib.retrieval.systems.make_systems`, for a string.
     """
 
-    def __init__(self, system: str | Retriever, name: str, handout: Collection, **options: Any) -> None:
+    def __init__(
+        self, system: str | Retriever, name: str, handout: Collection, *, kept: Sequence[object] = (), **options: Any
+    ) -> None:
         if isinstance(system, str) and parse_system(system).uses_aspects and not getattr(handout, "asked", None):
             problem = (
                 f"{name!r} covers generated perspectives, of which a judge reads; parts of your own run without one"
             )
             raise InputError(f"{problem} in a scenario that hides profiles", field="systems")
         self.name, self._system, self._handout, self._options = name, system, handout, options
+        self._kept = kept
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return what the system finds.
@@ -102,7 +109,7 @@ class Apart:
 
     def _packed(self, task: _Task) -> bytes:
         try:
-            return _pack(task)
+            return _pack(task, self._kept)
         except InputError as error:
             raise InputError(f"{self.name}: {error.problem}", field="systems") from None
         except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -111,12 +118,16 @@ class Apart:
             raise InputError(f"{problem}; {hint}", field="systems") from None
 
 
-def _pack(task: _Task) -> bytes:
+def _pack(task: _Task, kept: Sequence[object]) -> bytes:
     import cloudpickle
 
     class Packer(cloudpickle.Pickler):
         def reducer_override(self, thing: Any) -> Any:
-            if isinstance(thing, _MEASURERS) or (isinstance(thing, Handout) and not thing.hides_profiles):
+            if hook := _hook_of_the_user(type(thing)):
+                problem = f"{type(thing).__name__} has its own {hook}, which would run where profiles lie"
+                raise InputError(f"{problem}; bd.register('retriever', …) a function that makes it")
+            secret = isinstance(thing, _MEASURERS) or (isinstance(thing, Handout) and not thing.hides_profiles)
+            if secret or any(thing is one for one in kept):
                 problem = f"holds something ({type(thing).__name__}) that tells what is hidden from systems"
                 raise InputError(f"{problem}; give it scenario.handout, or its passages")
             return super().reducer_override(thing)
@@ -126,7 +137,27 @@ def _pack(task: _Task) -> bytes:
     return packed.getvalue()
 
 
-def _run_apart(name: str, packed: bytes) -> dict[str, list[str]]:
+_HOOKS = ("__getstate__", "__reduce__", "__reduce_ex__", "__getnewargs__", "__getnewargs_ex__", "__getattribute__",
+          "__getattr__")  # fmt: skip
+_LIBRARIES = tuple(str(Path(sysconfig.get_path(kind)).resolve()) for kind in ("stdlib", "purelib", "platlib"))
+
+
+def _hook_of_the_user(kind: type) -> str:
+    """Return a method that pickling would call, and that no library has written; "" where there is none."""
+    for cls in kind.__mro__:
+        for hook in _HOOKS:
+            method = vars(cls).get(hook)
+            if isinstance(method, FunctionType) and not _is_of_a_library(method.__code__.co_filename):
+                return hook
+    return ""
+
+
+def _is_of_a_library(file: str) -> bool:
+    own = (*_LIBRARIES, str(paths.PACKAGE))
+    return file.startswith("<frozen ") or str(Path(file).resolve()).startswith(own)
+
+
+def _run_apart(name: str, packed: bytes) -> pd.DataFrame:
     with tempfile.TemporaryDirectory(prefix="berds-apart-") as folder:
         answer = Path(folder) / "answer.json"
         modules = [str(Path(place or ".").resolve()) for place in sys.path]
@@ -146,7 +177,7 @@ def _run_apart(name: str, packed: bytes) -> dict[str, list[str]]:
         raise MissingDataError(f"{name}: {found['missing']}")
     if "problem" in found:
         raise InputError(f"{name}: {found['problem']}", field="systems")
-    return {str(qid): [str(docno) for docno in docnos] for qid, docnos in found["lists"].items()}
+    return pd.DataFrame(found["rows"], columns=["qid", "docno", "score"])
 
 
 # ---------------------------------------------------------------- the other process
@@ -156,8 +187,8 @@ def main() -> None:
     """Do what is sent on standard input, and write what was found to the file that is named."""
     answer = Path(sys.argv[1])
     try:
-        lists = _searched(pickle.loads(sys.stdin.buffer.read()))  # noqa: S301 - what our own parent packed
-        found: dict[str, Any] = {"lists": lists}
+        rows = _searched(pickle.loads(sys.stdin.buffer.read()))  # noqa: S301 - what our own parent packed
+        found: dict[str, Any] = {"rows": rows}
     except MissingDataError as error:
         found = {"missing": str(error)}
     except BerdsError as error:
@@ -167,7 +198,7 @@ def main() -> None:
     answer.write_text(json.dumps(found), "utf-8")
 
 
-def _searched(task: _Task) -> dict[str, list[str]]:
+def _searched(task: _Task) -> list[list[Any]]:
     for kind, things in task.named.items():
         for name, thing in things.items():
             if name not in _REGISTRIES[kind]:  # a plugin has registered itself
@@ -176,7 +207,8 @@ def _searched(task: _Task) -> dict[str, list[str]]:
     if isinstance(system, str):
         (system,) = make_systems([system], task.handout, **task.options).values()
     run = run_of(str(getattr(system, "name", "")) or type(system).__name__, system.search(task.questions, task.k))
-    return {str(qid): part["docno"].tolist() for qid, part in run.groupby("qid", sort=False)}
+    columns: list[list[Any]] = run[["qid", "docno", "score"]].to_numpy().tolist()
+    return columns
 
 
 if __name__ == "__main__":

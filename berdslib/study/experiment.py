@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import inspect
 import logging
 import re
 from collections import Counter
@@ -164,7 +165,8 @@ def experiment(
             judge nor recorded verdicts, a question that is in two collections, or a system that returns no run; the
             message names the system.
     """
-    wanted, named, collections = parse_measures(measures), named_systems(systems), collections_of(data)
+    wanted, collections = parse_measures(measures), collections_of(data)
+    named = named_systems(systems, guarded=any(map(hides_profiles, collections)))
     _check(collections, wanted, judge, baseline, named, seed)
     for one in collections:
         check_aspect_judge(aspect_judge, one)
@@ -228,7 +230,7 @@ def build(
     kept = None if recordings is None else Path(recordings).resolve()
     options: dict[str, Any] = {"depth": depth, "recordings": kept}
     handout = collection.handout
-    secret = isinstance(collection, Handout) and collection.hides_profiles
+    secret = hides_profiles(collection)
     guests = {name for name, s in named.items() if secret and not isinstance(s, pd.DataFrame) and not is_ours(s)}
     texts = [system for name, system in named.items() if isinstance(system, str) and name not in guests]
     built = make_systems(texts, handout, aspects_by=aspects_by, scorers=scorers, **options) if texts else {}
@@ -236,10 +238,15 @@ def build(
     for name, system in named.items():
         if name in guests:
             assert not isinstance(system, pd.DataFrame)
-            ready[name] = Apart(system, name, handout, **options)
+            ready[name] = Apart(system, name, handout, kept=[collection.gold], **options)
         else:
             ready[name] = built[system] if isinstance(system, str) else system
     return ready
+
+
+def hides_profiles(collection: Collection) -> bool:
+    """Return whether a collection is a scenario whose systems may not see who wrote what."""
+    return isinstance(collection, Handout) and collection.hides_profiles
 
 
 def check_aspect_judge(judge: AnyJudge, collection: Collection) -> None:
@@ -248,7 +255,7 @@ def check_aspect_judge(judge: AnyJudge, collection: Collection) -> None:
     Raises:
         InputError: the collection hides profiles, and the judge is none of ours.
     """
-    if not isinstance(collection, Handout) or not collection.hides_profiles:
+    if not hides_profiles(collection):
         return
     ours = isinstance(judge, str) and all(map(JUDGES.is_built_in, (judge.strip(), *judge.strip().split("+"))[1:]))
     if not ours:
@@ -350,36 +357,41 @@ def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
 
-def named_systems(systems: System | Sequence[System] | Mapping[str, System]) -> dict[str, System]:
-    """Return name → system; a string is its own name, and a retriever says what it is called."""
+def named_systems(
+    systems: System | Sequence[System] | Mapping[str, System], *, guarded: bool = False
+) -> dict[str, System]:
+    """Return name → system; a string is its own name, and a retriever says what it is called.
+
+    Where they are `guarded`, none of a retriever's code is run for that.
+    """
     if isinstance(systems, Mapping):
         found = dict(systems)
     else:
         several = [systems] if isinstance(systems, str | pd.DataFrame) or not isinstance(systems, Sequence) else systems
-        names = [name_of(system) for system in several]
+        names = [name_of(system, guarded=guarded) for system in several]
         if twice := [name for name, count in Counter(names).items() if count > 1]:
             raise InputError(f"two systems are called {twice[0]!r}; give a mapping, name → system")
         found = dict(zip(names, several, strict=True))
     if not found:
         raise InputError("at least one system is needed, such as 'bm25'", field="systems")
     for name, system in found.items():
-        _check_system(name, system)
+        _check_system(name, system, look=inspect.getattr_static if guarded else getattr)
     return found
 
 
-def _check_system(name: object, system: object) -> None:
+def _check_system(name: object, system: object, look: Callable[..., Any]) -> None:
     kind = type(system).__name__
     if not isinstance(name, str):
         raise InputError(f"a system is called by text, not by {type(name).__name__}: {name!r}", field="systems")
     if isinstance(system, type):
         raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
-    if not isinstance(system, str | pd.DataFrame) and not callable(getattr(system, "search", None)):
+    if not isinstance(system, str | pd.DataFrame) and not callable(look(system, "search", None)):
         problem = "a system is a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
         raise InputError(f"{problem}; {name!r} is of type {kind}", field="systems")
 
 
-def name_of(system: System) -> str:
-    """Return what a system is called in tables.
+def name_of(system: System, *, guarded: bool = False) -> str:
+    """Return what a system is called in tables; where it is `guarded`, without running any code of its own.
 
     Raises:
         InputError: a finished run, which has no name.
@@ -388,7 +400,8 @@ def name_of(system: System) -> str:
         return system.strip()
     if isinstance(system, pd.DataFrame):
         raise InputError("a finished run has no name; give a mapping, {'theirs': run}")
-    return str(getattr(system, "name", "") or type(system).__name__)
+    name = inspect.getattr_static(system, "name", "") if guarded else getattr(system, "name", "")
+    return str((name if isinstance(name, str) or not guarded else "") or type(system).__name__)
 
 
 def _check(

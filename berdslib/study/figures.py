@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.records import Question, check_run, check_verdicts
+from berdslib.errors import known
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -337,6 +338,8 @@ def fairness_against_relevance(
 
     rows = table[table["dataset"] == dataset].set_index(["measure", "system"])
     systems = list(dict.fromkeys(rows.index.get_level_values("system")))
+    for measure in (relevance, *fairness):
+        known("measure of the table", measure, rows.index.get_level_values("measure").unique())
     n = len(fairness)
     figure, axes = plt.subplots(1, n, figsize=(4.2 * n + 1.6, 4.0), squeeze=False, layout="constrained")
     for axis, measure in zip(axes[0], fairness, strict=True):
@@ -383,7 +386,7 @@ def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
     axis.axvline(1.0, color="black", lw=0.8, zorder=0)
     axis.set_yticks(y, [_plain(name) for name in names], fontsize=8)
     axis.margins(y=0.01)
-    axis.set_xlabel("share of the first places / share of the corpus  (1 = neither favoured nor hidden)")
+    axis.set_xlabel("share of the first places / share of the corpus\n(1 = neither favoured nor hidden)")
     axis.set_xlim(left=0)
     axis.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(tables), fontsize=9)
     return figure

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 
 from berdslib.data.arguments import ISSUES, Argument, ArgumentQuery, Release, in_words
 from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.scenario import Handout, Scenario, open_scenario
+from berdslib.data.synthetic_arguments import make_release
 from berdslib.errors import InputError
 from berdslib.evaluation.calibration import calibration_error
 from berdslib.models.cards import CARDS, ModelCard
@@ -68,14 +69,14 @@ SHARES = {"gender": [0.4, 0.6], "age": [0.2, 0.5, 0.3]}
 
 
 @cache
-def planted(issues=10, each=16, seed=0, told=0.6):
+def planted(issues=10, each=16, seed=0, told=0.6, ask="have"):
     """A release whose texts tell something of their authors: each value has words of its own.
 
     The first three fifths of the issues are for training, the next fifth for dev, the others for test. Texts name their
     issue twice, and another once. Authors keep their age to themselves once in ten.
     """
     random, arguments = np.random.default_rng(seed), []
-    names = [f"Should we have topic{i}a and topic{i}b and topic{i}c?" for i in range(issues)]
+    names = [f"Should we {ask} topic{i}a and topic{i}b and topic{i}c?" for i in range(issues)]
     for i in range(issues):
         for _ in range(each):
             profile = {name: (str(random.choice(VALUES[name], p=p)),) for name, p in SHARES.items()}
@@ -268,11 +269,13 @@ def test_each_expansion_is_asked_for_by_template(spy):
 # ---------------------------------------------------------------- fusion, by known authors
 
 
-def features_by_hand(run, scenario, evidence):
-    """The standardised score, and what is known of the author."""
+def features_by_hand(run, scenario, evidence, scale):
+    """The standardised score, or the rank, and what is known of the author."""
     rows = []
     for qid, part in run.groupby("qid", sort=False):
         z = (part["score"] - part["score"].mean()) / part["score"].std(ddof=0)
+        if scale == "rank":
+            z = -np.log(z.round(3).rank(ascending=False) + 1)
         rows += [[value, *evidence(scenario.asked[qid], docno)] for value, docno in zip(z, part["docno"], strict=True)]
     return np.array(rows)
 
@@ -293,11 +296,16 @@ def test_fusion_is_a_logistic_regression_on_what_the_chain_finds_for_training_qu
     found = search(training.questions, 50)  # ten times as deep as the depth
     answers = set(zip(training.gold["qid"], training.gold["docno"], strict=True))
     y = [pair in answers for pair in zip(found["qid"], found["docno"], strict=True)]
-    weights = LogisticRegression().fit(features_by_hand(found, training, evidence), y).coef_[0]
+    fitted = {}
+    for scale in ("score", "rank"):
+        x = features_by_hand(found, training, evidence, scale)
+        model = LogisticRegression(tol=1e-8, max_iter=1000).fit(x, y)
+        fitted[scale] = (log_loss(y, model.predict_proba(x)[:, 1]), model.coef_[0])
+    scale, (_, weights) = min(fitted.items(), key=lambda one: one[1][0])
     assert weights[0] > 0.1 and weights[1] > 1
 
     candidates = search(scenario.questions, 50)
-    want = candidates.assign(score=features_by_hand(candidates, scenario, evidence) @ weights)
+    want = candidates.assign(score=features_by_hand(candidates, scenario, evidence, scale) @ weights)
     got = system("bm25+profile:fusion", scenario, depth=5).search(scenario.questions, 50)
     both = got.merge(want, on=["qid", "docno"])
     assert len(both) == len(got) == len(want)
@@ -306,12 +314,31 @@ def test_fusion_is_a_logistic_regression_on_what_the_chain_finds_for_training_qu
     pd.testing.assert_frame_equal(shallow, got[got["rank"] <= 8].reset_index(drop=True))
 
 
+class _Ranks:
+    """A retriever whose scores are ranks, as those of a fused list are."""
+
+    def __init__(self, passages):
+        self.name, self._bm25 = "ranks", BM25(passages)
+
+    def search(self, questions, k):
+        found = self._bm25.search(questions, k)
+        return found.assign(score=-found["rank"].astype(float))
+
+
+def test_scores_that_are_ranks_are_weighed_as_ranks():
+    """Standardised over a thousand, ranks hardly tell the first from the hundredth; guesses would outweigh the text."""
+    scenario = open_scenario(make_release(arguments=1200, issues=12), "explicit")
+    authors = KnownAuthors(scenario.passages, scenario.profiles)
+    weights = learn_weights(_Ranks(scenario.passages), lessons_of(scenario.training), authors, depth=1000)
+    assert weights.scale == "rank" and weights.text > 0.1
+
+
 def test_fusion_learns_from_a_sample_of_many_training_queries_and_says_of_how_many(monkeypatch, caplog):
     monkeypatch.setattr(profiles_module, "MOST_QUERIES", 7)
     scenario = opened(PLANTED, "explicit")
     with caplog.at_level(logging.INFO):
         first = system("bm25+profile:fusion", scenario).search(scenario.questions, 5)
-    assert "candidates of 7 training queries: text " in caplog.text and "has it " in caplog.text
+    assert "candidates of 7 training queries: text (" in caplog.text and "has it " in caplog.text
     assert not any(value in caplog.text for values in VALUES.values() for value in values)
     pd.testing.assert_frame_equal(first, system("bm25+profile:fusion", scenario).search(scenario.questions, 5))
     chosen = [q.qid for q in lessons_of(scenario.training).questions]
@@ -403,7 +430,7 @@ def test_no_profile_is_read_in_the_implicit_scenario(text):
 @pytest.mark.slow
 def test_what_is_learnt_of_another_release_is_used_on_this(caplog):
     """The training split of one election serves the next; a value it has not seen counts for nothing."""
-    new = planted(issues=5, each=20, seed=1)
+    new = planted(issues=5, each=20, seed=1, ask="keep")
     late = tuple(a._replace(profile={**a.profile, "gender": ("other",)}) if i % 3 == 0 else a
                  for i, a in enumerate(new.arguments))  # fmt: skip
     new = release_of(late, list(dict.fromkeys(a.issue for a in late)))

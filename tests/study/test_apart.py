@@ -240,16 +240,85 @@ def test_a_system_that_holds_the_scenario_is_refused() -> None:
     assert bd.search(_HoldsTheScenario(explicit), explicit, 3).empty
 
 
-@pytest.mark.parametrize("what", ["authors", "ids", "docnos", "profiles", "handout", "argument", "release"])
+@pytest.mark.parametrize(
+    "what", ["authors", "ids", "docnos", "profiles", "handout", "argument", "query", "release", "gold"]
+)
 def test_whatever_tells_of_authors_is_not_sent(what: str) -> None:
     release = _release()
     hidden, explicit = (open_scenario(release, rule) for rule in ("implicit", "explicit"))
     held = {
         "authors": hidden.authors, "ids": hidden.ids, "docnos": hidden.docnos, "profiles": explicit.profiles,
         "handout": explicit.handout, "argument": [release.arguments[0]], "release": {"it": release},
+        "query": release.perspective[0], "gold": hidden.gold,
     }[what]  # fmt: skip
     with pytest.raises(bd.InputError, match=r"greedy: holds something .* that tells what is hidden"):
         bd.search(_HoldsTheScenario(held), hidden, 3)  # type: ignore[arg-type]
+
+
+def _sees(release: Release) -> list[str]:
+    return cheats.garbage_collector([], [], {})
+
+
+def test_no_code_of_a_system_runs_beside_the_profiles() -> None:
+    """Neither to learn its name nor to pack it; each of these would find profiles there."""
+    release, ran = _release(), list[str]()
+    scenario = open_scenario(release, "implicit")
+
+    class Named(_HoldsTheScenario):
+        @property
+        def name(self):
+            ran.append("name")
+            return "named"
+
+    class Packed(_HoldsTheScenario):
+        def __getstate__(self):
+            ran.append("getstate")
+            return {"found": _sees(release)}
+
+    class Reduced(_HoldsTheScenario):
+        def __reduce__(self):
+            ran.append("reduce")
+            return (Reduced, (None,))
+
+    class Guessing(_HoldsTheScenario):
+        def __getattr__(self, name):
+            ran.append("getattr")
+            raise AttributeError(name)
+
+    assert _sees(release), "they would find something"
+    for system, message in (
+        (Packed(None), "Packed has its own __getstate__, which would run where profiles lie"),
+        (Reduced(None), "Reduced has its own __reduce__"),
+        (Guessing(None), "Guessing has its own __getattr__"),
+    ):
+        with pytest.raises(bd.InputError, match=message):
+            bd.search(system, scenario, 3)
+    bd.search(Named(None), scenario, 3)
+    assert ran == []
+    result = bd.experiment(Named(None), scenario, "rKL@4")
+    assert list(result.runs) == ["Named"] and ran == []
+
+
+def test_scores_come_back_as_they_are() -> None:
+    class Scored:
+        name = "scored"
+
+        def search(self, questions, k):
+            import pandas as pd
+
+            return pd.DataFrame({"qid": ["2"] * 2, "docno": ["x", "y"], "score": [0.25, 0.75]})
+
+    run = bd.search(Scored(), open_scenario(_release(), "implicit"), 2)
+    assert run[["docno", "score"]].to_numpy().tolist() == [["y", 0.75], ["x", 0.25]]
+
+
+def test_nothing_is_learnt_on_issues_that_are_scored() -> None:
+    release = _release()
+    relabelled = Release("leak", release.arguments, (), tuple(q._replace(split="train") for q in release.perspective))
+    with pytest.raises(
+        bd.InputError, match=r"1 of the issues that are scored are in the training split of 'leak', too"
+    ):
+        open_scenario(release, "implicit", "dev", training=relabelled)
 
 
 def test_a_handout_alone_is_guarded_too() -> None:

@@ -5,10 +5,12 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 
 from berdslib.data.records import Question, make_verdicts, ranked_run
+from berdslib.errors import InputError
 from berdslib.study import figures
 
 DOLLARS = "10% of $20 or 5% of $30?"
@@ -82,3 +84,30 @@ def test_a_sweep_of_more_measures_than_there_are_colours():
         if len(line.get_xdata()) == 2 and line.get_linestyle() == "-"
     ]
     assert len(set(looks)) == len(looks) == 9
+
+
+def test_fairness_stands_over_relevance_and_less_rkl_is_higher():
+    values = {"a": {"nDCG@20": 0.2, "rKL@20": 0.4}, "b": {"nDCG@20": 0.8, "rKL@20": 0.1}}
+    rows = [
+        {"system": s, "measure": m, "dataset": "macro", "mean": v, "low": v - 0.1, "high": v + 0.1}
+        for s, of in values.items() for m, v in of.items()
+    ]  # fmt: skip
+    figure = figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@20", "nDCG@20"])
+    less, more = figure.axes
+    drawn = {line.get_label(): line.lines[0].get_xydata()[0].tolist() for line in less.containers}
+    assert drawn == {"a": [0.2, 0.4], "b": [0.8, 0.1]}
+    assert less.yaxis_inverted() and not more.yaxis_inverted()
+    with pytest.raises(InputError, match="unknown measure of the table 'rKL@2'. Did you mean 'rKL@20'"):
+        figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@2"])
+
+
+def test_groups_are_drawn_at_their_ratio_with_a_line_between_properties():
+    table = pd.DataFrame({
+        "property": ["age", "age", "gender"], "group": ["old", "young", "male"],
+        "ratio": [0.5, 1.5, 1.0], "low": [0.4, 1.2, 0.9], "high": [0.7, 1.9, 1.1],
+    })  # fmt: skip
+    (axis,) = figures.groups_shown({"text": table}).axes
+    (drawn,) = axis.containers
+    x, y = drawn.lines[0].get_xydata().T
+    assert x.tolist() == [0.5, 1.5, 1.0] and (-np.diff(y)).tolist() == [1.0, 2.0]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["age: old", "age: young", "gender: male"]
