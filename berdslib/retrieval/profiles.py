@@ -345,7 +345,7 @@ def _before(profile: Profile, text: str) -> str:
 
 
 class Weights(NamedTuple):
-    """What a fusion adds up: ``text`` times a passage's place on the `scale` (a key of ``SCALES``), and the evidence."""
+    """What a fusion adds up: ``text`` times the place on a `scale` (a key of ``SCALES``), and times of each evidence."""
 
     scale: str
     text: float

@@ -97,7 +97,7 @@ def test_fairness_stands_over_relevance_and_less_rkl_is_higher():
     drawn = {line.get_label(): line.lines[0].get_xydata()[0].tolist() for line in less.containers}
     assert drawn == {"a": [0.2, 0.4], "b": [0.8, 0.1]}
     assert less.yaxis_inverted() and not more.yaxis_inverted()
-    with pytest.raises(InputError, match="unknown measure of the table 'rKL@2'. Did you mean 'rKL@20'"):
+    with pytest.raises(InputError, match=r"unknown measure of the table 'rKL@2'. Did you mean 'rKL@20'"):
         figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@2"])
 
 
