@@ -345,7 +345,7 @@ def _before(profile: Profile, text: str) -> str:
 
 
 class Weights(NamedTuple):
-    """What a fusion adds up: ``text`` times the place on a `scale` (a key of ``SCALES``), and times of each evidence."""
+    """What a fusion adds up: ``text`` times the place on a `scale` (a key of ``SCALES``), and each evidence weighed."""
 
     scale: str
     text: float
