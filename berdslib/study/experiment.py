@@ -165,6 +165,7 @@ def experiment(
             judge nor recorded verdicts, a question that is in two collections, or a system that returns no run; the
             message names the system.
     """
+    refuse_collections(systems)
     wanted, collections = parse_measures(measures), collections_of(data)
     named = named_systems(systems, guarded=any(map(hides_profiles, collections)))
     _check(collections, wanted, judge, baseline, named, seed)
@@ -377,6 +378,14 @@ def named_systems(
     for name, system in found.items():
         _check_system(name, system, look=inspect.getattr_static if guarded else getattr)
     return found
+
+
+def refuse_collections(systems: System | Sequence[System] | Mapping[str, System]) -> None:
+    """Raise InputError for a collection where a system is meant: they have been exchanged."""
+    given: Any = systems.values() if isinstance(systems, Mapping) else systems
+    for one in given if isinstance(given, Iterable) and not isinstance(given, str | pd.DataFrame) else [given]:
+        if isinstance(one, Collection):
+            _check_system(one.name, one, getattr)
 
 
 def _check_system(name: object, system: object, look: Callable[..., Any]) -> None:

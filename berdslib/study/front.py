@@ -71,6 +71,7 @@ def search(
         raise InputError("a finished run has been searched already; give it to judge or evaluate", field="system")
     if isinstance(system, Mapping | list | tuple):
         raise InputError("one system is searched at a time; bd.experiment takes several", field="system")
+    experiments.refuse_collections(system)
     collection = collection_of(data)
     named = experiments.named_systems(system, guarded=experiments.hides_profiles(collection))
     experiments.check_aspect_judge(aspect_judge, collection)
