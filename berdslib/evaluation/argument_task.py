@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -214,6 +215,17 @@ def _case(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure]) ->
         raise InputError(f"{problem} back; rKL alone can do without", field="measures")
     qids, docnos = pd.Index([q.qid for q in scenario.questions]), pd.Index(sorted_docnos(scenario))
     top, length = _listed(_clean(run, scenario, measures), scenario, qids, docnos, deepest(measures))
+    if scenario not in _ANSWERS:
+        _ANSWERS[scenario] = _answers(scenario, qids, docnos)
+    return _Case(scenario, top, length, *_ANSWERS[scenario])
+
+
+# Many systems are scored on one scenario, whose answers nobody changes.
+_ANSWERS: WeakKeyDictionary[Scenario, tuple[np.ndarray, np.ndarray]] = WeakKeyDictionary()
+
+
+def _answers(scenario: Scenario, qids: pd.Index, docnos: pd.Index) -> tuple[np.ndarray, np.ndarray]:
+    """Return queries and arguments that answer them, int (a,) each, sorted by query and then the largest docno first."""
     gold = make_verdicts([], "gold") if scenario.gold is None else check_verdicts(scenario.gold)
     gold = gold[gold["supports"] & gold["qid"].isin(qids)]
     of_query, answers = qids.get_indexer(pd.Index(gold["qid"])), docnos.get_indexer(pd.Index(gold["docno"]))
@@ -221,7 +233,7 @@ def _case(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure]) ->
         stranger = gold["docno"].iloc[int(np.flatnonzero(answers < 0)[0])]
         raise InputError(f"{stranger!r}, an answer, is not a docno of {scenario.name!r}", field="gold")
     order = np.lexsort((-answers, of_query))
-    return _Case(scenario, top, length, of_query[order], answers[order])
+    return of_query[order], answers[order]
 
 
 def _clean(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure] = ()) -> pd.DataFrame:
