@@ -225,7 +225,7 @@ _ANSWERS: WeakKeyDictionary[Scenario, tuple[np.ndarray, np.ndarray]] = WeakKeyDi
 
 
 def _answers(scenario: Scenario, qids: pd.Index, docnos: pd.Index) -> tuple[np.ndarray, np.ndarray]:
-    """Return queries and arguments that answer them, int (a,) each, sorted by query and then the largest docno first."""
+    """Return queries and the arguments that answer them, int (a,) each, by query and then the largest docno first."""
     gold = make_verdicts([], "gold") if scenario.gold is None else check_verdicts(scenario.gold)
     gold = gold[gold["supports"] & gold["qid"].isin(qids)]
     of_query, answers = qids.get_indexer(pd.Index(gold["qid"])), docnos.get_indexer(pd.Index(gold["docno"]))
