@@ -1,0 +1,254 @@
+"""Questions that must not stand on both sides of a split: same wording, same perspectives, or same gold passages.
+
+A check of the wording alone misses most of what leaks: two questions that are worded differently may have the same
+perspectives, or be answered by the same passages.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from numbers import Real
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Passage, Question, check_questions, check_verdicts, issue_of
+from berdslib.errors import InputError, known
+
+KINDS = ("text", "perspectives", "passages")
+LEAK_COLUMNS = ["first", "second", "kind", "overlap", "first_split", "second_split"]
+# Of their words, that two statements share: one word in four may be another, since (1 - 1/4) / (1 + 1/4) = 0.6.
+SAME_STATEMENT = 0.6
+_MOST_PAIRS = 2_000_000  # of one kind; more are no leaks, but labels that all questions have
+_ROWS = 512  # compared with all others at a time: what bounds the memory
+
+Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def leaks(
+    questions: Sequence[Question],
+    gold: pd.DataFrame | None = None,
+    *,
+    threshold: float = 0.8,
+    kinds: Collection[str] = KINDS,
+    passages: Sequence[Passage] = (),
+) -> pd.DataFrame:
+    """Return all pairs of questions that overlap, of whatever splits.
+
+    Overlap is the Jaccard similarity of two sets, the share of all their elements that both hold, and an empty set
+    overlaps with nothing. The sets are, for each kind:
+
+    * ``text``: the words of the question (of the root query, for a query that was made of one), without order, case
+      and punctuation.
+    * ``perspectives``: the perspectives, as statements, in any order. Two statements count as one element if the
+      Jaccard similarity of their words is at least 0.6, which allows another word for every fourth. Each may be
+      matched with one other only, and as many as possible are: with m matches between n1 and n2 statements the overlap
+      is m / (n1 + n2 - m). A statement and its negation share nearly all words and count as one, too: they are about
+      the same.
+    * ``passages``: the gold passages that support any of the perspectives. Small sets count like all others: two
+      questions with one gold passage each overlap fully if it is the same, and not at all otherwise. One whose few
+      passages are among another's many is not found; lower the threshold to see it.
+
+    All pairs are compared, none is left to chance: a few seconds for thousands of questions.
+
+    Args:
+        questions: at least one; those of several data sets may stand together.
+        gold: verdicts; those on other questions are left aside. None: passages are not compared.
+        threshold: overlap from which a pair is returned, above 0 and up to 1.
+        kinds: what to compare. Leave out "perspectives" where they are labels that come back with every question
+            ("left", "a claim that supports the argument"), as in most tasks of PIR.
+        passages: the corpus. Gold passages with the same words are one passage, whatever their ids: a corpus may repeat
+            a text, as that of theperspective does. Without a corpus, each id is a passage of its own.
+
+    Returns:
+        A row for each pair and kind, the strongest first: first, second (qids, in the order of the questions), kind,
+        overlap, first_split, second_split.
+
+    Raises:
+        InputError: unusable questions or verdicts, a threshold out of range, an unknown kind, or more than two million
+            pairs of one kind.
+
+    >>> asked = [Question("1", "Close zoos?", ("Zoos should close.", "Zoos should stay."), split="dev"),
+    ...          Question("2", "Is a zoo cruel?", ("Zoos should stay.", "All zoos should close."), split="test")]
+    >>> leaks(asked).values.tolist()
+    [['1', '2', 'perspectives', 1.0, 'dev', 'test']]
+    """
+    check_questions(questions)
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not 0 < threshold <= 1:
+        raise InputError(f"an overlap above 0 and up to 1 was expected, not {threshold!r}", field="threshold")
+    for kind in kinds:
+        known("kind of overlap", kind, KINDS)
+    compare = {
+        "text": lambda: _similar([_words(issue_of(q)) for q in questions], threshold, "text"),
+        "perspectives": lambda: _same_perspectives(questions, threshold),
+        "passages": lambda: _similar(_supporting(questions, gold, passages), threshold, "passages"),
+    }
+    return _frame(questions, {kind: compare[kind]() for kind in KINDS if kind in kinds})
+
+
+def groups(
+    questions: Sequence[Question],
+    gold: pd.DataFrame | None = None,
+    *,
+    threshold: float = 0.8,
+    kinds: Collection[str] = KINDS,
+    passages: Sequence[Passage] = (),
+) -> list[list[str]]:
+    """Return the questions in groups, each of which must stay on one side of a split.
+
+    Two questions are in one group if they overlap, or if a chain of questions leads from one to the other, each of
+    which overlaps with the next. A question that overlaps with none is a group of its own.
+
+    Args:
+        questions: as in :func:`leaks`, and so are the others.
+        gold: verdicts, or None.
+        threshold: overlap that keeps two questions together.
+        kinds: what to compare.
+        passages: the corpus, whose repeats are told by their words.
+
+    Returns:
+        Lists of qids, each question in one of them; the order is that of the questions.
+
+    Raises:
+        InputError: as :func:`leaks`.
+
+    >>> asked = [Question("1", "Should zoos close?"), Question("2", "Tea?"), Question("3", "Zoos: should close?")]
+    >>> groups(asked)
+    [['1', '3'], ['2']]
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    found = leaks(questions, gold, threshold=threshold, kinds=kinds, passages=passages)
+    place = {q.qid: i for i, q in enumerate(questions)}
+    ends = found["first"].map(place).to_numpy(dtype=int), found["second"].map(place).to_numpy(dtype=int)
+    graph = coo_array((np.ones(len(found), dtype=np.int8), ends), shape=(len(questions), len(questions)))
+    together: dict[int, list[str]] = {}
+    for question, group in zip(questions, connected_components(graph, directed=False)[1], strict=True):
+        together.setdefault(int(group), []).append(question.qid)
+    return list(together.values())
+
+
+def across_splits(found: pd.DataFrame) -> pd.DataFrame:
+    """Return those rows of :func:`leaks` whose questions are of two splits; one without a split may be on any side."""
+    first, second = found["first_split"], found["second_split"]
+    return found[(first != second) & (first != "") & (second != "")].reset_index(drop=True)
+
+
+# ---------------------------------------------------------------- the three kinds
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
+
+
+def _supporting(
+    questions: Sequence[Question], gold: pd.DataFrame | None, passages: Sequence[Passage]
+) -> list[frozenset[str]]:
+    """Return what supports a perspective of each question: the names of passages, one name for those that are alike."""
+    if gold is None:
+        return [frozenset()] * len(questions)
+    checked = check_verdicts(gold)
+    checked = checked[checked["supports"] & checked["qid"].isin({q.qid for q in questions})]
+    name = _names_of_texts(passages, set(checked["docno"]))
+    listed = {str(qid): frozenset(name.get(d, d) for d in part) for qid, part in checked.groupby("qid")["docno"]}
+    return [listed.get(q.qid, frozenset()) for q in questions]
+
+
+def _names_of_texts(passages: Sequence[Passage], wanted: Collection[str]) -> Mapping[str, str]:
+    """Return docno → the first docno with the same text, of those that are wanted."""
+    first: dict[str, str] = {}
+    texts = ((p.docno, " ".join(p.full_text.casefold().split())) for p in passages if p.docno in wanted)
+    return {docno: first.setdefault(text or docno, docno) for docno, text in texts}
+
+
+def _same_perspectives(questions: Sequence[Question], threshold: float) -> Pairs:
+    owner = [(place, pid) for place, q in enumerate(questions) for pid in range(len(q.perspectives))]
+    statements = [_words(p) for q in questions for p in q.perspectives]
+    alike: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for a, b in zip(*_similar(statements, SAME_STATEMENT, "perspectives")[:2], strict=True):
+        (first, pid), (second, other) = owner[a], owner[b]
+        if first != second:
+            alike.setdefault((first, second), []).append((pid, other))
+    rows = []
+    for (first, second), edges in alike.items():
+        sizes = len(questions[first].perspectives), len(questions[second].perspectives)
+        if min(sizes) >= threshold * max(sizes) and (overlap := _matched_share(edges, *sizes)) >= threshold:
+            rows.append((first, second, overlap))
+    first_places, second_places, overlaps = zip(*rows, strict=True) if rows else ((), (), ())
+    return np.array(first_places, dtype=int), np.array(second_places, dtype=int), np.array(overlaps, dtype=float)
+
+
+def _matched_share(edges: Sequence[tuple[int, int]], n1: int, n2: int) -> float:
+    """Return the Jaccard similarity of two lists of statements, given which of them may be matched."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    pids, others = zip(*edges, strict=True)
+    graph = csr_array((np.ones(len(edges), dtype=np.int8), (pids, others)), shape=(n1, n2))
+    matches = int(np.count_nonzero(maximum_bipartite_matching(graph) >= 0))
+    return matches / (n1 + n2 - matches)
+
+
+# ---------------------------------------------------------------- all pairs of sets
+
+
+def _similar(sets: Sequence[frozenset[str]], least: float, kind: str) -> Pairs:
+    """Return the places i < j of all pairs of sets whose Jaccard similarity is at least `least`, and the similarity.
+
+    Raises:
+        InputError: there are too many.
+    """
+    parts, n = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))], 0
+    for part in _similar_by_rows(sets, least):
+        parts.append(part)
+        n += len(part[0])
+        if n > _MOST_PAIRS:
+            problem = (
+                f"more than {_MOST_PAIRS:,} pairs have the same {kind}: that is no leak, but something which comes "
+                f"back with every question; leave {kind!r} out"
+            )
+            raise InputError(problem, field="kinds")
+    first, second, similarity = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return first, second, similarity
+
+
+def _similar_by_rows(sets: Sequence[frozenset[str]], least: float) -> Iterator[Pairs]:
+    """Yield what :func:`_similar` returns, some rows at a time; a sparse matrix product counts common elements."""
+    from scipy.sparse import csr_array
+
+    sizes = np.array([len(one) for one in sets], dtype=np.int64)
+    elements, names = pd.factorize(np.array(list(chain.from_iterable(sets)), dtype=object))
+    holder = np.repeat(np.arange(len(sets)), sizes)
+    shape = len(sets), max(1, len(names))
+    held = csr_array((np.ones(len(elements), dtype=np.int32), (holder, elements)), shape=shape)
+    for start in range(0, len(sets), _ROWS):
+        common = (held[start : start + _ROWS] @ held.T).tocoo()
+        first, second = common.row.astype(np.int64) + start, common.col.astype(np.int64)
+        similarity = common.data / (sizes[first] + sizes[second] - common.data)
+        kept = (first < second) & (similarity >= least)
+        yield first[kept], second[kept], similarity[kept]
+
+
+def _frame(questions: Sequence[Question], found: dict[str, Pairs]) -> pd.DataFrame:
+    qids = np.array([q.qid for q in questions], dtype=object)
+    splits = np.array([q.split for q in questions], dtype=object)
+    parts = [
+        pd.DataFrame(
+            {
+                "first": qids[first],
+                "second": qids[second],
+                "kind": kind,
+                "overlap": overlap,
+                "first_split": splits[first],
+                "second_split": splits[second],
+                "place": first * len(questions) + second,
+            }
+        )
+        for kind, (first, second, overlap) in found.items()
+    ]
+    rows = pd.concat(parts).sort_values(["overlap", "place"], ascending=[False, True], kind="stable")
+    return rows[LEAK_COLUMNS].astype({c: "str" for c in LEAK_COLUMNS if c != "overlap"}).reset_index(drop=True)
