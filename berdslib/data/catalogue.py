@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from berdslib.data import berds, sample, theperspective
+from pathlib import Path
+
+from berdslib.data import berds, own, sample, theperspective
 from berdslib.data.dataset import Dataset, RemoteFile
 from berdslib.data.fetch import first_passages
 from berdslib.data.pairs import pairs_file
 from berdslib.data.synthetic_arguments import CARD
+from berdslib.errors import errors_in
 from berdslib.registry import Registry
 
 _PASSAGES = {"load_passages": first_passages, "passage_file": first_passages}
@@ -406,7 +409,7 @@ DATASETS: Registry[Dataset] = Registry("data set", {one.name: one for one in (*_
 
 
 def dataset(name: str) -> Dataset:
-    """Return the entry of a data set.
+    """Return the entry of a data set: one that is known by name, or a folder with the card of one.
 
     Raises:
         InputError: the name is not known.
@@ -414,4 +417,22 @@ def dataset(name: str) -> Dataset:
     >>> dataset("kialo").hf_repo
     'timchen0618/Kialo'
     """
+    if name not in DATASETS and own.is_own(name):
+        return own.as_dataset(Path(name))
     return DATASETS.find(name)[0]
+
+
+def add(folder: Path) -> Dataset:
+    """Have a data set of one's own load by the name on its card, here and in every later process.
+
+    Raises:
+        InputError: no data set's folder, or the name is built in.
+    """
+    with errors_in(folder / own.CARD):
+        DATASETS.add(own.read_card(folder).name, own.as_dataset(folder))
+    return own.remember(folder)
+
+
+for _one in own.remembered():
+    if not DATASETS.is_built_in(_one.name):
+        DATASETS.add(_one.name, _one)

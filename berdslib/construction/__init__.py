@@ -1,0 +1,1 @@
+"""Building a benchmark: from raw rows over questions and perspectives to a data set that can be shared."""

@@ -1,0 +1,171 @@
+"""From survey questions to questions with two sides: a filter, then a question, a yes and a no out of the options.
+
+Source: BeRDS, section 4.1 (OpinionQA) and Table 11.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from berdslib.construction import reading
+from berdslib.construction.drafts import Draft, Rejected, Rejection
+from berdslib.construction.statements import as_typed
+from berdslib.construction.steps import Step
+from berdslib.data.negation import yes_and_no
+from berdslib.data.records import OPPOSE, SUPPORT
+from berdslib.data.tables import is_missing, read_table, text_field
+from berdslib.errors import InputError
+
+PERSONAL, FEW_OPTIONS = "personal experience", "fewer than two options"
+REASONS = {
+    PERSONAL: "Asks what happened to somebody or what somebody is or has, not what somebody thinks.",
+    FEW_OPTIONS: "Without two answers to choose between there are no two sides.",
+}
+# Ways of not answering, which surveys list beside the answers.
+_NO_ANSWER = {"refused", "don't know", "dont know", "not sure", "no answer", "skipped", "na", "n/a", "does not apply"}
+
+
+def read_survey(path: Path) -> tuple[list[Draft], list[Rejection]]:
+    """Read survey questions with their options.
+
+    Args:
+        path: a table (CSV, TSV or JSONL) as OpinionQA's `info.csv`: `key`, `question`, and the options as a list in
+            `references` (or `options`). Ways of not answering ("Refused") are no sides and are left out, so that the
+            first and the last option are the ends of the scale; the published prompt was shown them (divergences.md).
+
+    Raises:
+        InputError: a file that cannot be read, a field that is missing or no list, or a key that occurs twice.
+    """
+    found: list[Draft] = []
+    lines: dict[str, int] = {}
+    for line, row in read_table(path):
+        draft = _draft(row, path, line)
+        if draft.key in lines:
+            problem = f"{draft.key!r} is on line {lines[draft.key]} too"
+            raise InputError(problem, path=path, line=line, field="key")
+        lines[draft.key] = line
+        found.append(draft)
+    if not found:
+        raise InputError("holds no questions", path=path)
+    few = [d for d in found if len(d.options) < 2]
+    out = [Rejection(d, "read", FEW_OPTIONS, ", ".join(d.options) or "none") for d in few]
+    return [d for d in found if len(d.options) > 1], out
+
+
+def _draft(row: Mapping[str, Any], path: Path, line: int) -> Draft:
+    names = ("key", "id", "qid")
+    named = any(not is_missing(row.get(name)) for name in names)
+    key = text_field(row, names, path, line) if named else f"{path.name.partition('.')[0]}-{line}"
+    options = tuple(one for one in _options(row, path, line) if one.strip().lower().strip(".") not in _NO_ANSWER)
+    text = " ".join(text_field(row, ("question",), path, line).split())
+    return Draft(key, f"{path.name}:{line}", sources=(text,), options=options)
+
+
+def _options(row: Mapping[str, Any], path: Path, line: int) -> list[str]:
+    name = next((n for n in ("references", "options") if not is_missing(row.get(n))), None)
+    if name is None:
+        raise InputError("the options are missing; they are looked for in references, options", path=path, line=line)
+    value = row[name]
+    if isinstance(value, str):
+        value = _list_in(value)
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise InputError("a list of texts was expected", path=path, line=line, field=name)
+    return [" ".join(one.split()) for one in value if one.strip()]
+
+
+def _list_in(text: str) -> Any:
+    """Return a list written as JSON or, as in OpinionQA's own files, as Python writes it."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return None
+
+
+def shown(draft: Draft) -> str:
+    """Return a survey question with its options behind it, as the prompts show it."""
+    return f"{draft.sources[0]} {json.dumps(list(draft.options), ensure_ascii=False)}"
+
+
+# ---------------------------------------------------------------- the filter
+
+
+def _read_personal(draft: Draft, answer: str) -> Draft:
+    if reading.choice(answer, {"yes": ["yes"], "no": ["no"]}) == "yes":
+        raise Rejected(PERSONAL, draft.sources[0])
+    return draft
+
+
+# What surveys ask of somebody's life, and of somebody's mind; a question with neither or both is left to a model.
+_LIFE = re.compile(
+    r"\b(?:have you (?:\w+ )?(?:ever|had|been)|do you (?:\w+ )?(?:own|have|use|live|work|belong|attend)"
+    r"|how often do you|did you (?:\w+ )?(?:ever )?(?:do|go|have|use|work)|are you currently|your (?:household|current)"
+    r"|in the (?:past|last) (?:week|month|year|\d+))\b",
+    re.IGNORECASE,
+)
+_MIND = re.compile(
+    r"\b(?:(?:do|would) you (?:\w+ )?(?:think|believe|feel|say|favou?r|oppose|support|agree|approve|prefer|trust)"
+    r"|should|how (?:worried|concerned|important|likely|confident|acceptable)|your (?:opinion|view))\b",
+    re.IGNORECASE,
+)
+
+
+def _personal_by_rule(draft: Draft) -> str | None:
+    life, mind = (found.search(draft.sources[0]) is not None for found in (_LIFE, _MIND))
+    return None if life == mind else "Yes" if life else "No"
+
+
+FILTER = Step(
+    "filter",
+    "personal_experience",
+    lambda draft: {"question": shown(draft)},
+    _read_personal,
+    _personal_by_rule,
+    usual=lambda _: "No",
+)
+
+
+# ---------------------------------------------------------------- question, yes and no
+
+
+def _read_survey(draft: Draft, answer: str) -> Draft:
+    found = reading.fields(
+        answer,
+        {
+            "question": ["question", "converted question", "yes/no question"],
+            "yes": ["yes", "positive statement", "positive", "supporting statement", "statement"],
+            "no": ["no", "negative statement", "negative", "opposing statement"],
+        },
+    )
+    perspectives = found["yes"], found["no"]
+    return draft._replace(question=as_typed(found["question"]), perspectives=perspectives, stances=(SUPPORT, OPPOSE))
+
+
+def _survey_by_rule(draft: Draft) -> str | None:
+    """A question that is answered with yes or no needs no conversion."""
+    question, ends = draft.sources[0], (draft.options[0].lower(), draft.options[-1].lower())
+    said = yes_and_no(question) if ends == ("yes", "no") else None
+    return None if said is None else f"question: {question}\nyes: {said[0]}\nno: {said[1]}"
+
+
+SIDES = Step(
+    "sides",
+    "survey_statements",
+    lambda draft: {"question": shown(draft)},
+    _read_survey,
+    _survey_by_rule,
+    usual=lambda _: (
+        "question: Should the city close its old town to cars?\nyes: The city should close it.\nno: It should not."
+    ),
+)
+
+
+def steps() -> Iterator[Step]:
+    """Yield the steps of this builder, in their order."""
+    yield from (FILTER, SIDES)

@@ -1,0 +1,177 @@
+"""Whether two statements contradict each other, by a rule that knows when it cannot tell."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from functools import cache
+from typing import Any, NamedTuple
+
+# Pairs of which one side denies the other when one takes the other's place. Those that differ by a prefix only
+# ("fair", "unfair") are recognised without a list.
+_ANTONYMS = """
+abolish keep; abolish maintain; accept refuse; accept reject; allow ban; allow forbid; allow prevent; allow prohibit;
+approve reject; artificial natural; bad good; badly well; ban keep; ban legalise; ban legalize; ban permit; beneficial
+detrimental; beneficial harmful; benefit harm; benefit hurt; best worst; better worse; boost reduce; compulsory
+optional; compulsory voluntary; continue end; cut raise; dangerous safe; decline grow; decline improve; decline rise;
+decrease increase; deny grant; deter encourage; difficult easy; discourage encourage; easier harder; embrace reject;
+end start; endanger protect; enhance hinder; enough insufficient; evil good; excellent poor; exclude include; expand
+limit; expand reduce; expand restrict; facilitate hinder; fail succeed; failure success; fall rise; false true; fewer
+more; first last; forbid permit; forbidden permitted; good harm; good poor; guilty innocent; harm protect; harmful
+harmless; harmful helpful; help hinder; help hurt; high low; higher lower; hinder promote; illegal legal; immoral
+moral; impede promote; impossible possible; improve worsen; increase lower; increase reduce; inferior superior;
+irrational rational; keep remove; keep repeal; large small; larger smaller; least most; leave remain; less more; lose
+win; lower raise; mandatory optional; mandatory voluntary; modern outdated; negative positive; oppose support;
+optional required; overrated underrated; permit prohibit; poorly well; private public; protect threaten; raise reduce;
+right wrong; safe unsafe; start stop; strengthen undermine; strengthen weaken; strong weak; stronger weaker; useful
+useless
+"""
+_PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "anti")
+_NEGATIONS = {"not", "no", "never", "none", "nobody", "nothing", "neither", "nor", "without"}
+# Words without which a statement says the same. Modal verbs of permission and quantifiers are not among them.
+_LITTLE = set(
+    "a an the be am is are was were been being do does did doing have has had having should must ought shall will would "
+    "that of to in it there indeed really truly actually also very it's there's".split()
+)
+_DENIED = re.compile(r"^it is (?:(?:not|un)\s?(?:true|the case|so)|false|wrong to say) that ")
+_CONFIRMED = re.compile(r"^(?:it is (?:true|the case)|there is no doubt|no doubt) that ")
+# What denies something else than the statement, or nothing.
+_UNCLEAR = re.compile(r"\bnot (?:only|just|merely|simply|necessarily)\b|\bor not\b|\bno (?:doubt|matter)\b")
+_WORD = re.compile(r"\w+(?:[-.]\w+)*")
+
+
+def same_text(text: str) -> str:
+    """Return what two texts share that differ in case, punctuation, white space and the form of their letters only.
+
+    >>> same_text("Zoos  should close!") == same_text("zoos should close")
+    True
+    """
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join("".join(" " if _is_punctuation(letter) else letter for letter in plain).split())
+
+
+def _is_punctuation(letter: str) -> bool:
+    return unicodedata.category(letter).startswith("P") and letter not in "#%&@"  # C and C# are two answers
+
+
+def contradict(first: str, second: str) -> bool | None:
+    """Return whether two English statements contradict each other; None where the rule cannot tell.
+
+    They do if they are the same but for one negation, for a pair of opposites, or for the two sides of a comparison;
+    they do not if they are the same, or two of these differences cancel out. The words between are compared by their
+    stems and in order, so that a paraphrase, another language or a condition is never judged.
+
+    >>> contradict("Zoos should close.", "Zoos should not close.")
+    True
+    >>> contradict("Zoos should be banned.", "Zoos should not be allowed.")
+    False
+    >>> contradict("Zoos should close.", "Zoos protect rare animals.") is None
+    True
+    """
+    a, b = _claim(first), _claim(second)
+    if a is None or b is None:
+        return None
+    if a.words == b.words:
+        return _by_negation(a, b)
+    if len(a.negations) > 1 or len(b.negations) > 1:
+        return None
+    if _is_swapped(a.words, b.words) or _is_one_opposite(a.words, b.words):
+        return len(a.negations) == len(b.negations)
+    return None
+
+
+class _Claim(NamedTuple):
+    """The stems of a statement's words but the little ones, and before which of them a negation stands.
+
+    A statement that is denied as a whole has its negation at -1.
+    """
+
+    words: tuple[str, ...]
+    negations: tuple[int, ...]
+
+
+def _claim(statement: str) -> _Claim | None:
+    text = _spelled_out(statement)
+    denied = _DENIED.search(text) is not None
+    text = _CONFIRMED.sub("", _DENIED.sub("", text))
+    words: list[str] = []
+    negations: list[int] = []
+    for word in _WORD.findall(text):
+        if word in _NEGATIONS:
+            negations.append(len(words))
+        elif word not in _LITTLE:
+            words.append(stem(word))
+    if not words or _UNCLEAR.search(text) or (denied and len(negations) > 1):
+        return None
+    if denied:  # "It is not true that zoos should not close": the two cancel out
+        negations = [] if negations else [-1]
+    return _Claim(tuple(words), tuple(negations))
+
+
+def _spelled_out(text: str) -> str:
+    """Return a text in small letters, with "can't" and its kin as two words and without "'s"."""
+    text = " ".join(unicodedata.normalize("NFKC", text).casefold().replace("’", "'").split())
+    for short, long in (("can't", "can not"), ("cannot", "can not"), ("won't", "will not"), ("n't", " not")):
+        text = text.replace(short, long)
+    return re.sub(r"'s\b", "", text)
+
+
+def _by_negation(a: _Claim, b: _Claim) -> bool | None:
+    """Compare two claims of the same words."""
+    if a.negations == b.negations:
+        return False
+    counts = sorted((len(a.negations), len(b.negations)))
+    if counts == [0, 1]:
+        return True
+    if counts == [1, 1] and -1 in (*a.negations, *b.negations):
+        return False
+    return None  # "people who do not smoke should pay", "people who smoke should not pay"
+
+
+def _is_swapped(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """Say whether b compares what a compares the other way round: "more harm than good", "more good than harm"."""
+    if "than" not in a or Counter(a) != Counter(b):
+        return False
+    left, right = (Counter(words[: words.index("than")]) for words in (a, b))
+    return bool(left - right) and bool(right - left)
+
+
+def _is_one_opposite(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """Say whether two claims differ in one word only, and that is replaced by its opposite."""
+    if len(a) != len(b):
+        return False
+    unlike = [(x, y) for x, y in zip(a, b, strict=True) if x != y]
+    return len(unlike) == 1 and are_opposites(*unlike[0])
+
+
+def are_opposites(first: str, second: str) -> bool:
+    """Return whether two stems are opposites: listed, or one is the other behind a prefix such as "un"."""
+    short, long = sorted((first, second), key=len)
+    return second in _opposites().get(first, ()) or (len(short) > 3 and long in {p + short for p in _PREFIXES})
+
+
+@cache
+def _opposites() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for pair in _ANTONYMS.split(";"):
+        one, other = map(stem, pair.split())
+        found.setdefault(one, set()).add(other)
+        found.setdefault(other, set()).add(one)
+    return found
+
+
+@cache
+def _stemmer() -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer("english")
+
+
+def stem(word: str) -> str:
+    """Return an English word without its ending (Snowball).
+
+    >>> stem("banning"), stem("banned")
+    ('ban', 'ban')
+    """
+    return str(_stemmer().stemWord(word))

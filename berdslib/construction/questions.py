@@ -1,0 +1,61 @@
+"""From a plain list of questions to perspectives: what a benchmark of one's own begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from berdslib.construction.drafts import Draft, Rejection
+from berdslib.construction.statements import POSITIONS, STATEMENTS, as_typed
+from berdslib.construction.steps import Step
+from berdslib.data.formats import read_questions
+from berdslib.errors import InputError
+from berdslib.files import read_lines
+
+TWICE = "asked twice"
+REASONS = {TWICE: "The same question came before."}
+
+
+def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
+    """Read questions, and the perspectives of those that have some already.
+
+    Args:
+        path: a text file with a question a line (blank lines and lines that begin with "#" are passed over), or a table
+            that :func:`berdslib.data.formats.read_questions` reads.
+
+    Raises:
+        InputError: a file that cannot be read, or holds no question.
+    """
+    found = _lines(path) if path.suffix == ".txt" else _rows(path)
+    if not found:
+        raise InputError("holds no questions; one a line was expected", path=path)
+    first: dict[str, Draft] = {}
+    twice = []
+    for draft in found:
+        same = first.setdefault(draft.question.casefold(), draft)
+        if same is not draft:
+            twice.append(Rejection(draft, "read", TWICE, f"as in {same.where}"))
+    return list(first.values()), twice
+
+
+def _lines(path: Path) -> list[Draft]:
+    stem = path.name.partition(".")[0]
+    texts = [(line, text.strip()) for line, text in read_lines(path)]
+    texts = [(line, text) for line, text in texts if text and not text.startswith("#")]
+    width = len(str(len(texts)))
+    return [
+        Draft(f"{stem}-{i:0{width}}", f"{path.name}:{line}", as_typed(text))
+        for i, (line, text) in enumerate(texts, start=1)
+    ]
+
+
+def _rows(path: Path) -> list[Draft]:
+    return [
+        Draft(q.qid, path.name, as_typed(q.text), q.perspectives, () if None in q.stances else q.stances)
+        for q in read_questions(path)
+    ]
+
+
+def steps() -> Iterator[Step]:
+    """Yield the steps of this builder, in their order."""
+    yield from (STATEMENTS, POSITIONS)

@@ -1,0 +1,140 @@
+"""Reading a chat model's answers: one line, several lines, lines with labels, yes or no, one or two.
+
+Ours ask for a form, and published prompts leave it open, so what is read is broader than what we ask for: labels in
+bold, numbered lines, quotation marks around a sentence, a JSON object of the same names. What cannot be read for sure
+is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from berdslib.errors import InputError
+from berdslib.llm.answers import strip_reasoning
+
+_FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
+_LIST_MARK = re.compile(r"^\s*(?:[-*•]\s+|\(?\d{1,2}[.):]\s+)")
+_QUOTED = re.compile(r"^(?:\"(.*)\"|“(.*)”|'(.*)'|‘(.*)’)$", re.DOTALL)
+_LABEL = re.compile(r"^[\s*#-]{0,4}([A-Za-z][A-Za-z /-]{1,40}?)(?:\s*\d)?\*{0,2}:[\s*]{0,4}(?=\S)")
+LONGEST = 10_000  # characters of an answer; a statement has a hundred
+
+
+def one_line(answer: str, labels: Sequence[str] = ()) -> str:
+    """Return an answer that is one sentence, without a label before it.
+
+    Raises:
+        InputError: nothing, or several lines.
+
+    >>> one_line('Question: "Should zoos close?"', ["question"])
+    'Should zoos close?'
+    """
+    found = lines(answer)
+    if len(found) != 1:
+        raise InputError(f"one line was expected, not {len(found)}")
+    label = _LABEL.match(found[0])
+    if label and _same(label[1]) in {_same(one) for one in labels}:
+        found = [found[0][label.end() :]]
+    return _sentence(found[0])
+
+
+def lines(answer: str) -> list[str]:
+    """Return the lines of an answer that hold text, without list marks and quotation marks around them.
+
+    Raises:
+        InputError: nothing to read.
+    """
+    found = [_sentence(_LIST_MARK.sub("", line)) for line in _plain(answer).splitlines()]
+    found = [line for line in found if line]
+    if not found:
+        raise InputError("it is empty")
+    return found
+
+
+def fields(answer: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    r"""Return the named parts of an answer: lines that begin with a label, or a JSON object.
+
+    Args:
+        answer: what the model said.
+        names: part → the labels that it may have, in any case.
+
+    Raises:
+        InputError: a part is missing, blank or there twice.
+
+    >>> fields("Statement: Zoos help.\n**Negation:** Zoos do not help.", {"yes": ["statement"], "no": ["negation"]})
+    {'yes': 'Zoos help.', 'no': 'Zoos do not help.'}
+    """
+    labels = {_same(label): name for name, known in names.items() for label in known}
+    found: dict[str, str] = {}
+    for label, text in _labelled(_plain(answer)):
+        name = labels.get(_same(label))
+        if name is None:
+            continue
+        if name in found:
+            raise InputError(f"{label!r} is there twice")
+        found[name] = _sentence(text)
+    missing = [known[0] for name, known in names.items() if not found.get(name)]
+    if missing:
+        raise InputError(f"{missing[0]!r} is missing; {', '.join(known[0] for known in names.values())} were expected")
+    return {name: found[name] for name in names}
+
+
+def choice(answer: str, choices: Mapping[str, Sequence[str]]) -> str:
+    """Return which choice an answer that is a word or two makes.
+
+    Args:
+        answer: what the model said.
+        choices: what to return → the words that stand for it.
+
+    Raises:
+        InputError: none of them, or an answer that goes on.
+
+    >>> choice("**Perspective 2**.", {"first": ["1", "perspective 1"], "second": ["2", "perspective 2"]})
+    'second'
+    """
+    said = _same(_plain(answer))
+    for name, words in choices.items():
+        if said in {_same(word) for word in words}:
+            return name
+    wanted = " or ".join(words[0] for words in choices.values())
+    raise InputError(f"{wanted} was expected")
+
+
+def _plain(answer: str) -> str:
+    text = _FENCE.sub("", strip_reasoning(answer)).strip()
+    if not text:
+        raise InputError("it is empty")
+    if len(text) > LONGEST:
+        raise InputError(f"it has {len(text)} characters; at most {LONGEST} are read")
+    return text
+
+
+def _labelled(text: str) -> list[tuple[str, str]]:
+    """Return (label, text) pairs, of a JSON object or of lines; a line without label goes on with the one before."""
+    if text.startswith("{"):
+        try:
+            row = json.loads(text)
+        except (ValueError, RecursionError):
+            raise InputError("it begins as a JSON object and is none") from None
+        return [(str(key).replace("_", " "), value) for key, value in row.items() if isinstance(value, str)]
+    found: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        if label := _LABEL.match(line):
+            found.append((label[1], line[label.end() :]))
+        elif found and line.strip():
+            label_before, begun = found[-1]
+            found[-1] = (label_before, f"{begun} {line.strip()}")
+    return found
+
+
+def _sentence(text: str) -> str:
+    """Return a text in one line, without bold marks or quotation marks around all of it."""
+    text = " ".join(text.strip().strip("*").split())
+    quoted = _QUOTED.match(text)
+    inner = next((part for part in quoted.groups() if part is not None), None) if quoted else None
+    return text if inner is None or re.search('["“”]', inner) else inner.strip()
+
+
+def _same(label: str) -> str:
+    return re.sub(r"[\W_]+", " ", label).strip().lower()

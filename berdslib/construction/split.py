@@ -1,0 +1,54 @@
+"""Development and test questions, with nothing on one side that gives away the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.leaks import groups
+from berdslib.data.records import Question
+from berdslib.errors import InputError
+
+
+def split_questions(
+    questions: Sequence[Question],
+    gold: pd.DataFrame | None = None,
+    *,
+    dev: float = 0.25,
+    threshold: float = 0.8,
+    seed: int = 0,
+) -> list[Question]:
+    """Return the questions with their split, "dev" or "test"; those that leak into one another share one.
+
+    BeRDS splits 25 to 75 (Table 1: 250 and 750, 294 and 882, 258 and 774). The number of dev questions is rounded down,
+    and met exactly unless groups of leaking questions are too large for that.
+
+    Args:
+        questions: at least one.
+        gold: verdicts, so that questions with nearly the same gold passages stay together too.
+        dev: share of development questions, above 0 and below 1.
+        threshold: of the overlap from which two questions leak, see :func:`berdslib.data.leaks.leaks`.
+        seed: another seed, another split.
+
+    Raises:
+        InputError: no questions, or a share that is none.
+    """
+    if not 0 < dev < 1:
+        raise InputError(f"the share of dev questions must lie between 0 and 1, not {dev}", field="dev")
+    together = groups(questions, gold, threshold=threshold)
+    wanted = int(dev * len(questions))
+    chosen: set[str] = set()
+    # Large groups first: single questions fill what is left, to the number that is wanted.
+    shuffled = [together[i] for i in np.random.default_rng(seed).permutation(len(together))]
+    for group in sorted(shuffled, key=lambda one: len(one) == 1):
+        # A group of leaking questions must not always end up in dev.
+        if len(chosen) + len(group) <= wanted and (len(group) == 1 or _coin(group, dev, seed)):
+            chosen.update(group)
+    return [q._replace(split="dev" if q.qid in chosen else "test") for q in questions]
+
+
+def _coin(group: Sequence[str], dev: float, seed: int) -> bool:
+    text = "\0".join(sorted(group)).encode()
+    return bool(np.random.default_rng([seed, *text]).random() < dev)

@@ -1,0 +1,210 @@
+"""The checks of a made item: what each lets pass and what it finds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berdslib.construction.checks import MOST_STATEMENTS, REASONS, duplicates, problems_of
+from berdslib.data.negation import yes_and_no
+from berdslib.data.records import Question
+
+YES, NO = "Night trains should replace short flights.", "Night trains should not replace short flights."
+ASKED = "Should night trains replace short flights?"
+
+
+def reasons(question=ASKED, perspectives=(YES, NO), **given):
+    return [problem.reason for problem in problems_of(question, perspectives, **given)]
+
+
+def test_a_sound_item_passes():
+    assert problems_of(ASKED, [YES, NO]) == []
+    assert problems_of(ASKED, (YES, NO), sources=["Flights burn fuel.", "Trains take longer."]) == []
+    cities = [f"The best city for a first visit is {name}." for name in ("Oslo", "Porto", "Turin")]
+    assert problems_of("Which city is best for a first visit?", cities, sources=["Oslo", "Porto", "Turin"]) == []
+
+
+@pytest.mark.parametrize("question", ["", "  ", "?", "…", "\n"])
+def test_a_blank_question_is_found_and_nothing_else_is_said_of_it(question):
+    problems = problems_of(question, ["Tea calms.", "Tea does not calm."], sources=["Tea calms."])
+    assert [(p.reason, p.detail) for p in problems] == [("blank", "the question")]
+
+
+@pytest.mark.parametrize("statement", ["", " ", "-", "..."])
+def test_a_blank_statement_is_found(statement):
+    assert [(p.reason, p.detail) for p in problems_of(ASKED, [YES, statement])] == [("blank", "statement 2")]
+
+
+def test_two_blank_statements_are_not_called_the_same():
+    assert reasons(perspectives=["", " "]) == ["blank", "blank"]
+
+
+def test_what_is_too_long_is_found():
+    sides = ["Trains should run very often.", "Trains should not run very often."]
+    assert reasons("Should trains run " + "very " * 60 + "often?", sides) == ["too long"]
+    assert reasons("Should trains run " + "very " * 40 + "often?", sides) == []
+    assert "too long" in reasons(perspectives=[YES, NO + " word" * 100])
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Should night trains replace short flights? ",
+        "¿Deben los trenes sustituir a los aviones?",
+        'Should we call it a "train"?',
+        "Is the U.S. Senate fit to decide on night trains?",
+        "Night trains: better than flights?",
+        "Should we ask 'why?' more often in trains?",
+    ],
+)
+def test_one_question_is_one(question):
+    found = reasons(question, ["Oui.", "Non."])
+    assert "not a question" not in found and "several sentences" not in found
+
+
+@pytest.mark.parametrize("question", ["Night trains", "Night trains should replace flights.", "Should trains run"])
+def test_what_is_no_question_is_found(question):
+    assert "not a question" in reasons(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Flights burn fuel. Should night trains replace short flights?",
+        "Should night trains replace short flights? Or buses?",
+        "Should night trains replace short flights?\nTrains are slow.",
+        "Here is the question!\n\nShould night trains replace short flights?",
+    ],
+)
+def test_more_than_a_question_is_found(question):
+    assert "several sentences" in reasons(question)
+
+
+def test_a_question_copied_from_a_longer_source_is_found():
+    assert reasons(sources=[f"I ask you: {ASKED} I think so."]) == ["copied"]
+    assert reasons(sources=["I ask you: should night trains, replace short FLIGHTS? Yes."]) == ["copied"]
+    assert reasons(sources=[ASKED]) == []  # the source is the question
+    assert reasons(sources=["Night trains replace short flights, he says."]) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Isn't it obvious that night trains should replace short flights?",
+        "Isn’t it time for night trains to replace short flights?",
+        "Don't you agree that night trains should replace short flights?",
+        "Shouldn't we finally replace short flights by night trains?",
+        "Is it not time that night trains replace short flights?",
+        "Should night trains finally replace short flights?",
+        "Should night trains obviously replace short flights?",
+        "Night trains should replace short flights, shouldn't they?",
+        "Night trains should replace short flights, right?",
+        "Wouldn't night trains be better than short flights?",
+        "Can't night trains replace short flights?",
+        "Are short flights simply wrong when there are night trains?",
+        "How can anyone still take short flights where night trains run?",
+        "As everyone knows short flights are bad: should night trains replace short flights?",
+    ],
+)
+def test_leading_questions_are_found(question):
+    assert "leading" in reasons(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ASKED,
+        "Should food in night trains be clearly labelled?",
+        "Is it right that night trains replace short flights?",
+        "Should a child have the right to night trains?",
+        "Do you think that night trains should not replace flights?",
+        "Are night trains not an alternative to short flights?",
+        "How can we replace short flights by night trains?",
+        "Has the tunnel been a final blow to night trains?",
+        "Would you say that it is wrong to fly?",
+        "Do night trains, as people say, replace short flights?",
+    ],
+)
+def test_open_questions_are_not_called_leading(question):
+    assert "leading" not in reasons(question)
+
+
+@pytest.mark.parametrize(("count", "fits"), [(0, False), (1, False), (2, True), (MOST_STATEMENTS, True), (99, False)])
+def test_the_number_of_statements_is_checked(count, fits):
+    letters = [f"Trains {chr(97 + i % 26) * (1 + i // 26)}." for i in range(count)]
+    assert ("number of statements" not in reasons(perspectives=letters)) is fits
+
+
+def test_statements_that_are_the_same_are_found_pair_by_pair():
+    problems = problems_of(ASKED, [YES, NO, "night trains should replace short flights", NO.upper()])
+    assert [p.detail for p in problems if p.reason == "same statement"] == ["statements 1 and 3", "statements 2 and 4"]
+    assert reasons(perspectives=[YES, YES]) == ["same statement"]
+
+
+def test_two_statements_for_one_side_are_found_but_not_among_three():
+    weak = "Night trains must replace the short flights."
+    assert reasons(perspectives=[YES, weak]) == ["no contradiction"]
+    assert reasons(perspectives=[YES, weak, NO]) == []
+
+
+def test_a_statement_that_begins_in_the_middle_of_a_word_is_found():
+    assert reasons(perspectives=[YES, "ight trains should not replace short flights."]) == ["cut off"]
+    assert reasons(perspectives=[YES, "night trains should not replace short flights."]) == []
+
+
+def test_names_and_numbers_out_of_nowhere_are_found():
+    assert reasons(perspectives=[YES, "Night trains should not replace flights to Malta."]) == ["something new"]
+    assert reasons(perspectives=[YES, "Night trains should not replace flights of 300 km."]) == ["something new"]
+    both = ["Short flights to Malta take 300 km."]
+    assert reasons(perspectives=[YES, "Night trains should not replace flights to Malta of 300 km."], sources=both) == []
+
+
+def test_a_statement_about_something_else_is_found_and_a_paraphrase_is_not():
+    other = "Farmers deserve cheaper diesel and better prices."
+    assert reasons(perspectives=[YES, other]) == ["something new"]
+    assert reasons(perspectives=[YES, other], sources=["Farmers want cheap diesel, and a better price."]) == []
+    assert reasons(perspectives=[YES, "Trains at night are no substitute for short flights."]) == []
+
+
+def test_capitals_of_a_headline_are_no_names():
+    headline = "Night Trains Should Never Substitute Short Flights."
+    assert reasons(perspectives=[YES, headline]) == []
+
+
+def test_duplicates_are_groups_in_order():
+    texts = ["Ban cars?", "Ban bikes?", "ban cars", "Ban  bikes!", "Ban trams?", "Ban cars ?"]
+    questions = [Question(str(i), text) for i, text in enumerate(texts)]
+    assert duplicates(questions) == [["0", "2", "5"], ["1", "3"]]
+    assert duplicates([]) == [] and duplicates(questions[:2]) == []
+
+
+@given(st.text(max_size=60), st.lists(st.text(max_size=40), max_size=4), st.lists(st.text(max_size=40), max_size=2))
+def test_every_text_is_judged_and_every_reason_is_known(question, perspectives, sources):
+    assert {p.reason for p in problems_of(question, perspectives, sources=sources)} <= set(REASONS)
+
+
+@given(st.lists(st.sampled_from([YES, NO, "Trains.", "x"]), min_size=3, max_size=5), st.randoms())
+def test_the_order_of_three_and_more_statements_does_not_matter(perspectives, random):
+    mixed = random.sample(perspectives, len(perspectives))
+    assert sorted(reasons(perspectives=perspectives)) == sorted(reasons(perspectives=mixed))
+
+
+@given(st.lists(st.text("ab c?.", max_size=6), max_size=8))
+def test_duplicates_are_exactly_the_pairs_of_equal_plain_texts(texts):
+    questions = [Question(str(i), text) for i, text in enumerate(texts)]
+    plain = [" ".join(text.replace("?", " ").replace(".", " ").split()) for text in texts]
+    brute = {(str(i), str(j)) for i in range(len(texts)) for j in range(i) if plain[i] == plain[j]}
+    grouped = {(i, j) for group in duplicates(questions) for i in group for j in group if int(i) > int(j)}
+    assert grouped == brute
+
+
+@pytest.mark.real_data
+def test_few_of_the_published_development_questions_are_stopped(real_data):
+    """Of ArguAna only statements with lost letters, of OpinionQA at most one in fifty."""
+    import berdslib as bd
+
+    questions = bd.load("arguana", split="dev", passages=()).questions
+    found = [(q, p) for q in questions for p in problems_of(q.text, q.perspectives)]
+    assert found and {p.reason for _, p in found} <= {"cut off"}
+    assert all(q.perspectives[1][0].islower() and yes_and_no(q.text) is not None or True for q, _ in found)
+    surveys = bd.load("opinionqa", split="dev", passages=()).questions
+    assert sum(bool(problems_of(q.text, q.perspectives)) for q in surveys) * 50 <= len(surveys)
