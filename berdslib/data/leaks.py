@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from numbers import Real
 
@@ -34,7 +34,7 @@ def leaks(
     *,
     threshold: float = 0.8,
     kinds: Collection[str] = KINDS,
-    passages: Sequence[Passage] = (),
+    passages: Iterable[Passage] = (),
 ) -> pd.DataFrame:
     """Return all pairs of questions that overlap, of whatever splits.
 
@@ -60,8 +60,9 @@ def leaks(
         threshold: overlap from which a pair is returned, above 0 and up to 1.
         kinds: what to compare. Leave out "perspectives" where they are labels that come back with every question
             ("left", "a claim that supports the argument"), as in most tasks of PIR.
-        passages: the corpus. Gold passages with the same words are one passage, whatever their ids: a corpus may repeat
-            a text, as that of theperspective does. Without a corpus, each id is a passage of its own.
+        passages: the corpus, or a stream of it. Gold passages with the same words are one passage, whatever their ids:
+            a corpus may repeat a text, as that of theperspective does. Without a corpus, each id is a passage of its
+            own.
 
     Returns:
         A row for each pair and kind, the strongest first: first, second (qids, in the order of the questions), kind,
@@ -95,7 +96,7 @@ def groups(
     *,
     threshold: float = 0.8,
     kinds: Collection[str] = KINDS,
-    passages: Sequence[Passage] = (),
+    passages: Iterable[Passage] = (),
 ) -> list[list[str]]:
     """Return the questions in groups, each of which must stay on one side of a split.
 
@@ -146,7 +147,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _supporting(
-    questions: Sequence[Question], gold: pd.DataFrame | None, passages: Sequence[Passage]
+    questions: Sequence[Question], gold: pd.DataFrame | None, passages: Iterable[Passage]
 ) -> list[frozenset[str]]:
     """Return what supports a perspective of each question: the names of passages, one name for those that are alike."""
     if gold is None:
@@ -158,7 +159,7 @@ def _supporting(
     return [listed.get(q.qid, frozenset()) for q in questions]
 
 
-def _names_of_texts(passages: Sequence[Passage], wanted: Collection[str]) -> Mapping[str, str]:
+def _names_of_texts(passages: Iterable[Passage], wanted: Collection[str]) -> Mapping[str, str]:
     """Return docno → the first docno with the same text, of those that are wanted."""
     first: dict[str, str] = {}
     texts = ((p.docno, " ".join(p.full_text.casefold().split())) for p in passages if p.docno in wanted)

@@ -61,3 +61,90 @@ def test_verdicts_from_a_file_and_questions_of_ones_own(tmp_path):
 def test_a_folder_cannot_hold_a_run(tmp_path):
     result = tried("data", "export", tmp_path / "beir", "-q", "sample", "--run", tmp_path / "run.trec")
     assert result.exit_code == 2 and "holds no run" in result.stderr
+
+
+# ---------------------------------------------------------------- leaks
+
+
+def jsonl(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def asked(qid, text, split, *perspectives):
+    return {"qid": qid, "question": text, "split": split, "perspectives": perspectives or ["It is so."]}
+
+
+TWICE = (
+    asked("a", "Should all museums be free?", "dev", "They should."),
+    asked("b", "Should museums all be free?", "test", "Tickets are fair."),
+    asked("c", "Is tea better than coffee?", "dev", "Tea is."),
+    asked("d", "Is coffee worse than tea?", "dev", "Nobody knows it."),
+)
+
+
+def test_leaks_across_splits_fail_the_check(tmp_path):
+    path = jsonl(tmp_path / "q.jsonl", *TWICE)
+    result = tried("data", "leaks", "-q", path, "--threshold", "0.5")
+    assert result.exit_code == 1
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert rows == [
+        ["first", "second", "kind", "overlap", "first_split", "second_split"],
+        ["a", "b", "text", "1.0000", "dev", "test"],
+        ["c", "d", "text", "0.6667", "dev", "dev"],
+    ]
+    assert result.stderr == "4 questions, 2 overlaps of 0.5 or more, 1 across the splits dev, test\n"
+    assert len(tried("data", "leaks", "-q", path, "--threshold", "0.5", "--across").stdout.splitlines()) == 2
+
+
+def test_what_overlaps_within_a_split_is_shown_and_passes(tmp_path):
+    path = jsonl(tmp_path / "q.jsonl", *TWICE)
+    result = berds("data", "leaks", "-q", path, "--split", "dev", "--threshold", "0.5")
+    assert result.stdout.splitlines()[1].split()[:2] == ["c", "d"]
+    assert "all are of the split dev, so that nothing stands across splits" in result.stderr
+    assert berds("data", "leaks", "-q", path, "--split", "dev").stdout == ""
+
+
+def test_leaks_as_json(tmp_path):
+    path = jsonl(tmp_path / "q.jsonl", *TWICE)
+    result = tried("data", "leaks", "-q", path, "--json")
+    assert result.exit_code == 1 and result.stderr == ""
+    pair = {"first": "a", "second": "b", "kind": "text", "overlap": 1.0, "first_split": "dev", "second_split": "test"}
+    counts = {"questions": 4, "splits": ["dev", "test"], "overlaps": 1, "across": 1}
+    assert json.loads(result.stdout) == {**counts, "pairs": [pair]}
+
+
+def test_leaks_of_gold_passages_and_of_some_kinds(tmp_path):
+    path = jsonl(tmp_path / "q.jsonl", *TWICE[1:3])
+    gold, corpus = tmp_path / "v.tsv", tmp_path / "c.jsonl"
+    gold.write_text("qid\tpid\tdocno\tp_yes\nb\t0\tx\t1\nc\t0\ty\t1\n")
+    jsonl(corpus, {"_id": "x", "text": "Tea is free."}, {"_id": "y", "text": "tea is  free."})
+    berds("data", "leaks", "-q", path, "--gold", gold)
+    same = ("data", "leaks", "-q", path, "--gold", gold, "-c", corpus)
+    assert tried(*same).stdout.splitlines()[1].split()[:3] == ["b", "c", "passages"]
+    berds(*same, "--kinds", "text,perspectives")
+    assert "unknown kind of overlap 'passage'" in tried(*same, "--kinds", "passage").stderr
+    assert tried(*same, "--threshold", "0").exit_code == 2
+
+
+def test_the_passages_of_two_corpora_are_told_by_their_words_alone(tmp_path):
+    for name, qid, split, texts in (
+        ("one", "a", "dev", ["Tea is good.", "Milk is white."]),
+        ("two", "b", "test", ["Rain falls.", "Tea is good."]),
+    ):
+        folder = tmp_path / name
+        (folder / "qrels").mkdir(parents=True)
+        jsonl(folder / "queries.jsonl", {"_id": qid, "text": f"{name} {qid}?"})
+        jsonl(folder / "corpus.jsonl", *({"_id": str(i), "text": text} for i, text in enumerate(texts)))
+        # Both name their passage 1; that of b has the words of a's passage 0.
+        (folder / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{qid}\t1\t1\n")
+    both = ("data", "leaks", "-q", f"{tmp_path / 'one'},{tmp_path / 'two'}", "--json")
+    assert json.loads(berds(*both).stdout)["overlaps"] == 0
+    (tmp_path / "one" / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\na\t0\t1\n")
+    result = tried(*both)
+    assert result.exit_code == 1
+    assert [pair["kind"] for pair in json.loads(result.stdout)["pairs"]] == ["passages"]
+
+
+def test_the_sample_passes_the_check():
+    assert "24 questions, 0 overlaps" in berds("data", "leaks", "-q", "sample", "--split", "all").stderr

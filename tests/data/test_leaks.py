@@ -1,0 +1,298 @@
+"""Questions that overlap: against brute force, and by cases worked out by hand."""
+
+import re
+from itertools import combinations, permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from berdslib.data import leaks as module
+from berdslib.data.leaks import LEAK_COLUMNS, across_splits, groups, leaks
+from berdslib.data.load import load
+from berdslib.data.records import Passage, Question, make_verdicts
+from berdslib.errors import InputError
+
+
+def question(qid, text, perspectives=(), split=""):
+    return Question(qid, text, tuple(perspectives), (None,) * len(perspectives), "mine", split)
+
+
+def found(*questions, **options):
+    """Pairs as (first, second, kind, overlap)."""
+    return [tuple(row)[:4] for row in leaks(questions, **options).itertuples(index=False)]
+
+
+def supported(**docnos):
+    return make_verdicts([(qid, 0, d, 1.0, True) for qid, listed in docnos.items() for d in listed.split()], "gold")
+
+
+# ---------------------------------------------------------------- brute force
+
+
+def jaccard(a, b):
+    return len(a & b) / len(a | b) if a and b else 0.0
+
+
+def words(text):
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def matched(a, b):
+    """The overlap of two lists of statements: the best of all ways to put them side by side."""
+    small, large = sorted((a, b), key=len)
+    if not small:
+        return 0.0
+    most = max(
+        sum(jaccard(words(x), words(y)) >= 0.6 for x, y in zip(small, order, strict=False))
+        for order in permutations(large)
+    )
+    return most / (len(a) + len(b) - most)
+
+
+def brute_force(questions, gold, threshold):
+    listed = {q.qid: {d for qid, _, d, _, yes, _ in gold.values if qid == q.qid and yes} for q in questions}
+    overlaps = {
+        (a.qid, b.qid, kind): value
+        for a, b in combinations(questions, 2)
+        for kind, value in (
+            ("text", jaccard(words(a.text), words(b.text))),
+            ("perspectives", matched(a.perspectives, b.perspectives)),
+            ("passages", jaccard(listed[a.qid], listed[b.qid])),
+        )
+    }
+    return {pair: value for pair, value in overlaps.items() if value >= threshold}
+
+
+def sentences(most):
+    return st.lists(st.sampled_from(["Zoos", "close", "stay", "tea", "good", "not"]), min_size=1, max_size=most)
+
+
+asked = st.lists(
+    st.tuples(sentences(4), st.lists(sentences(3), max_size=4), st.sets(st.sampled_from("abcd")), st.booleans()),
+    min_size=1,
+    max_size=8,
+)
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(asked, st.sampled_from([0.3, 0.5, 0.6, 0.8, 1.0]))
+def test_all_pairs_are_those_of_brute_force(drawn, threshold):
+    questions = [
+        question(f"q{i}", " ".join(text), [" ".join(p) for p in perspectives])
+        for i, (text, perspectives, _, _) in enumerate(drawn)
+    ]
+    rows = [(f"q{i}", 0, d, float(yes), yes) for i, (_, _, docnos, yes) in enumerate(drawn) for d in docnos]
+    gold = make_verdicts(rows, "gold")
+    result = leaks(questions, gold, threshold=threshold)
+    pairs = {(r.first, r.second, r.kind): r.overlap for r in result.itertuples()}
+    assert pairs == pytest.approx(brute_force(questions, gold, threshold))
+    assert result["overlap"].is_monotonic_decreasing
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(asked)
+def test_groups_hold_every_question_once_and_overlap_with_no_other_group(drawn):
+    questions = [
+        question(f"q{i}", " ".join(text), [" ".join(p) for p in perspectives])
+        for i, (text, perspectives, *_) in enumerate(drawn)
+    ]
+    parts = groups(questions)
+    assert sorted(qid for part in parts for qid in part) == [q.qid for q in questions]
+    home = {qid: i for i, part in enumerate(parts) for qid in part}
+    pairs = brute_force(questions, supported(), 0.8)
+    assert all(home[a] == home[b] for a, b, _ in pairs)
+    for part in parts:  # no smaller: whatever two halves a group is cut into, some pair holds them together
+        rest = set(part[1:])
+        reached = {part[0]}
+        while touched := {x for a, b, _ in pairs for x, y in ((a, b), (b, a)) if y in reached and x in rest}:
+            reached |= touched
+            rest -= touched
+        assert not rest
+
+
+def test_more_questions_than_are_compared_at_a_time(monkeypatch):
+    questions = [question(f"q{i}", f"word{i % 50} and word{i}") for i in range(200)]
+    whole = leaks(questions, threshold=0.5)
+    monkeypatch.setattr(module, "_ROWS", 7)
+    assert leaks(questions, threshold=0.5).equals(whole)
+    assert len(whole) == sum(len({i % 50, i} & {j % 50, j}) > 0 for i, j in combinations(range(200), 2))
+
+
+# ---------------------------------------------------------------- by hand: text
+
+
+def test_text_is_compared_without_case_order_and_punctuation():
+    first = question("a", "Should big zoos in towns close?")  # six words
+    assert found(first, question("b", "Close big zoos in towns – should they?"), threshold=0.85) == [
+        ("a", "b", "text", 6 / 7)
+    ]
+    assert found(first, question("b", "Should big zoos in towns stay?")) == []  # 5 of 7
+    assert found(first, question("b", "???")) == found(question("a", "?"), question("b", "!")) == []
+
+
+def test_queries_of_one_root_are_of_one_text():
+    one = [question("z#0", "Find a man who says yes")._replace(root="Close zoos?"), question("k", "Close zoos?")]
+    assert found(*one) == [("z#0", "k", "text", 1.0)]
+
+
+# ---------------------------------------------------------------- by hand: perspectives
+
+PRO = "Free museums bring in many more visitors from poor families."
+CON = "A museum without tickets has to save on its exhibitions."
+
+
+def test_the_same_pair_in_the_other_order():
+    pair = question("a", "Charge?", [PRO, CON]), question("b", "Tickets or not?", [CON, PRO])
+    assert found(*pair) == [("a", "b", "perspectives", 1.0)]
+
+
+def test_two_words_of_each_statement_are_others():
+    # 8 of 10 words stay in PRO, so 8 of 12 different ones are shared; in CON 8 of 10, too.
+    pro, con = PRO.replace("many", "far").replace("poor", "large"), CON.replace("save", "economize").replace("A", "Any")
+    assert jaccard(words(PRO), words(pro)) == jaccard(words(CON), words(con)) == 8 / 12
+    assert found(question("a", "Charge?", [PRO, CON]), question("b", "Free?", [con, pro])) == [
+        ("a", "b", "perspectives", 1.0)
+    ]
+
+
+def test_half_of_the_words_are_others():
+    other = "Free museums bring in less money for restoring old pictures."
+    assert found(question("a", "Charge?", [PRO]), question("b", "Free?", [other]), threshold=0.3) == []
+
+
+def test_a_statement_is_matched_once():
+    # All three statements of b are PRO's, but a has it only once: 1 / (2 + 3 - 1).
+    pair = question("a", "Charge?", [PRO, CON]), question("b", "Free?", [PRO, PRO, PRO])
+    assert found(*pair, threshold=0.25) == [("a", "b", "perspectives", 0.25)]
+    assert found(*pair, threshold=0.26) == []
+
+
+def test_as_many_as_possible_are_matched():
+    # "one two three four" is like both others, which are not alike: taken first, each would leave one without a match.
+    middle, left, right = "one two three four", "zero one two three", "two three four five"
+    pair = question("a", "A?", [middle, left]), question("b", "B?", [middle, right])
+    assert jaccard(words(left), words(right)) < 0.6 == jaccard(words(middle), words(left))
+    assert found(*pair) == [("a", "b", "perspectives", 1.0)]
+
+
+def test_four_of_five_perspectives():
+    four = [f"{n} reason is a good one for me" for n in ("health", "money", "safety", "fun")]
+    distinct = [f"{p} {p.split()[0]}ly {p.split()[0]}ness {p.split()[0]}ful" for p in four]
+    pair = question("a", "A?", distinct), question("b", "B?", [*reversed(distinct), "Nothing speaks against it."])
+    assert found(*pair) == [("a", "b", "perspectives", 0.8)]
+    assert found(*pair, threshold=0.81) == []
+
+
+def test_a_question_without_perspectives_matches_nothing():
+    assert found(question("a", "A?"), question("b", "B?"), question("c", "C?", ["So."])) == []
+
+
+def test_repeats_within_a_question_are_none_of_its_leaks():
+    assert found(question("a", "A?", [PRO, PRO]), question("b", "B?", ["No, not at all."])) == []
+
+
+# ---------------------------------------------------------------- by hand: passages
+
+
+def test_supporting_passages_of_any_perspective():
+    a, b = question("a", "A?", ["One.", "Two."]), question("b", "B?", ["Many.", "Few."])
+    yes = [("a", 0, "d1"), ("a", 1, "d2"), ("b", 0, "d2"), ("b", 1, "d1")]
+    rows = [(*row, 1.0, True) for row in yes] + [("a", 0, "d3", 0.0, False), ("other", 0, "d1", 1.0, True)]
+    assert found(a, b, gold=make_verdicts(rows, "gold")) == [("a", "b", "passages", 1.0)]
+
+
+def test_a_single_shared_passage_leaks_and_no_passage_does_not():
+    asked = [question(qid, text) for qid, text in (("a", "A?"), ("b", "B?"), ("c", "C?"), ("d", "D?"), ("e", "E?"))]
+    gold = supported(a="x", b="x", c="x y")
+    assert found(*asked, gold=gold) == [("a", "b", "passages", 1.0)]
+    assert [row[:2] for row in found(*asked, gold=gold, threshold=0.5)] == [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+def test_a_text_that_the_corpus_repeats_is_one_passage():
+    asked, gold = [question("a", "A?"), question("b", "B?")], supported(a="d1 d2", b="d3 d4")
+    corpus = [Passage("d1", "Tea is good."), Passage("d2", ""), Passage("d3", "tea  is good."), Passage("d4", "")]
+    assert found(*asked, gold=gold) == []
+    # The blank ones are nothing that is known to be the same: d1 = d3 of four, three different ones.
+    assert found(*asked, gold=gold, passages=corpus, threshold=0.3) == [("a", "b", "passages", 1 / 3)]
+
+
+# ---------------------------------------------------------------- what comes back
+
+
+def test_the_table_and_its_splits():
+    texts = ["Close all big zoos?", "Close all big zoos?", "Close all big zoos!"]
+    splits = ["dev", "test", ""]
+    table = leaks([question(f"q{i}", *pair) for i, pair in enumerate(zip(texts, [()] * 3, splits, strict=True))])
+    assert table.columns.tolist() == LEAK_COLUMNS
+    assert table[["first", "second", "first_split", "second_split"]].values.tolist() == [
+        ["q0", "q1", "dev", "test"],
+        ["q0", "q2", "dev", ""],
+        ["q1", "q2", "test", ""],
+    ]
+    assert across_splits(table)["second"].tolist() == ["q1"]
+    nothing = leaks([question("a", "A?"), question("b", "B?")])
+    assert nothing.empty and nothing.dtypes.equals(table.dtypes) and across_splits(nothing).empty
+
+
+def test_only_some_kinds():
+    pair = question("a", "Is it so?", ["left", "right"]), question("b", "Is it so?", ["left", "right"])
+    assert [row[2] for row in found(*pair)] == ["text", "perspectives"]
+    assert [row[2] for row in found(*pair, kinds=["text", "passages"])] == ["text"]
+    assert groups([pair[0], pair[1]._replace(text="What?")], kinds=["text"]) == [["a"], ["b"]]
+
+
+def test_a_chain_of_overlaps_is_one_group():
+    asked = [question(q, q, [PRO, CON]) for q in "ac"] + [question("b", "B?"), question("d", "D?")]
+    assert groups(asked, supported(c="x", d="x")) == [["a", "c", "d"], ["b"]]
+
+
+def test_labels_that_come_back_with_every_question_are_refused(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_PAIRS", 30)
+    asked = [question(f"q{i}", f"Question {i}?", ["left", "right"]) for i in range(9)]
+    with pytest.raises(InputError, match=r"kinds.*more than 30 pairs have the same perspectives.*leave 'perspectives'"):
+        leaks(asked)
+    assert found(*asked, kinds=["text"]) == []
+
+
+@pytest.mark.parametrize("threshold", [0, -1, 1.01, float("nan"), "high", True])
+def test_a_threshold_out_of_range(threshold):
+    with pytest.raises(InputError, match=r"threshold.*above 0 and up to 1"):
+        leaks([question("a", "A?")], threshold=threshold)
+
+
+def test_what_is_refused():
+    with pytest.raises(InputError, match=r"unknown kind of overlap 'texts'. Did you mean 'text'"):
+        leaks([question("a", "A?")], kinds=["texts"])
+    with pytest.raises(InputError, match="no questions"):
+        leaks([])
+    with pytest.raises(InputError, match="occurs twice"):
+        leaks([question("a", "A?"), question("a", "B?")])
+
+
+# ---------------------------------------------------------------- data sets
+
+
+def test_no_question_of_the_sample_leaks():
+    sample = load("sample", split="all")
+    assert leaks(sample.questions, sample.gold, threshold=0.5, passages=sample.passages).empty
+
+
+@pytest.mark.real_data
+def test_theperspective_asks_eight_questions_twice(real_data):
+    whole = load("theperspective")
+    table = leaks(whole.questions, whole.gold, passages=whole.passages)
+    assert table["kind"].value_counts().to_dict() == {"text": 8, "perspectives": 8, "passages": 7}
+    assert sum(len(part) for part in groups(whole.questions) if len(part) > 1) == 16
+    # Under ids of their own the passages of the repeats would look like others.
+    assert "passages" not in set(leaks(whole.questions, whole.gold)["kind"])
+
+
+@pytest.mark.real_data
+def test_what_the_development_questions_of_berds_share(real_data):
+    whole = load(["arguana", "kialo", "opinionqa"], passages=())
+    table = leaks(whole.questions)
+    assert table["kind"].value_counts().to_dict() == {"perspectives": 24, "text": 5}
+    assert table["first"].str.startswith("opinionqa").all() and table["second"].str.startswith("opinionqa").all()
