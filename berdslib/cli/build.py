@@ -159,6 +159,8 @@ def _report(built: Built, examples: int, as_json: bool) -> None:
         f"perspectives of {stats['mean_words']:.2f} words → {built.folder}",
         err=True,
     )
+    if built.spent:
+        click.echo(f"its answers cost {built.spent:.4f}", err=True)
     if built.unanswered:
         click.echo(f"{len(built.unanswered)} items could not be answered; run the same command again", err=True)
 

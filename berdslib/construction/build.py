@@ -30,7 +30,7 @@ from berdslib.llm.budget import Budgeted
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import load_prompt
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Kept, spent_in
 
 EXCHANGES, SPENDING, REJECTED, UNANSWERED = "exchanges.jsonl", "spending.jsonl", "rejected.jsonl", "unanswered.jsonl"
 MAX_TOKENS = 1000  # of an answer: thirty statements, one for each answer to a question
@@ -42,7 +42,8 @@ class Built(NamedTuple):
 
     Fields: ``collection`` the data set; ``rejected`` what was left out; ``unanswered`` what the endpoint could not
     answer, which is asked again when the build is run again; ``counts`` a frame with a row for each step: step, items,
-    asked, left_out, unanswered; ``folder`` where the data set lies.
+    asked, left_out, unanswered; ``folder`` where the data set lies; ``spent`` what all its answers cost at the prices
+    given, 0 without prices.
     """
 
     collection: Collection
@@ -50,6 +51,7 @@ class Built(NamedTuple):
     unanswered: list[Rejection]
     counts: pd.DataFrame
     folder: Path
+    spent: float = 0.0
 
 
 def build(
@@ -132,7 +134,9 @@ def build(
     write_dataset(folder, card, found, passages, origins={d.key: _origin(d) for d in made.drafts})
     row = {"step": "read", "items": len(drafts) + len(unusable), "asked": 0, "left_out": len(unusable), "unanswered": 0}
     counts = pd.concat([pd.DataFrame([row]), made.counts], ignore_index=True)
-    return Built(Collection(card.name, found, passages), [*unusable, *made.rejected], made.unanswered, counts, folder)
+    left_out = [*unusable, *made.rejected]
+    spent = spent_in(folder / EXCHANGES, prices) if prices and (folder / EXCHANGES).exists() else 0.0
+    return Built(Collection(card.name, found, passages), left_out, made.unanswered, counts, folder, spent)
 
 
 def rehearse(
@@ -186,9 +190,8 @@ def _answers(
     if model == ByRule.id:
         return ByRule()
     chat = _chat(model)
-    if prices is not None:
-        limit = float("inf") if budget is None else budget
-        chat = Budgeted(chat, prices=prices, limit=limit, ledger=folder / SPENDING)
+    if budget is not None and prices is not None:
+        chat = Budgeted(chat, prices=prices, limit=budget, ledger=folder / SPENDING)
     return ByChat(Kept(chat, folder / EXCHANGES), workers)
 
 

@@ -111,7 +111,7 @@ def _plain(answer: str) -> str:
 
 
 def _labelled(text: str) -> list[tuple[str, str]]:
-    """Return (label, text) pairs, of a JSON object or of lines; a line without label goes on with the one before."""
+    """Return (label, text) pairs, of a JSON object or of lines; a line without label goes on with the sentence before."""
     if text.startswith("{"):
         try:
             row = json.loads(text)
@@ -120,10 +120,12 @@ def _labelled(text: str) -> list[tuple[str, str]]:
         return [(str(key).replace("_", " "), value) for key, value in row.items() if isinstance(value, str)]
     found: list[tuple[str, str]] = []
     for line in text.splitlines():
-        if label := _LABEL.match(line):
+        if label := _LABEL.match(line := _LIST_MARK.sub("", line)):
             found.append((label[1], line[label.end() :]))
         elif found and line.strip():
             label_before, begun = found[-1]
+            if begun.rstrip("*\"”’' ").endswith((".", "?", "!")):
+                raise InputError(f"something follows that was not asked for: {line.strip()[:40]!r}")
             found[-1] = (label_before, f"{begun} {line.strip()}")
     return found
 

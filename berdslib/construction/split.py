@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,8 @@ import pandas as pd
 from berdslib.data.leaks import groups
 from berdslib.data.records import Question
 from berdslib.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 
 def split_questions(
@@ -46,6 +49,9 @@ def split_questions(
         # A group of leaking questions must not always end up in dev.
         if len(chosen) + len(group) <= wanted and (len(group) == 1 or _coin(group, dev, seed)):
             chosen.update(group)
+    if not chosen:
+        logger.warning("no question is in dev: %d of %d were wanted, and all that leak into one another stay together",
+                       wanted, len(questions))  # fmt: skip
     return [q._replace(split="dev" if q.qid in chosen else "test") for q in questions]
 
 

@@ -1,0 +1,269 @@
+"""Whole builds: from raw rows to a folder that loads; broken off, resumed, rehearsed, and held to a budget."""
+
+import json
+from collections import Counter
+
+import pytest
+
+import berdslib as bd
+from berdslib.construction.build import EXCHANGES, REJECTED, UNANSWERED, build, rehearse
+from berdslib.construction.builders import BUILDERS, reasons
+from berdslib.data.leaks import across_splits, leaks
+from berdslib.data.own import origins, read_card
+from berdslib.data.tables import read_jsonl
+from berdslib.errors import InputError
+from berdslib.llm.budget import BudgetError
+from berdslib.llm.chat import ChatError, Reply, UnavailableError
+
+# topic → what the debate is about; no two are alike, or they would have to stay on one side of the split
+TOPICS = {
+    "zoos": "zoos be closed for good",
+    "trams": "new trams replace night buses",
+    "phones": "pupils keep phones out of class",
+    "uniforms": "every nurse choose her own uniforms",
+    "airports": "airports pay for the noise they make",
+    "circuses": "animals perform in circuses",
+    "tuitions": "tuitions depend on income",
+    "lotteries": "states earn money by lotteries",
+}
+
+
+def asks(topic):
+    return f"Should {TOPICS[topic]}?"
+
+
+def says(topic):
+    return f"It is right that {TOPICS[topic]}.", f"It is not right that {TOPICS[topic]}."
+
+
+def labelled(topic):
+    return "statement: {}\nnegation: {}".format(*says(topic))
+
+
+class Debater:
+    """A chat model that answers every step of the arguments by what it is asked, and counts what it is asked."""
+
+    max_tokens = 60
+
+    def __init__(self, id="debater", faults=None):
+        self.id, self.faults, self.asked = id, faults or {}, Counter()
+
+    def complete(self, messages):
+        text = messages[-1]["content"]
+        self.asked[json.dumps(messages)] += 1
+        topic = next(t for t in TOPICS if any(t in m["content"] for m in messages if m["role"] == "user"))
+        if "stand two arguments" in messages[1]["content"]:
+            step, said = "question", asks(topic)
+        elif "answer no hold" in messages[1]["content"]:
+            step = "statements"
+            said = labelled(topic)
+        else:
+            step, said = "labels", "1"
+        fault = self.faults.get((topic, step))
+        if isinstance(fault, Exception):
+            raise fault
+        if fault is not None and (fault != "once" or "cannot be read" not in text):
+            said = "" if fault == "once" else fault
+        # A word in four, as the rehearsal counts too.
+        return Reply(
+            said, prompt_tokens=sum(len(m["content"]) for m in messages) // 4, completion_tokens=len(said) // 4
+        )
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    rows = [
+        {"_id": f"{topic}-pro01{side}", "title": "", "text": f"{topic} are {word}."}
+        for topic in TOPICS
+        for side, word in (("a", "good"), ("b", "bad"))
+    ]
+    path = tmp_path / "arguments.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"_id": "lone-pro01a", "text": "Alone."}]))
+    return path
+
+
+def test_a_build_from_arguments(arguments, tmp_path):
+    built = build("arguana", arguments, tmp_path / "set", Debater(), licence="CC0-1.0", source="made up", title="Bans")
+    assert built.counts.values.tolist() == [
+        ["read", 9, 0, 1, 0],
+        ["question", 8, 8, 0, 0],
+        ["statements", 8, 8, 0, 0],
+        ["checks", 8, 8, 0, 0],
+        ["labels", 8, 8, 0, 0],
+    ]
+    loaded = bd.load(tmp_path / "set", split="all")
+    assert loaded.questions == built.collection.questions
+    zoos = next(q for q in loaded.questions if q.qid == "zoos-pro01")
+    assert (zoos.text, zoos.perspectives, zoos.stances) == (
+        asks("zoos"),
+        says("zoos"),
+        ("support", "oppose"),
+    )
+    assert Counter(q.split for q in loaded.questions) == {"dev": 2, "test": 6}
+    assert origins(tmp_path / "set")["zoos-pro01"]["texts"] == ["zoos are good.", "zoos are bad."]
+    card = read_card(tmp_path / "set")
+    assert (card.title, card.licence, card.made["items"], card.made["answers"]) == ("Bans", "CC0-1.0", 8, "debater")
+    assert [row["reason"] for _, row in read_jsonl(tmp_path / "set" / REJECTED)] == ["no counter-argument"]
+
+
+def test_every_fault_is_kept_with_its_reason(arguments, tmp_path):
+    model = Debater(
+        faults={
+            ("zoos", "question"): "Isn't it obvious that zoos must go?",
+            ("trams", "statements"): "I would rather not.",
+            ("phones", "statements"): "statement: Keep phones out.\nnegation: Keep phones out.",
+            ("uniforms", "question"): "once",
+            ("circuses", "labels"): "Neither.",
+        }
+    )
+    built = build("arguana", arguments, tmp_path / "set", model)
+    found = {r.draft.key: (r.step, r.reason) for r in built.rejected}
+    assert found["zoos-pro01"] == ("checks", "leading")
+    assert found["trams-pro01"] == ("statements", "unreadable answer")
+    assert found["phones-pro01"][0] == "checks"
+    assert set(found) == {"lone-pro01", "zoos-pro01", "trams-pro01", "phones-pro01"}
+    assert {reason for _, reason in found.values()} <= set(reasons("arguana"))
+    by_qid = {q.qid: q for q in built.collection.questions}
+    assert by_qid["uniforms-pro01"].text == asks("uniforms")  # asked again, it was readable
+    assert by_qid["circuses-pro01"].stances == ("support", "oppose")  # as made: the label was no answer
+    rows = {row["key"]: row for _, row in read_jsonl(tmp_path / "set" / REJECTED)}
+    assert rows["zoos-pro01"]["question"] == "Isn't it obvious that zoos must go?"
+
+
+def test_the_same_question_twice_is_kept_once(arguments, tmp_path):
+    model = Debater(faults={("trams", "question"): asks("zoos"), ("trams", "statements"): labelled("zoos")})
+    built = build("arguana", arguments, tmp_path / "set", model)
+    assert [(r.draft.key, r.reason, r.detail) for r in built.rejected if r.step == "checks"] == [
+        ("trams-pro01", "asked twice", "as 'zoos-pro01'")
+    ]
+
+
+def test_a_second_run_asks_only_what_was_not_answered(arguments, tmp_path):
+    gone = Debater(
+        faults={("zoos", "question"): UnavailableError("503"), ("tuitions", "labels"): UnavailableError("503")}
+    )
+    first = build("arguana", arguments, tmp_path / "set", gone)
+    assert sorted(r.draft.key for r in first.unanswered) == ["tuitions-pro01", "zoos-pro01"]
+    assert len(list(read_jsonl(tmp_path / "set" / UNANSWERED))) == 2
+    back = Debater()
+    second = build("arguana", arguments, tmp_path / "set", back)
+    assert sum(back.asked.values()) == 4  # zoos: three steps; tuitions: the label
+    assert not second.unanswered
+    assert len(second.collection.questions) == 8
+    third = Debater()
+    again = build("arguana", arguments, tmp_path / "set", third)
+    assert not third.asked
+    assert again.collection.questions == second.collection.questions
+
+
+def test_the_finished_set_does_not_depend_on_how_often_it_broke_off(arguments, tmp_path):
+    whole = build("arguana", arguments, tmp_path / "whole", Debater(), name="set")
+    for runs in range(1, 30):
+        model = Debater()
+        model.complete = _failing_after(model.complete, 2)
+        try:
+            parts = build("arguana", arguments, tmp_path / "parts", model, name="set", workers=1)
+            break
+        except ChatError:
+            assert not (tmp_path / "parts" / "dataset.json").exists()
+    assert runs > 10
+    assert parts.collection.questions == whole.collection.questions
+    same = [(tmp_path / name / "questions.jsonl").read_bytes() for name in ("whole", "parts")]
+    assert same[0] == same[1]
+
+
+def _failing_after(complete, n):
+    left = [n]
+
+    def limited(messages):
+        if not left[0]:
+            raise ChatError("status 401")
+        left[0] -= 1
+        return complete(messages)
+
+    return limited
+
+
+def test_a_budget_stops_before_it_is_passed_and_holds_over_runs(arguments, tmp_path):
+    prices = (10.0, 100.0)
+    whole = build("arguana", arguments, tmp_path / "whole", Debater(), name="set", prices=prices)
+    cost = _spent(tmp_path / "whole", prices)
+    assert whole.counts["asked"].sum() > 20
+    for _ in range(3):
+        with pytest.raises(BudgetError, match="raise the limit"):
+            build("arguana", arguments, tmp_path / "set", Debater(), prices=prices, budget=cost / 2)
+        assert _spent(tmp_path / "set", prices) <= cost / 2
+    finished = build("arguana", arguments, tmp_path / "set", Debater(), prices=prices, budget=cost * 2)
+    assert finished.collection.questions == whole.collection.questions
+    assert _spent(tmp_path / "set", prices) == pytest.approx(cost)
+    with pytest.raises(InputError, match="prices"):
+        build("arguana", arguments, tmp_path / "set", Debater(), budget=1.0)
+
+
+def _spent(folder, prices):
+    rows = [row["usage"] for _, row in read_jsonl(folder / EXCHANGES)]
+    return sum(u["prompt_tokens"] * prices[0] + u["completion_tokens"] * prices[1] for u in rows) / 1e6
+
+
+def test_a_rehearsal_asks_nothing_and_foretells_the_cost(arguments, tmp_path):
+    prices, model = (10.0, 100.0), Debater()
+    table = rehearse("arguana", arguments, tmp_path / "set", model, prices=prices)
+    assert not model.asked
+    assert not (tmp_path / "set").exists()
+    assert table["step"].tolist() == ["question", "statements", "labels", "all"]
+    assert table["to_ask"].tolist() == [8, 8, 8, 24]
+    build("arguana", arguments, tmp_path / "set", model, prices=prices)
+    cost, told = _spent(tmp_path / "set", prices), table.iloc[-1]
+    assert told["likely_cost"] == pytest.approx(cost, rel=0.25)
+    assert cost < told["most_cost"]
+    again = rehearse("arguana", arguments, tmp_path / "set", model, prices=prices)
+    assert again.iloc[-1][["recorded", "to_ask", "likely_cost"]].tolist() == [24, 0, 0.0]
+    with pytest.raises(InputError, match="ask nobody"):
+        rehearse("arguana", arguments, tmp_path / "set", "rule")
+
+
+def test_published_wordings_have_to_be_imported(arguments, tmp_path):
+    with pytest.raises(bd.MissingDataError, match="table-8"):
+        build("arguana", arguments, tmp_path / "set", Debater(), wording="published")
+
+
+def test_a_list_of_questions_by_rule(tmp_path):
+    (tmp_path / "my.txt").write_text("Should zoos close?\nWill trams help?\nWhat is best?\nShould zoos  close?\n")
+    built = bd.build("questions", tmp_path / "my.txt", tmp_path / "set")
+    assert [(q.qid, q.perspectives) for q in built.collection.questions] == [
+        ("my-1", ("Zoos should close.", "Zoos should not close.")),
+        ("my-2", ("Trams will help.", "Trams will not help.")),
+    ]
+    assert {(r.reason, r.draft.question) for r in built.rejected} == {
+        ("no rule", "What is best?"),
+        ("asked twice", "Should zoos close?"),
+    }
+    assert {q.split for q in built.collection.questions} == {""}
+    assert read_card(tmp_path / "set").made["answers"] == "rule"
+
+
+def test_nothing_left_is_an_error_that_says_why(tmp_path):
+    (tmp_path / "my.txt").write_text("What is best?\n")
+    with pytest.raises(InputError, match=r"nothing is left of 1 items: 1 were left out"):
+        bd.build("questions", tmp_path / "my.txt", tmp_path / "set")
+    assert next(read_jsonl(tmp_path / "set" / REJECTED))[1]["reason"] == "no rule"
+
+
+def test_leaking_questions_share_a_split(tmp_path):
+    rows = [
+        {"qid": f"{topic}{twin}", "question": f"{text}: {TOPICS[topic]}?", "perspectives": says(topic)}
+        for topic in TOPICS
+        for twin, text in (("a", "Right or wrong"), ("b", "What would follow from this"))
+    ]
+    (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for seed in range(5):
+        built = bd.build("questions", tmp_path / "my.jsonl", tmp_path / f"set{seed}", dev=0.25, seed=seed)
+        questions = built.collection.questions
+        assert not len(across_splits(leaks(questions)))
+        assert sum(q.split == "dev" for q in questions) in (2, 4)
+
+
+def test_every_builder_says_what_it_does():
+    for name, one in BUILDERS.items():
+        assert one.title
+        assert all(meaning.endswith(".") for meaning in reasons(name).values())

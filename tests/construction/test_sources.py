@@ -1,0 +1,253 @@
+"""Raw rows of each source: what is read, what is put aside, and which rows are refused with file, line and field."""
+
+import json
+
+import pytest
+
+from berdslib.construction.arguana import LONE, read_arguments
+from berdslib.construction.builders import read_items
+from berdslib.construction.kialo import NO_ANSWERS, read_discussions
+from berdslib.construction.opinionqa import FEW_OPTIONS, FILTER, SIDES, read_survey, shown
+from berdslib.construction.questions import TWICE, read_list
+from berdslib.construction.statements import asks_yes_or_no
+from berdslib.construction.steps import ByRule, take
+from berdslib.errors import InputError
+
+
+def wrote(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def argument(docno, text="Because.", title=""):
+    return {"_id": docno, "title": title, "text": text}
+
+
+@pytest.mark.parametrize("endings", [("a", "b"), ("a-point", "b-counter")])
+def test_points_meet_their_counters_wherever_they_stand(tmp_path, endings):
+    point, counter = endings
+    path = wrote(
+        tmp_path / "corpus.jsonl",
+        argument(f"zoo-pro01{counter}", "They learn nothing."),
+        argument(f"zoo-con01{point}", "Cruel."),
+        argument(f"zoo-pro01{point}", "Children learn.", "Zoos teach"),
+        argument(f"tea-pro01{point}", "Warm."),
+        argument(f"zoo-con01{counter}", "Kind."),
+    )
+    pairs, lone = read_arguments(path)
+    assert [(d.key, d.sources) for d in pairs] == [
+        ("zoo-pro01", ("Zoos teach\nChildren learn.", "They learn nothing.")),
+        ("zoo-con01", ("Cruel.", "Kind.")),
+    ]
+    assert pairs[0].documents == (f"zoo-pro01{point}", f"zoo-pro01{counter}")
+    assert pairs[0].where == "corpus.jsonl:3"
+    assert [(r.draft.key, r.reason) for r in lone] == [("tea-pro01", LONE)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([argument("zoo-pro01c")], r"corpus\.jsonl:1 \[_id\].*does not end in"),
+        ([argument("zoo")], r":1 \[_id\]"),
+        ([argument("zoo-pro01a"), argument("zoo-pro01a-point")], r":2 \[_id\]: the same side .* line 1"),
+        ([argument("zoo-pro01a", " ")], r":1 \[text\]"),
+        ([], "holds no arguments"),
+    ],
+)
+def test_arguments_that_are_refused(tmp_path, rows, problem):
+    with pytest.raises(InputError, match=problem):
+        read_arguments(wrote(tmp_path / "corpus.jsonl", *rows))
+
+
+def test_a_sample_is_drawn_once_and_for_all(tmp_path):
+    rows = [argument(f"q{n:02}-pro01{side}", f"Text {n}{side}.") for n in range(30) for side in "ab"]
+    path = wrote(tmp_path / "corpus.jsonl", *rows)
+    first, _ = read_items("arguana", path, sample=8, seed=3)
+    again, _ = read_items("arguana", path, sample=8, seed=3)
+    other, _ = read_items("arguana", path, sample=8, seed=4)
+    keys = [d.key for d in first]
+    assert keys == [d.key for d in again] == sorted(set(keys))
+    assert keys != [d.key for d in other]
+    with pytest.raises(InputError, match="a sample of 1 to 30"):
+        read_items("arguana", path, sample=31)
+
+
+# ---------------------------------------------------------------- discussions
+
+EXPORT = """Discussion Title: Should the zoo close?
+
+1. The zoo should close.
+1.1. Pro: Cages are small.
+1.1.1. Con: They were made larger.
+1.2. Con: Children learn there.
+"""
+OPEN_EXPORT = """Discussion Title: what should replace the zoo?
+
+1. What should replace the zoo?
+1.1. A park.
+1.1.1. Pro: Trees are good.
+1.2. A museum.
+1.3. Flats.
+"""
+
+
+def test_rows_of_discussions(tmp_path):
+    path = wrote(
+        tmp_path / "kialo.jsonl",
+        {"id": "zoo", "question": "should zoos close?", "statement": "Zoos should close."},
+        {"id": "best", "question": "What is the best drink?", "answers": ["Tea", "Milk", "Tea"]},
+        {"id": "bare", "question": "Who knows?"},
+        {"id": "one", "question": "What is left?", "answers": ["Tea"]},
+    )
+    found, left_out = read_discussions(path)
+    assert [(d.key, d.question, d.perspectives, d.options) for d in found] == [
+        ("zoo", "Should zoos close?", ("Zoos should close.",), ()),
+        ("best", "What is the best drink?", (), ("Tea", "Milk")),
+    ]
+    assert [(r.draft.key, r.reason, r.draft.where) for r in left_out] == [
+        ("bare", NO_ANSWERS, "kialo.jsonl:3"),
+        ("one", NO_ANSWERS, "kialo.jsonl:4"),
+    ]
+
+
+def test_exports(tmp_path):
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    (folder / "close.txt").write_text(EXPORT, encoding="utf-8")
+    (folder / "replace.txt").write_text(OPEN_EXPORT, encoding="utf-8")
+    found, left_out = read_discussions(folder)
+    assert [(d.key, d.question, d.perspectives, d.options) for d in found] == [
+        ("close", "Should the zoo close?", ("The zoo should close.",), ()),
+        ("replace", "What should replace the zoo?", (), ("A park.", "A museum.", "Flats.")),
+    ]
+    assert not left_out
+    assert read_discussions(folder / "close.txt")[0] == found[:1]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.txt", "Should it?\n1. It should.\n", r"a\.txt:1: an export begins with"),
+        ("a.txt", "\n\n", "is empty"),
+        ("a.jsonl", "", "holds no discussions"),
+        ("a.jsonl", '{"question": "A?", "statement": "B.", "answers": ["C", "D"]}', r":1 \[answers\]: a statement and"),
+        ("a.jsonl", '{"statement": "B."}', r":1 \[question\]"),
+        ("a.jsonl", '{"id": 1, "question": "A?", "statement": "B."}\n' * 2, "'1' occurs twice"),
+    ],
+)
+def test_discussions_that_are_refused(tmp_path, name, text, problem):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=problem):
+        read_discussions(tmp_path / name)
+
+
+# ---------------------------------------------------------------- surveys
+
+SURVEY = """key,question,references
+A_1,"How  safe do you feel?","['Very safe', 'Not safe', 'Refused']"
+A_2,Have you ever been robbed?,"[""Yes"", ""No"", ""Refused""]"
+A_3,Which is it?,"['Refused', ""Don't know"", 'Only one']"
+"""
+
+
+def test_survey_questions(tmp_path):
+    path = tmp_path / "info.csv"
+    path.write_text(SURVEY, encoding="utf-8")
+    found, few = read_survey(path)
+    assert [(d.key, d.sources, d.options) for d in found] == [
+        ("A_1", ("How safe do you feel?",), ("Very safe", "Not safe")),
+        ("A_2", ("Have you ever been robbed?",), ("Yes", "No")),
+    ]
+    assert shown(found[0]) == 'How safe do you feel? ["Very safe", "Not safe"]'
+    assert [(r.draft.key, r.reason, r.detail) for r in few] == [("A_3", FEW_OPTIONS, "Only one")]
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"key": "a", "question": "Q?"}, r"info\.jsonl:1: the options are missing"),
+        ({"key": "a", "question": "Q?", "options": "yes or no"}, r":1 \[options\]: a list of texts"),
+        ({"key": "a", "question": "Q?", "options": "__import__('os').system('true')"}, r"\[options\]: a list of texts"),
+        ({"key": "a", "question": "Q?", "options": [1, 2]}, r"\[options\]: a list of texts"),
+        ({"key": "a", "options": ["Yes", "No"]}, r":1 \[question\]"),
+    ],
+)
+def test_survey_rows_that_are_refused(tmp_path, row, problem):
+    with pytest.raises(InputError, match=problem):
+        read_survey(wrote(tmp_path / "info.jsonl", row))
+    twice = {"key": "a", "question": "Q?", "options": ["Yes", "No"]}
+    with pytest.raises(InputError, match=r":2 \[key\]: 'a' is on line 1"):
+        read_survey(wrote(tmp_path / "twice.jsonl", twice, twice))
+
+
+@pytest.mark.parametrize(
+    ("question", "out"),
+    [
+        ("Have you ever been robbed?", "personal experience"),
+        ("Do you own a bicycle?", "personal experience"),
+        ("Do you think cities need more bicycles?", ""),
+        ("How worried are you about theft?", ""),
+        ("Which of these comes closest?", "no rule"),
+    ],
+)
+def test_the_filter_by_rule(tmp_path, question, out):
+    path = wrote(tmp_path / "s.jsonl", {"key": "a", "question": question, "options": ["Yes", "No"]})
+    passed = take(FILTER, read_survey(path)[0], ByRule())
+    assert [r.reason for r in passed.rejected] == ([out] if out else [])
+
+
+def test_yes_and_no_need_no_conversion(tmp_path):
+    path = wrote(tmp_path / "s.jsonl", {"key": "a", "question": "Should zoos close?", "options": ["Yes", "No"]})
+    made = take(SIDES, read_survey(path)[0], ByRule()).drafts[0]
+    assert (made.question, made.perspectives) == (
+        "Should zoos close?",
+        ("Zoos should close.", "Zoos should not close."),
+    )
+
+
+# ---------------------------------------------------------------- lists of questions
+
+
+def test_a_list_of_questions(tmp_path):
+    path = tmp_path / "my.txt"
+    path.write_text("# transport\nshould cars go?\n\nWhat is best?\nShould  cars go?\n", encoding="utf-8")
+    found, twice = read_list(path)
+    assert [(d.key, d.where, d.question) for d in found] == [
+        ("my-1", "my.txt:2", "Should cars go?"),
+        ("my-2", "my.txt:4", "What is best?"),
+    ]
+    assert [(r.draft.where, r.reason, r.detail) for r in twice] == [("my.txt:5", TWICE, "as in my.txt:2")]
+
+
+def test_questions_with_perspectives_keep_them(tmp_path):
+    row = {"qid": "z", "question": "Zoos?", "perspectives": ["Open.", "Closed."], "stances": ["support", "oppose"]}
+    found, _ = read_list(wrote(tmp_path / "my.jsonl", row))
+    assert (found[0].perspectives, found[0].stances) == (("Open.", "Closed."), ("support", "oppose"))
+    assert take(SIDES, [], ByRule()).drafts == []
+
+
+def test_an_empty_list_is_refused(tmp_path):
+    (tmp_path / "my.txt").write_text("# nothing yet\n", encoding="utf-8")
+    with pytest.raises(InputError, match="one a line"):
+        read_list(tmp_path / "my.txt")
+
+
+@pytest.mark.parametrize(
+    ("question", "yes_or_no"),
+    [
+        ("Should cars be banned?", True),
+        ("Isn't it time to ban cars?", True),
+        ("In the centre, should cars be banned?", True),
+        ("Cars: should they be banned?", True),
+        ("Are cars good or not?", True),
+        ("Is tea or coffee better?", False),
+        ("What should be done?", False),
+        ("How is it that cars are banned?", False),
+        ("Cars?", False),
+    ],
+)
+def test_what_asks_for_yes_or_no(question, yes_or_no):
+    assert asks_yes_or_no(question) is yes_or_no
