@@ -36,6 +36,10 @@ def says(topic):
     return f"It is right that {TOPICS[topic]}.", f"It is not right that {TOPICS[topic]}."
 
 
+def plainly(topic):
+    return f"{TOPICS[topic].capitalize()}.", f"It is false that {TOPICS[topic]}."
+
+
 def labelled(topic):
     return "statement: {}\nnegation: {}".format(*says(topic))
 
@@ -158,7 +162,9 @@ def test_a_second_run_asks_only_what_was_not_answered(arguments, tmp_path):
 
 def test_the_finished_set_does_not_depend_on_how_often_it_broke_off(arguments, tmp_path):
     whole = build("arguana", arguments, tmp_path / "whole", Debater(), name="set")
-    for runs in range(1, 30):
+    runs = 0
+    while True:
+        runs += 1
         model = Debater()
         model.complete = _failing_after(model.complete, 2)
         try:
@@ -251,7 +257,7 @@ def test_nothing_left_is_an_error_that_says_why(tmp_path):
 
 def test_leaking_questions_share_a_split(tmp_path):
     rows = [
-        {"qid": f"{topic}{twin}", "question": f"{text}: {TOPICS[topic]}?", "perspectives": says(topic)}
+        {"qid": f"{topic}{twin}", "question": f"{text}: {TOPICS[topic]}?", "perspectives": plainly(topic)}
         for topic in TOPICS
         for twin, text in (("a", "Right or wrong"), ("b", "What would follow from this"))
     ]
