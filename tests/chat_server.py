@@ -19,7 +19,7 @@ def pair(text="cats are kind", perspective="Cats are kind.", docno="d"):
 
 
 def answer(text="Yes", top=None):
-    choice = {"message": {"content": text}}
+    choice = {"message": {"content": text}, "finish_reason": "stop"}
     if top:
         choice["logprobs"] = {"content": [{"top_logprobs": [{"token": t, "logprob": p} for t, p in top]}]}
     return 200, {}, {"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 2}}
@@ -69,7 +69,7 @@ def chat_server():
 def endpoint_at(server, monkeypatch):
     """Return what makes an endpoint of such a server, with a key set and short waits."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+    monkeypatch.setattr("berdslib.llm.chat._FIRST_WAIT", 0.01)
 
     def make(**options):
         return Endpoint("some-model", **{"base_url": f"http://127.0.0.1:{server.server_port}/v1", **options})

@@ -61,10 +61,8 @@ class _Prices(click.ParamType):
 @click.option("--seed", default=0, show_default=True, help="Of the sample and of the split.")
 @click.option(
     "--dev",
-    default=0.25,
-    show_default=True,
     type=click.FloatRange(0, 1, max_open=True),
-    help="Share of development questions; 0 for no split.",
+    help="Share of development questions; 0 for no split. [0.25; 0 for questions]",
 )
 @click.option("-c", "--corpus", help="Data set, file or folder whose passages go with the questions. [none]")
 @click.option("--name", help="What the data set is called. [the folder's name]")
@@ -86,7 +84,7 @@ def build(
     wording: str,
     sample: int,
     seed: int,
-    dev: float,
+    dev: float | None,
     corpus: str | None,
     name: str | None,
     title: str | None,
@@ -121,6 +119,7 @@ def build(
         return
     answers = _answers(model, folder, prices, budget, workers)
     passages = load_passages(corpus) if corpus else ()
+    dev = (0 if builder == "questions" else 0.25) if dev is None else dev
     built = construction.build(
         builder, raw, folder, answers, card, wording=wording, sample=sample, seed=seed, dev=dev, passages=passages
     )

@@ -9,11 +9,13 @@ import click
 
 from berdslib.cli.root import main
 from berdslib.errors import InputError
-from berdslib.llm.prompting import PUBLISHED, TASKS, Published
+from berdslib.llm.prompting import PUBLISHED, PURPOSES, TASKS, Published, published_path, wordings
 
 TASK = click.argument("task", type=click.Choice(list(TASKS)))
-WORDINGS = list(dict.fromkeys(["published", *(wording for there in PUBLISHED.values() for wording in there)]))
-PUBLISHED_WORDING = click.option("--wording", default="published", show_default=True, type=click.Choice(WORDINGS))
+WORDINGS = list(dict.fromkeys(wording for task in TASKS for wording in wordings(task)))
+PUBLISHED_WORDING = click.option(
+    "--wording", type=click.Choice(WORDINGS[1:]), help="[the task's usual one, such as published or table-8]"
+)
 
 
 @main.group()
@@ -21,11 +23,20 @@ def prompts() -> None:
     """Prompts: ours ship with the package; the papers' own wordings can be imported or fetched."""
 
 
+@prompts.command("list")
+def prompts_list() -> None:
+    """List what there are prompts for, where the papers print theirs, and which of those are imported here."""
+    click.echo("task\twhat for\tpublished in\timported")
+    for task in TASKS:
+        here = [wording for wording in wordings(task)[1:] if published_path(task, wording).is_file()]
+        click.echo("\t".join([task, *PURPOSES[task], ", ".join(here)]))
+
+
 @prompts.command("import")
 @TASK
 @click.argument("source", type=click.Path(path_type=Path))
 @PUBLISHED_WORDING
-def prompts_import(task: str, source: Path, wording: str) -> None:
+def prompts_import(task: str, source: Path, wording: str | None) -> None:
     """Import a published wording from a text file; [Document] or {document}, and so on, are the placeholders."""
     from berdslib.llm.prompting import import_prompt
 
@@ -36,10 +47,10 @@ def prompts_import(task: str, source: Path, wording: str) -> None:
 @TASK
 @PUBLISHED_WORDING
 @click.option("--url", help="Another address. [that of the authors' repository; its file has a checksum on record]")
-def prompts_fetch(task: str, wording: str, url: str | None) -> None:
+def prompts_fetch(task: str, wording: str | None, url: str | None) -> None:
     """Download a published wording from its authors and keep it, as `import` does with a local file."""
     from berdslib.data.download import download
-    from berdslib.llm.prompting import import_prompt, published_path
+    from berdslib.llm.prompting import import_prompt
 
     kept = published_path(task, wording)
     remote = _remote(task, wording, url)
@@ -50,20 +61,21 @@ def prompts_fetch(task: str, wording: str, url: str | None) -> None:
     click.echo(str(import_prompt(task, fetched, TASKS[task], wording)))
 
 
-def _remote(task: str, wording: str, url: str | None) -> Published:
+def _remote(task: str, wording: str | None, url: str | None) -> Published:
     """Return where a wording is; of an address that is not on record, neither size nor checksum is known."""
     if url:
         click.echo("no checksum is on record for this address; read the prompt with `berds prompts show`", err=True)
         return Published(url, 0, "")
     there = PUBLISHED.get(task, {})
-    if wording not in there:
-        raise InputError(f"the authors' file of {task!r}, {wording}, is not on record; give its address with --url")
-    return there[wording]
+    wanted = wording or "published"
+    if wanted not in there:
+        raise InputError(f"the authors' file of {task!r}, {wanted}, is not on record; give its address with --url")
+    return there[wanted]
 
 
 @prompts.command("show")
 @TASK
-@click.option("--wording", default="ours", show_default=True, type=click.Choice(["ours", *WORDINGS]))
+@click.option("--wording", default="ours", show_default=True, type=click.Choice(WORDINGS))
 def prompts_show(task: str, wording: str) -> None:
     """Print a prompt and its hash."""
     from berdslib.llm.prompting import load_prompt

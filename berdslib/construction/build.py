@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from berdslib.construction.checks import duplicates, problems_of
 from berdslib.construction.drafts import Draft, Rejection, write_rejections
 from berdslib.construction.split import split_questions
 from berdslib.construction.statements import LABEL
-from berdslib.construction.steps import Answers, Step, take
+from berdslib.construction.steps import Answers, ByRule, Step, take
 from berdslib.data.collection import Collection
 from berdslib.data.own import OwnCard, write_dataset
 from berdslib.data.records import Passage
@@ -238,14 +239,15 @@ def build(
         "builder": builder,
         "from": f"{raw.name} (sha256 {_digest(raw)[:16]})",
         "answers": answers.id,
-        "prompts": _prompts(builder, wording),
+        "prompts": {} if answers.id == ByRule.id else _prompts(builder, wording),
         "items": len(drafts),
         "left_out": _frequent(made.rejected),
         "unanswered": len(made.unanswered),
         "sample": sample,
         "seed": seed,
     }
-    card = OwnCard(card.name, card.title, card.licence, card.source, card.language, {**card.made, **facts})
+    told = {name: value for name, value in facts.items() if value or name in ("items", "unanswered")}
+    card = replace(card, made={**card.made, **told})
     write_dataset(folder, card, found, passages, origins={d.key: _origin(d) for d in made.drafts})
     return Built(Collection(card.name, found, passages), [*unusable, *made.rejected], made.unanswered, counts)
 

@@ -39,13 +39,13 @@ NEW_WORDS, NEW_SHARE = 3, 0.6
 _SENTENCE_END = re.compile(r"\?\s+\S|[^\W\d_]{4,}[.!]\s+[A-Z]|\n\s*\S")
 _VERBS = "is|are|was|were|do|does|did|has|have|had|should|would|will|can|could|must"
 _LEADING = re.compile(
-    rf"""^(?:but\s|so\s|and\s)?(?:{_VERBS}|wo|ca)n't\b                       # Isn't it … (can't is ca + n't)
-    | ^(?:{_VERBS})\s(?:it|you|we|they|everyone|anyone)\snot\b               # Is it not …
-    | ,\s(?:(?:{_VERBS}|wo|ca)n't\s\w+|(?:is|are|do|does)\s(?:it|they|we|you)|right|no|don't\syou\s\w+)\s*\?$  # …, right?
+    rf"""^(?:but\s|so\s|and\s)?(?:{_VERBS}|wo|ca)n't\b  # "Isn't it"; "can't" is "ca" and "n't"
+    | ^(?:{_VERBS})\s(?:it|you|we|they|everyone|anyone)\snot\b
+    | ,\s(?:(?:{_VERBS}|wo|ca)n't\s\w+(?:\s\w+)?|(?:is|are|do|does)\s(?:it|they|we|you)|right|no)\s*\?$  # ", right?"
     | \b(?:you|we\sall|everyone|nobody|one)\s(?:must|has\sto|have\sto|would\shave\sto)\s(?:agree|admit|concede)\b
     | \b(?:surely|obviously|undeniably|undoubtedly|unquestionably|indisputably|self-evidently|finally)\b
-    | \b(?:of\scourse|needless\sto\ssay|as\s(?:we\sall|everyone)\sknows?|everyone\sknows|any\s(?:sane|reasonable)\sperson)\b
-    | \b(?:clearly|plainly|outright|simply)\s(?:wrong|right|better|worse|harmful|absurd|false|true|immoral|unfair|unjust)\b
+    | \b(?:of\scourse|needless\sto\ssay|(?:everyone|as\swe\sall)\sknows?|any\s(?:sane|reasonable)\sperson)\b
+    | \b(?:clearly|plainly|outright|simply)\s(?:wrong|right|better|worse|harmful|false|true|immoral|unfair|unjust)\b
     | \bhow\s(?:can|could)\s(?:anyone|anybody|you|we)\s(?:still|possibly|seriously|ever|deny|justify|defend)\b
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -122,7 +122,9 @@ def _is_part(question: str, source: str) -> bool:
 def _of_statements(statements: Sequence[str]) -> Iterator[Problem]:
     if not 2 <= len(statements) <= MOST_STATEMENTS:
         wanted = f"from 2 to {MOST_STATEMENTS} are expected"
-        yield Problem("number of statements", f"there {'is 1' if len(statements) == 1 else f'are {len(statements)}'}; {wanted}")
+        yield Problem(
+            "number of statements", f"there {'is 1' if len(statements) == 1 else f'are {len(statements)}'}; {wanted}"
+        )
     for number, statement in enumerate(statements, start=1):
         if _is_blank(statement):
             yield Problem("blank", f"statement {number}")

@@ -118,9 +118,9 @@ def _whole(name: str | Path, shared: Sequence[Passage] | None, split: str | None
     one = dataset(str(name))
     if one.make is not None:
         return _made(one, split)
-    questions = load_questions(one.name, split)
-    own = load_passages(one.name) if shared is None and "load_passages" in one.loaders else ()
-    verdicts = load_gold(one.name) if "load_gold" in one.loaders else None
+    questions = load_questions(str(name), split)
+    own = load_passages(str(name)) if shared is None and "load_passages" in one.loaders else ()
+    verdicts = load_gold(str(name)) if "load_gold" in one.loaders else None
     return Collection(one.name, questions, own, verdicts, _recorded(one, split))
 
 

@@ -12,13 +12,16 @@ import json
 import logging
 import math
 import os
+import random
 import re
 import ssl
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -30,14 +33,99 @@ logger = logging.getLogger(__name__)
 Messages = Sequence[dict[str, str]]
 _LARGEST = 16 * 1024 * 1024  # bytes of an answer; one of 1,500 tokens with 20 alternatives each has about two million
 _SHORTEST_SECRET = 4  # blotting out shorter ones would make holes in ordinary words
+_KEY_LENGTH = 16  # for an answer shorter ones may be ordinary words: servers without keys are given "EMPTY" or "test"
+# Tokens that a chat template adds: around each message, and before all (some write a system message of their own).
+_MARKS, _OPENING = 16, 64
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
+# Statuses of a gateway that did not hear back: whoever is behind it may have answered, and billed.
+_BILLED = frozenset((502, 504, 520, 522, 524))
+_UNSENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")  # what the client says when nothing was sent
 _MALFORMED = (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError)
 
 
 class Reply(NamedTuple):
-    """A model's answer: ``text``; ``first_token`` its alternatives as (token, log-probability), where offered."""
+    """A model's answer: ``text``; ``first_token`` its alternatives as (token, log-probability), where offered.
+
+    ``finish`` is why it ended, in the server's word: "stop", or "length" where it was cut off at the longest answer.
+    The numbers of tokens are the server's too, 0 where it does not say.
+    """
 
     text: str
     first_token: tuple[tuple[str, float], ...] = ()
+    finish: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """How many tokens were read and written."""
+
+    prompt: int = 0
+    completion: int = 0
+
+    @classmethod
+    def told(cls, prompt: Any, completion: Any) -> Tokens:
+        """Return numbers that came from outside, checked.
+
+        Raises:
+            TypeError: no whole numbers.
+            ValueError: numbers that cannot be right.
+        """
+        for number in (prompt, completion):
+            if not isinstance(number, int) or isinstance(number, bool):
+                raise TypeError("a whole number of tokens was expected")
+            if not 0 <= number < 1e9:
+                raise ValueError("no request has that many tokens")
+        return cls(prompt, completion)
+
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(self.prompt + other.prompt, self.completion + other.completion)
+
+    def __sub__(self, other: Tokens) -> Tokens:
+        return Tokens(self.prompt - other.prompt, self.completion - other.completion)
+
+    def cost(self, prices: tuple[float, float]) -> float:
+        """Return what they cost, by prices for a million of each kind."""
+        return (self.prompt * prices[0] + self.completion * prices[1]) / 1e6
+
+
+def most_tokens(messages: Messages, max_tokens: int, more: str = "") -> Tokens:
+    """Return the most tokens that a request can be billed for: no tokenizer makes two tokens of one byte.
+
+    Args:
+        messages: what is sent.
+        max_tokens: longest answer.
+        more: what the server may show the model besides, such as a schema.
+    """
+    texts = [text for message in messages for text in message.values()]
+    sizes = (len(text.encode("utf-8", "replace")) for text in (*texts, more))
+    return Tokens(sum(sizes) + _MARKS * len(messages) + _OPENING, max_tokens)
+
+
+@dataclass
+class Bill:
+    """What an attempt is taken to have ``used``: the most that it can, unless more is known."""
+
+    used: Tokens
+
+    def settle(self, reply: Reply) -> None:
+        """Take what the server says it used, if it says so."""
+        if reply.prompt_tokens:
+            self.used = Tokens(reply.prompt_tokens, reply.completion_tokens)
+
+    def cancel(self) -> None:
+        """The server cannot have billed anything."""
+        self.used = Tokens()
+
+
+# Called around each attempt with the most that it can use; it may refuse with a ChatError.
+Meter = Callable[[Tokens], AbstractContextManager[Bill]]
+
+
+@contextmanager
+def _unmetered(most: Tokens) -> Iterator[Bill]:
+    yield Bill(most)
 
 
 class Usage(NamedTuple):
@@ -63,6 +151,18 @@ class ChatError(BerdsError):
     """An endpoint that refuses, fails for good, or answers in another form."""
 
 
+class UnavailableError(ChatError):
+    """Nothing came of a request after all attempts, for a reason that may pass."""
+
+
+class _PassingError(Exception):
+    """An attempt that failed, for a reason that may pass; ``wait`` is the time in seconds that the server asks for."""
+
+    def __init__(self, why: str, wait: float = 0.0) -> None:
+        super().__init__(why)
+        self.wait = wait
+
+
 class Endpoint:
     """An OpenAI-compatible chat endpoint; may be used by several threads at once. Needs ``berdslib[chat]``.
 
@@ -75,9 +175,10 @@ class Endpoint:
         logprobs: ask for the alternatives of each token (up to 20); servers may not offer them.
         schema: a JSON schema that the answer must follow. A server that takes none is asked without it from then on.
         per_minute: most requests a minute, 0 for no limit.
-        max_retries: further attempts after a failure that may pass (no answer, a broken one, 408, 409, 429, 5xx).
+        max_retries: further attempts after a failure that may pass (no answer, a broken one, 408, 409, 429, 5xx), with
+            longer and longer waits, or those that the server asks for.
         timeout: seconds without a sign of life after which an attempt has failed.
-        deadline: most seconds for a request with all its attempts and the waits that the server asks for.
+        deadline: most seconds for a request with all its attempts and waits.
         prices: per million prompt and completion tokens.
 
     Raises:
@@ -107,7 +208,8 @@ class Endpoint:
             raise InputError(f"per_minute must be 0 (no limit) or more, not {per_minute}")
         self._address = _address(base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1")
         self.model, self.key_variable, self.prices = model, key_variable, prices
-        self.max_retries, self.timeout, self.deadline = max_retries, timeout, deadline
+        self.max_tokens, self.max_retries, self.timeout, self.deadline = max_tokens, max_retries, timeout, deadline
+        self.meter: Meter = _unmetered  # who is asked before each attempt; see berdslib.llm.budget
         self._settings: dict[str, Any] = {"model": model, "temperature": 0, "max_tokens": max_tokens}
         if logprobs:
             self._settings |= {"logprobs": True, "top_logprobs": 20}
@@ -128,44 +230,78 @@ class Endpoint:
         """Return the answer; waits and tries again after failures that may pass.
 
         Raises:
-            ChatError: refused, failed for good, or an answer in another form.
+            UnavailableError: no answer that can be read after all attempts; later there may be one.
+            ChatError: refused, or failed for good.
             InputError: a message with half a character (a lone surrogate), which cannot be sent.
             MissingDataError: the client is not installed.
         """
         if any("\ud800" <= char <= "\udfff" for message in messages for char in message["content"]):
             raise InputError("a message holds half a character (a lone surrogate), which cannot be sent")
-        self._wait_for_turn()
-        return self._read(_run(self._post(messages)))
+        time.sleep(self._turn())
+        return _run(self._answer(messages))
 
-    async def _post(self, messages: Messages) -> bytes:
-        openai, settings = _openai(), self._settings
+    async def _answer(self, messages: Messages) -> Reply:
+        openai, attempts, why = _openai(), self.max_retries + 1, ""
         try:
             # A client for each request: it lives as long as the key is needed, and as its event loop.
-            async with _bounded(openai, self.timeout) as http, asyncio.timeout(self.deadline):
-                key, headers = self._credentials()
-                client = openai.AsyncOpenAI(
-                    api_key=key,
-                    base_url=self._address.plain,
-                    default_query=dict(parse_qsl(self._address.query, keep_blank_values=True)),
-                    max_retries=self.max_retries,
-                    timeout=self.timeout,
-                    http_client=http,
-                )
-                create = client.chat.completions.with_raw_response.create
-                return bytes((await create(messages=list(messages), extra_headers=headers, **settings)).content)
+            async with _bounded(openai, self.timeout) as http, asyncio.timeout(self.deadline) as limit:
+                for attempt in range(attempts):
+                    try:
+                        return await self._attempt(openai, http, messages)
+                    except _PassingError as failure:
+                        why, wait = str(failure), failure.wait or _back_off(attempt)
+                    if attempt + 1 < attempts:
+                        left = (limit.when() or math.inf) - asyncio.get_running_loop().time()
+                        if wait > left:
+                            why, attempts = f"{why}; it asks to wait {wait:g} seconds", attempt + 1
+                            break
+                        await asyncio.sleep(max(wait, self._turn()))
+        except TimeoutError:
+            so_far = f", before that {why}" if why else ""
+            raise UnavailableError(f"no answer from {self.url} within {self.deadline:g} seconds{so_far}") from None
+        raise UnavailableError(f"no answer from {self.url} after {attempts} attempts: {why}")
+
+    async def _attempt(self, openai: Any, http: Any, messages: Messages) -> Reply:
+        """Ask once, and say to the meter what it may have cost."""
+        key, headers = self._credentials()
+        client = openai.AsyncOpenAI(
+            api_key=key,
+            base_url=self._address.plain,
+            default_query=dict(parse_qsl(self._address.query, keep_blank_values=True)),
+            max_retries=0,  # its own attempts would go past the meter
+            timeout=self.timeout,
+            http_client=http,
+        )
+        settings = self._settings
+        form = json.dumps(settings.get("response_format", ""))
+        try:
+            with self.meter(most_tokens(messages, self.max_tokens, form)) as bill:
+                try:
+                    create = client.chat.completions.with_raw_response.create
+                    raw = (await create(messages=list(messages), extra_headers=headers, **settings)).content
+                    reply = self._read(raw)
+                    bill.settle(reply)
+                except openai.APIStatusError as error:
+                    if error.status_code not in _BILLED:
+                        bill.cancel()
+                    raise
+                except openai.APIConnectionError as error:
+                    if type(error.__cause__).__name__ in _UNSENT:
+                        bill.cancel()
+                    raise
         except openai.APIStatusError as error:
             said = self._redact(_server_message(error))
             about_schema = error.status_code in (400, 422) and re.search("response_format|schema", said)
             if "response_format" not in settings or not about_schema:
-                raise self._refusal(error.status_code, said) from None
+                raise self._failure(error, said) from None
         except openai.APIConnectionError as error:
             why = self._redact(f"{type(error.__cause__).__name__}: {error.__cause__}")[:300]
-            raise ChatError(f"no answer from {self.url} after {self.max_retries + 1} attempts: {why}") from None
-        except TimeoutError:
-            raise ChatError(f"no answer from {self.url} within {self.deadline:g} seconds") from None
+            raise _PassingError(why) from None
+        else:
+            return reply
         logger.warning("%s takes no schema and is asked without: %s", self.url, said)
         self._settings = {name: value for name, value in settings.items() if name != "response_format"}
-        return await self._post(messages)
+        return await self._attempt(openai, http, messages)
 
     def _credentials(self) -> tuple[str, dict[str, Any]]:
         """Return the key, and the header that stands in its place where there is another login or none."""
@@ -180,46 +316,51 @@ class Endpoint:
         try:
             answer = json.loads(raw)
             choice = answer["choices"][0]
-            text = choice["message"]["content"] or ""
-            if not isinstance(text, str):
+            text, finish = choice["message"]["content"] or "", choice.get("finish_reason") or ""
+            if not isinstance(text, str) or not isinstance(finish, str):
                 raise TypeError
             tokens = (choice.get("logprobs") or {}).get("content") or []
             listed = [(t["token"], t["logprob"]) for t in tokens[0]["top_logprobs"]] if tokens else []
-            reply = Reply(text, alternatives(listed))
+            first = alternatives(listed)
         except _MALFORMED as error:
-            raise ChatError(f"{self.url} answered in another form than OpenAI's ({type(error).__name__})") from None
-        self._count(answer.get("usage"))
-        return reply
-
-    def _count(self, used: Any) -> None:
-        """Add up tokens; what a server says about them is no reason to throw a good answer away."""
-        told = used if isinstance(used, dict) else {}
-        counts = [told.get(f"{kind}_tokens") for kind in ("prompt", "completion")]
-        prompt, completion = (n if isinstance(n, int) and 0 <= n < 1e9 else 0 for n in counts)
-        cost = (prompt * self.prices[0] + completion * self.prices[1]) / 1e6
+            raise _PassingError(f"it answered in another form than OpenAI's ({type(error).__name__})") from None
+        used = _told(answer.get("usage"))
         with self._lock:
             old = self.usage
-            self.usage = Usage(old.requests + 1, old.prompt_tokens + prompt, old.completion_tokens + completion,
-                               old.cost + cost)  # fmt: skip
+            self.usage = Usage(old.requests + 1, old.prompt_tokens + used.prompt,
+                               old.completion_tokens + used.completion, old.cost + used.cost(self.prices))  # fmt: skip
+        for secret in self._secrets(_KEY_LENGTH):  # answers are written to files
+            text = text.replace(secret, "…")
+        return Reply(text, first, finish, used.prompt, used.completion)
 
-    def _wait_for_turn(self) -> None:
+    def _turn(self) -> float:
+        """Return how many seconds the next request has to wait for the limit of requests a minute."""
         with self._lock:
-            start = max(time.monotonic(), self._next_start)
+            now = time.monotonic()
+            start = max(now, self._next_start)
             self._next_start = start + self._pause
-        time.sleep(max(0.0, start - time.monotonic()))
+        return start - now
 
-    def _refusal(self, status: int, said: str) -> ChatError:
+    def _failure(self, error: Any, said: str) -> Exception:
+        status = error.status_code
         if status in (401, 403):
             state = "is refused" if os.environ.get(self.key_variable) else "is not set"
             return ChatError(f"{self.url}: status {status}; the key in the variable {self.key_variable} {state}")
+        # OpenAI says 429 too when an account has no money left, which no waiting mends.
+        if (status in (408, 409, 429) or status >= 500) and error.code != "insufficient_quota":
+            return _PassingError(f"status {status}: {said}", _asked_wait(error.response.headers))
         return ChatError(f"{self.url}: status {status}: {said}")
 
     def _redact(self, text: str) -> str:
         """Return a text without the key, and without user name, password and query of the address."""
-        secrets = {os.environ.get(self.key_variable, "").strip(), *self._address.secrets()}
-        for secret in sorted((s for s in secrets if len(s) >= _SHORTEST_SECRET), key=len, reverse=True):
+        for secret in self._secrets(_SHORTEST_SECRET):
             text = text.replace(secret, "…")
         return re.sub(r"\bsk-\S+", "…", text)
+
+    def _secrets(self, length: int) -> list[str]:
+        """Return what nobody may see, from a length on, the longest first."""
+        secrets = {os.environ.get(self.key_variable, "").strip(), *self._address.secrets()}
+        return sorted((secret for secret in secrets if len(secret) >= length), key=len, reverse=True)
 
 
 def alternatives(listed: Sequence[Sequence[Any]]) -> tuple[tuple[str, float], ...]:
@@ -315,7 +456,7 @@ def _host_only(record: logging.LogRecord) -> bool:
     return True
 
 
-def _run(request: Coroutine[Any, Any, bytes]) -> bytes:
+def _run(request: Coroutine[Any, Any, Reply]) -> Reply:
     """Run a request to its end, also where an event loop is running already, as in a notebook."""
     try:
         asyncio.get_running_loop()
@@ -323,6 +464,32 @@ def _run(request: Coroutine[Any, Any, bytes]) -> bytes:
         return asyncio.run(request)
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, request).result()
+
+
+def _told(used: Any) -> Tokens:
+    """Return what a server says it used; what it says there is no reason to throw a good answer away."""
+    try:
+        return Tokens.told(used["prompt_tokens"], used["completion_tokens"])
+    except _MALFORMED:
+        return Tokens()
+
+
+def _back_off(attempt: int) -> float:
+    """Return how many seconds to wait after an attempt, counted from 0; not the same for all who failed at once."""
+    return random.uniform(0.75, 1.25) * min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
+
+
+def _asked_wait(headers: Mapping[str, str]) -> float:
+    """Return how many seconds a server asks to wait: a number, or until a date; 0 if it does not ask."""
+    asked = headers.get("retry-after", "")
+    try:
+        wait = float(asked)
+    except ValueError:
+        try:
+            wait = parsedate_to_datetime(asked).timestamp() - time.time()
+        except ValueError:
+            return 0.0
+    return wait if wait > 0 else 0.0
 
 
 def _server_message(error: Any) -> str:

@@ -81,10 +81,12 @@ class LocalChat:
             out = self.model.generate(
                 input_ids=ids, attention_mask=torch.ones_like(ids), generation_config=self._generation()
             )
-        answer = self.tokenizer.decode(out.sequences[0, ids.shape[1] :], skip_special_tokens=True)
+        said = out.sequences[0, ids.shape[1] :].tolist()
+        finish = "stop" if said[-1] in self._ends() else "length"
         best = torch.log_softmax(out.logits[0][0].double(), dim=-1).topk(min(_ALTERNATIVES, out.logits[0].shape[1]))
         first = tuple((self.tokenizer.decode([int(i)]), float(p)) for p, i in zip(*best, strict=True))
-        return Reply(answer.strip(), first)
+        answer = self.tokenizer.decode(said, skip_special_tokens=True)
+        return Reply(answer.strip(), first, finish, ids.shape[1], len(said))
 
     def token_ids(self, messages: Messages) -> list[int]:
         """Return what the model reads; marks of the model's own in the messages are made plain text."""
@@ -109,20 +111,25 @@ class LocalChat:
         text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         return text
 
+    def _ends(self) -> list[int]:
+        """Return the tokens that end an answer."""
+        own = self.model.generation_config.eos_token_id
+        own = self.tokenizer.eos_token_id if own is None else own
+        return own if isinstance(own, list) else [own]
+
     def _generation(self) -> Any:
         """Return all settings that bear on the answer, so that none comes from the checkpoint's own defaults."""
         from transformers import GenerationConfig
 
-        end = self.model.generation_config.eos_token_id
-        end = self.tokenizer.eos_token_id if end is None else end
+        ends = self._ends()
         sampling = {"temperature": self.temperature, "top_k": 0, "top_p": 1.0} if self.temperature else {}
         return GenerationConfig(
             max_new_tokens=self.max_tokens,
             do_sample=bool(self.temperature),
             num_beams=1,
             repetition_penalty=1.0,
-            eos_token_id=end,
-            pad_token_id=end[0] if isinstance(end, list) else end,
+            eos_token_id=ends,
+            pad_token_id=ends[0],
             return_dict_in_generate=True,
             output_logits=True,
             **sampling,

@@ -1,14 +1,16 @@
 """Prompts: our own wordings, and the published ones as a user has them on disk.
 
 A prompt file holds a system part, a line ``=== user ===`` and a user part with named placeholders in braces; before
-that line there may be an example, behind lines ``=== example ===`` and ``=== answer ===``. The papers' own wordings are
-not in the project; ``berds prompts import`` takes them from a local copy into the user cache, ``berds prompts fetch``
-from the web, and there ``published`` finds them.
+that line there may be examples, each behind lines ``=== example ===`` and ``=== answer ===``. The papers' own wordings
+are not in the project; ``berds prompts import`` takes them from a local copy into the user cache, ``berds prompts
+fetch`` from the web, and there they are found by name: ``published``, or the table that shows them, such as
+``table-8``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import Sequence
 from importlib.resources import files
@@ -17,6 +19,7 @@ from typing import NamedTuple
 
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.files import write_text
+from berdslib.llm.untrusted import defuse_tag
 from berdslib.paths import cache_dir
 
 # Every task with a prompt, and the placeholders that its wording must have.
@@ -27,12 +30,52 @@ TASKS: dict[str, tuple[str, ...]] = {
     "perspective_extraction": ("query",),
     "question_answering": ("k", "q"),
     "essay_writing": ("k", "q", "s"),
+    "question_from_arguments": ("first", "second"),
+    "statement_and_negation": ("question",),
+    "opposing_statement": ("question", "statement"),
+    "statements_of_answers": ("question", "answers"),
+    "personal_experience": ("question",),
+    "survey_statements": ("question",),
+    "supporting_side": ("question", "first", "second"),
+    "statements_of_question": ("question",),
+}
+# What each is for, and where its published wording is printed ("" where there is none).
+PURPOSES: dict[str, tuple[str, str]] = {
+    "perspective_detection": ("Does a document support a statement?", "BeRDS, Table 14"),
+    "perspective_generation": ("perspectives on a question, to search by", "BeRDS, Table 12"),
+    "hypothetical_passage": ("a passage that could answer a question, to search by", ""),
+    "perspective_extraction": ("topic and angle of a search request", "PIR, A.8"),
+    "question_answering": ("a short answer, from what was retrieved", "PIR, A.8"),
+    "essay_writing": ("an essay for one side, from what was retrieved", "PIR, A.8"),
+    "question_from_arguments": ("the question on which two arguments part", "BeRDS, Table 8, above"),
+    "statement_and_negation": ("a yes/no question as a statement, and the negation", "BeRDS, Table 8, below"),
+    "opposing_statement": ("the statement of the other side", "BeRDS, Table 9, Yes/No"),
+    "statements_of_answers": ("answers to a question as statements", "BeRDS, Table 9, Multi"),
+    "personal_experience": ("Does a survey question ask for people's own experience?", "BeRDS, Table 11, filtering"),
+    "survey_statements": ("a survey question as a yes/no question and two statements", "BeRDS, Table 11, generation"),
+    "supporting_side": ("which of two statements answers a question with yes", "BeRDS, Table 15"),
+    "statements_of_question": ("the positions that people take on a question", ""),
+}
+# The published wordings by which BeRDS was built are named after their tables.
+_TABLES = {
+    "question_from_arguments": "table-8",
+    "statement_and_negation": "table-8",
+    "opposing_statement": "table-9",
+    "statements_of_answers": "table-9",
+    "personal_experience": "table-11",
+    "survey_statements": "table-11",
+    "supporting_side": "table-15",
 }
 _DIVIDER, _EXAMPLE, _ANSWER = "=== user ===", "=== example ===", "=== answer ==="
-# The papers write their placeholders as [Document]; ours read {document}.
-_BRACKETED = re.compile(r"\[([A-Za-z]+)\]|\{([A-Za-z]+)\}")
+# The papers write their placeholders as [Document], [Doc 1] or [P1]; ours read {document} and {first}.
+_BRACKETED = re.compile(r"\[([A-Za-z]+[\s_-]?[12]?)\]|\{([A-Za-z]+[\s_-]?[12]?)\}")
 _NAMED = re.compile(r"\{([a-z]+)\}")
-_ALIASES = {"doc": "document", "q": "question", "perspective": "statement", "claim": "statement"}
+_ALIASES = {"doc": "document", "q": "question", "perspective": "statement", "claim": "statement"} | {
+    f"{word}{digit}": name
+    for word in ("doc", "document", "p", "perspective", "argument", "statement")
+    for digit, name in (("1", "first"), ("2", "second"))
+}
+_TAG = re.compile(r"</(\w+)>")
 # Instructions for chat models are written turn by turn in ChatML.
 _TURN = re.compile(r"<\|im_start\|>\s*(system|user|assistant)\b(.*?)(?=<\|im_end\|>|<\|im_start\|>|\Z)", re.DOTALL)
 
@@ -83,18 +126,22 @@ PUBLISHED: dict[str, dict[str, Published]] = {
 
 
 def wordings(task: str) -> tuple[str, ...]:
-    """Return the names of a task's wordings: ours, and those that can be imported.
+    """Return the names of a task's wordings: ours, and those that can be imported, the usual one first.
 
     Raises:
         InputError: no such task.
     """
-    return ("ours", *dict.fromkeys(("published", *PUBLISHED.get(known("task", task, TASKS), ()))))
+    if known("task", task, TASKS) in _TABLES:
+        return "ours", _TABLES[task]
+    if task == "statements_of_question":  # for questions from anywhere; the paper's came with their sides
+        return ("ours",)
+    return ("ours", *dict.fromkeys(("published", *PUBLISHED.get(task, ()))))
 
 
 class Prompt(NamedTuple):
     """A task's wording: ``system`` may be empty; ``user`` holds placeholders such as {document}.
 
-    ``example`` is a user's turn and the answer to it, to be shown first; empty for none.
+    ``example`` holds turns to be shown first, a user's and the answer to it, and so on; empty for none.
     """
 
     name: str
@@ -109,14 +156,24 @@ class Prompt(NamedTuple):
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def messages(self, **values: str) -> list[dict[str, str]]:
-        """Return the turns of a conversation: system, example where there is one, and the user's, filled.
+        """Return the turns of a conversation: system, examples where there are any, and the user's, filled.
 
         Raises:
             InputError: a placeholder without a value.
         """
-        roles = ("system", "user", "assistant", "user")
-        turns = (self.system, *(self.example or ("", "")), self.fill(**values))
-        return [{"role": role, "content": turn} for role, turn in zip(roles, turns, strict=True) if turn]
+        opening = [("system", self.system)] if self.system else []
+        shown = zip(itertools.cycle(("user", "assistant")), self.example, strict=False)
+        turns = [*opening, *shown, ("user", self.fill(**values))]
+        return [{"role": role, "content": turn} for role, turn in turns]
+
+    def about(self, **values: str) -> list[dict[str, str]]:
+        """Return :meth:`messages` for texts that come from elsewhere: none can close a tag of this prompt, or a turn.
+
+        Raises:
+            InputError: a placeholder without a value.
+        """
+        tags = _TAG.findall(self.user)
+        return self.messages(**{name: defuse_tag(value, *tags) for name, value in values.items()})
 
     def fill(self, **values: str) -> str:
         """Return the user part with its placeholders replaced, all at once, so that a value is never read again.
@@ -152,33 +209,38 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = ()) -> 
     path = published_path(task, wording)
     if not path.is_file():
         fetch = " --url URL" if task not in PUBLISHED else ""
+        online = "" if task in _TABLES else f"With a network:  berds prompts fetch {task}{fetch}; "
         raise MissingDataError(
             f"the {wording} prompt for {task} is not part of this project and was not imported (looked for {path}). "
-            f"With a network:  berds prompts fetch {task}{fetch}; "
-            f"with a copy of the paper's wording in FILE:  berds prompts import {task} FILE"
+            f"{online}with a copy of the paper's wording in FILE:  berds prompts import {task} FILE"
         )
     return _parse(f"{task}/{wording}", path.read_text(encoding="utf-8"), needs)
 
 
-def published_path(task: str, wording: str = "published") -> Path:
-    """Return where a published wording of a task is kept, there or not.
+def published_path(task: str, wording: str | None = None) -> Path:
+    """Return where a published wording of a task is kept, there or not; None for the usual one.
 
     Raises:
         InputError: no such task or wording.
     """
-    known("published wording", wording, wordings(task)[1:])
-    return cache_dir() / "prompts" / f"{task}{wording.removeprefix('published')}.txt"
+    there = wordings(task)[1:]
+    if not there:
+        raise InputError(f"{task} has no published wording")
+    kind = known("published wording", there[0] if wording is None else wording, there).removeprefix("published")
+    name = "-".join(part for part in (task, kind.strip("-")) if part)
+    return cache_dir() / "prompts" / f"{name}.txt"
 
 
-def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str = "published") -> Path:
+def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str | None = None) -> Path:
     """Take a published wording from a local file into the user cache; [Document] becomes {document}.
 
     Args:
         task: what the prompt is for.
-        source: a UTF-8 text file: the user part alone; or all parts, divided as in our own prompt files or written turn
-            by turn in ChatML, as the authors' instructions for chat models are.
+        source: a UTF-8 text file: the user part alone, which may open with examples as printed; or all parts, divided
+            as in our own prompt files or written turn by turn in ChatML, as the authors' instructions for chat models
+            are.
         needs: placeholders that must occur.
-        wording: as what it is kept, one of :func:`wordings`.
+        wording: as what it is kept, one of :func:`wordings`; None for the task's usual one.
 
     Returns:
         Where it is kept.
@@ -187,18 +249,20 @@ def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str = 
         InputError: the file cannot be read, a placeholder is missing, or there is one that nothing is put in for; no
             such task or wording; or it cannot be written.
     """
+    target = published_path(task, wording)
     try:
-        text = source.read_text(encoding="utf-8")
+        text = source.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read as UTF-8 text ({type(error).__name__})", path=source) from None
     try:
-        text = _BRACKETED.sub(lambda m: _placeholder(m, needs), _divided(text))
+        opening, divider, user = _divided(text).rpartition(_DIVIDER)
+        # In a turn that is shown as an example, brackets are what they are.
+        text = opening + divider + _BRACKETED.sub(lambda m: _placeholder(m, needs), user)
         unknown = [n for n in _NAMED.findall(_parse(task, text, needs).user) if n not in needs]
         if unknown:
             raise InputError(f"prompt {task!r} has a placeholder {{{unknown[0]}}}, and nothing is put in for it")
     except InputError as error:
         raise InputError(error.problem, path=source) from None
-    target = published_path(task, wording)
     with write_text(target) as file:
         file.write(text)
     return target
@@ -206,7 +270,7 @@ def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str = 
 
 def _placeholder(found: re.Match[str], needs: Sequence[str]) -> str:
     """Return a word in brackets as a placeholder if it is one: [17] and [sic] in an example are not."""
-    name = (found[1] or found[2]).lower()
+    name = re.sub(r"[\s_-]", "", found[1] or found[2]).lower()
     name = name if name in needs else _ALIASES.get(name, name)
     return f"{{{name}}}" if name in needs else found[0]
 
@@ -214,27 +278,29 @@ def _placeholder(found: re.Match[str], needs: Sequence[str]) -> str:
 def _divided(text: str) -> str:
     """Return ChatML with our dividing lines; other texts as they are."""
     turns = [(role, part.strip()) for role, part in _TURN.findall(text)]
-    if turns and turns[-1] == ("assistant", ""):  # opens the answer, as a chat template does by itself
+    if not turns:
+        return text
+    if turns[-1] == ("assistant", ""):  # opens the answer, as a chat template does by itself
         turns.pop()
     system = turns.pop(0)[1] if turns and turns[0][0] == "system" else ""
-    if [role for role, _ in turns] == ["user", "assistant", "user"]:
-        (_, shown), (_, answer), (_, user) = turns
-        return f"{system}\n{_EXAMPLE}\n{shown}\n{_ANSWER}\n{answer}\n{_DIVIDER}\n{user}\n"
-    if [role for role, _ in turns] == ["user"]:
-        return f"{system}\n{_DIVIDER}\n{turns[0][1]}\n"
-    if turns:
-        roles = ", ".join(role for role, _ in turns)
-        raise InputError(f"the turns are {roles}; user, or user, assistant and user, were expected")
-    return text
+    roles, parts = [role for role, _ in turns], [part for _, part in turns]
+    if roles != ["user", "assistant"] * (len(turns) // 2) + ["user"]:
+        raise InputError(
+            f"the turns are {', '.join(roles)}; examples by user and assistant, and then user, were expected"
+        )
+    shown = zip(itertools.cycle((_EXAMPLE, _ANSWER)), parts[:-1], strict=False)
+    return "\n".join([system, *itertools.chain(*shown), _DIVIDER, parts[-1], ""])
 
 
 def _parse(name: str, text: str, needs: Sequence[str]) -> Prompt:
     opening, _, user = text.rpartition(_DIVIDER)
-    system, shows, example = opening.partition(_EXAMPLE)
+    system, *examples = opening.split(_EXAMPLE)
     missing = [n for n in needs if f"{{{n}}}" not in user]
     if missing:
         raise InputError(
             f"prompt {name!r} lacks the placeholder {{{missing[0]}}}; write it where that text goes and import the file"
         )
-    parts = tuple(part.strip() for part in example.partition(_ANSWER)[::2]) if shows else ()
-    return Prompt(name, system.strip(), user.strip(), parts)
+    turns = [tuple(part.strip() for part in example.split(_ANSWER)) for example in examples]
+    if not all(len(turn) == 2 and all(turn) for turn in turns):
+        raise InputError(f"prompt {name!r} has an example without exactly one answer behind a line {_ANSWER!r}")
+    return Prompt(name, system.strip(), user.strip(), tuple(itertools.chain(*turns)))

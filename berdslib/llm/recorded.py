@@ -9,9 +9,11 @@ import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.llm.chat import ChatModel, Messages, Reply, alternatives
+from berdslib.llm.chat import ChatModel, Messages, Reply, Tokens, alternatives, most_tokens
+from berdslib.llm.lines import append_line, open_lines
 
 logger = logging.getLogger(__name__)
 
@@ -31,9 +33,9 @@ class Recorded:
         self.path = path
         self._replies: dict[str, Reply] = {}
         models = set()
-        for key, model, reply in _exchanges(path):
-            self._replies[key] = reply
-            models.add(model)
+        for one in _exchanges(path):
+            self._replies[one.key] = one.reply
+            models.add(one.model)
         if model_id is None and len(models) != 1:
             named = f" ({', '.join(sorted(models))})" if models else ""
             raise InputError(f"holds answers of {len(models)} models{named}; one was expected", path=path)
@@ -62,8 +64,7 @@ class Recording:
     def __init__(self, model: ChatModel, path: Path) -> None:
         self.model, self.path, self.id = model, path, model.id
         self._lock = threading.Lock()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _drop_cut_off_line(path)
+        open_lines(path)
 
     def complete(self, messages: Messages) -> Reply:
         """Return the model's answer, after writing it down.
@@ -78,22 +79,12 @@ class Recording:
             "messages": list(messages),
             "text": reply.text,
             "first_token": [list(pair) for pair in reply.first_token],
+            "finish": reply.finish,
+            "usage": {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens},
         }
-        # Half a character has no UTF-8; written with a backslash it is what JSON reads as the same half.
-        line = (json.dumps(row, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
         with self._lock:
-            self._append(line)
+            append_line(self.path, json.dumps(row, ensure_ascii=False))
         return reply
-
-    def _append(self, line: bytes) -> None:
-        with open(self.path, "ab", buffering=0) as file:  # with a buffer, closing would try to write the rest again
-            whole = file.tell()
-            try:
-                while line:
-                    line = line[file.write(line) :]
-            except OSError as error:
-                file.truncate(whole)
-                raise InputError(f"cannot be written ({error.strerror})", path=self.path) from None
 
 
 class Kept:
@@ -137,8 +128,33 @@ def exchange_key(model_id: str, messages: Messages) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _exchanges(path: Path) -> Iterator[tuple[str, str, Reply]]:
-    """Yield (key, model, reply) for every line of a recording."""
+def spent_in(path: Path, prices: tuple[float, float]) -> float:
+    """Return what the answers in a recording cost, 0 if there is no such file.
+
+    Where the server did not say what it counted, as many tokens as there can have been are taken. Requests that came to
+    nothing and may have been billed are not in a recording; a ledger has them, see
+    :class:`~berdslib.llm.budget.Budgeted`.
+
+    Args:
+        path: a file that :class:`Recording` wrote.
+        prices: per million prompt and completion tokens.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    exchanges = _exchanges(path) if path.exists() else ()
+    return sum((one.tokens for one in exchanges), Tokens()).cost(prices)
+
+
+class _Exchange(NamedTuple):
+    key: str
+    model: str
+    reply: Reply
+    tokens: Tokens
+
+
+def _exchanges(path: Path) -> Iterator[_Exchange]:
+    """Yield every line of a recording."""
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -147,21 +163,22 @@ def _exchanges(path: Path) -> Iterator[tuple[str, str, Reply]]:
     lines = text.removesuffix("\n").split("\n") if text else []
     for number, line in enumerate(lines, start=1):
         try:
-            row = json.loads(line)
-            key, said, model = row["key"], row["text"], row.get("model", "")
-            if not all(isinstance(value, str) for value in (key, said, model)):
-                raise TypeError("key, text and model must be texts")
-            reply = Reply(said, alternatives(row.get("first_token", [])))
+            exchange = _exchange(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if number == len(lines):  # a recording that was killed in the middle of its last line
                 logger.warning("%s: the last line is cut off and left out", path)
                 return
             raise InputError("not a recorded answer", path=path, line=number) from None
-        yield key, model, reply
+        yield exchange
 
 
-def _drop_cut_off_line(path: Path) -> None:
-    """Remove what a killed recording left behind the last whole line, or the next exchange would be glued to it."""
-    if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
-        with open(path, "r+b") as file:
-            file.truncate(content.rfind(b"\n") + 1)
+def _exchange(row: Any) -> _Exchange:
+    key, said, model, finish = row["key"], row["text"], row.get("model", ""), row.get("finish", "")
+    if not all(isinstance(value, str) for value in (key, said, model, finish)):
+        raise TypeError("key, text, model and finish must be texts")
+    used = row.get("usage", {})  # which older recordings lack
+    told = Tokens.told(used.get("prompt_tokens", 0), used.get("completion_tokens", 0))
+    reply = Reply(said, alternatives(row.get("first_token", [])), finish, told.prompt, told.completion)
+    # A text of n bytes has at most n tokens.
+    most = most_tokens(row.get("messages", []), len(said.encode("utf-8", "replace")))
+    return _Exchange(key, model, reply, told if told.prompt else most)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,8 @@ from berdslib.data.negation import yes_and_no
 from berdslib.data.records import Question, check_questions, ranked_run
 from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, strip_reasoning
-from berdslib.llm.chat import ChatModel
+from berdslib.llm.asking import ask_all
+from berdslib.llm.chat import ChatModel, UnavailableError
 from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.recorded import Kept
@@ -358,26 +358,22 @@ def _ask(
     workers: int,
     read: Callable[[str], list[tuple[str, str]]],
 ) -> dict[str, list[tuple[str, str]]]:
-    from tqdm.auto import tqdm
-
     check_questions(questions)
+    # A question is a text from elsewhere: it must not close the tags it stands between.
+    asked = [prompt.messages(question=defuse_tag(q.text, "question")) for q in questions]
+    answers = ask_all(chat, asked, workers=workers, desc="expanding")
+    unanswered = [(q.qid, one.problem) for q, one in zip(questions, answers, strict=True) if one.reply is None]
+    if unanswered:
+        qid, problem = unanswered[0]
+        raise UnavailableError(f"{len(unanswered)} questions have no answer, the first is {qid!r}: {problem}")
     found: dict[str, list[tuple[str, str]]] = {}
     problems: list[str] = []
-    with ThreadPoolExecutor(workers) as pool:
-        # A question is a text from elsewhere: it must not close the tags it stands between.
-        asked = [prompt.messages(question=defuse_tag(q.text, "question")) for q in questions]
-        replies = [pool.submit(chat.complete, messages) for messages in asked]
+    for question, one in zip(questions, answers, strict=True):
+        text = one.reply.text if one.reply else ""
         try:
-            bar = tqdm(zip(questions, replies, strict=True), total=len(replies), desc="expanding", delay=2, leave=False)
-            for question, reply in bar:
-                text = reply.result().text
-                try:
-                    found[question.qid] = read(text)
-                except InputError as error:
-                    problems.append(f"{chat.id} on question {question.qid!r}: {error.problem}. It begins {text[:80]!r}")
-        except BaseException:  # an endpoint that is gone would be asked all that is left in vain
-            pool.shutdown(cancel_futures=True)
-            raise
+            found[question.qid] = read(text)
+        except InputError as error:
+            problems.append(f"{chat.id} on question {question.qid!r}: {error.problem}. It begins {text[:80]!r}")
     if problems:
         more = f" ({len(problems) - 1} more like this)" if len(problems) > 1 else ""
         raise UnreadableAnswerError(f"the answer of {problems[0]}{more}", found)

@@ -29,7 +29,7 @@ def endpoint(server, monkeypatch):
 def test_a_request_is_what_the_contract_says(server, endpoint):
     server.script = [answer("No", [("No", -0.1), ("Yes", -2.4)])]
     reply = endpoint().complete(ASK)
-    assert reply == Reply("No", (("No", -0.1), ("Yes", -2.4)))
+    assert reply == Reply("No", (("No", -0.1), ("Yes", -2.4)), "stop", 100, 2)
     path, headers, body, _ = server.seen[0]
     assert path == "/v1/chat/completions" and headers["Authorization"] == f"Bearer {SECRET}"
     assert body["messages"] == ASK and body["temperature"] == 0 and body["logprobs"] is True
