@@ -9,6 +9,7 @@ import logging
 from math import log2
 
 import pytest
+from shell import berds
 
 from berdslib.data.datasets import card, fetch, load_gold, load_passages, load_questions
 from berdslib.data.leaks import leaks
@@ -235,11 +236,11 @@ def test_what_is_taken_for_nuggets(tmp_path):
         (edited_nugget(relevant_corpus_ids=None), r"\[nuggets\[0\]\.relevant_corpus_ids\]: missing"),
         (edited_nugget(relevant_corpus_ids="a"), r"\[nuggets\[0\]\.relevant_corpus_ids\]: a list of passage ids"),
         (edited_nugget(non_relevant_corpus_ids=[None]), r"\[nuggets\[0\]\.non_relevant_corpus_ids\]: a list of pass"),
-        (QUERY, r"\[query_id\]: question id '7' occurs twice, first in line 1"),
+        (edited(query_id=1), r"\[query_id\]: question id '1' occurs twice, first in line 1"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, row, message):
-    folder = written(tmp_path / "mine", QUERY, row)
+    folder = written(tmp_path / "mine", edited(query_id=1), row)
     with pytest.raises(InputError, match=rf"mine/queries.jsonl:2 {message}"):
         load(folder)
 
@@ -286,12 +287,8 @@ def test_questions_with_the_same_gold_passages_leak(tmp_path):
 
 
 def test_the_shell_scores_nuggets(tmp_path):
-    from shell import berds
-
     folder, run = written(tmp_path / "mine", QUERY), tmp_path / "run.trec"
     run.write_text("7 Q0 docs/memory.md_0_90 1 2.0 x\n7 Q0 docs/sum.md_0_60 2 1.0 x\n")
     shown = berds("evaluate", "-q", folder, "--run", run, "-m", "Coverage@2,alpha_nDCG@2", "--json").stdout
-    row = json.loads(shown)
-    row = row[0] if isinstance(row, list) else row
-    assert row["Coverage@2"] == row["alpha_nDCG@2"] == 1.0
+    assert {row["measure"]: row["mean"] for row in json.loads(shown)} == {"Coverage@2": 1.0, "alpha_nDCG@2": 1.0}
     assert "3.0" in berds("data", "stats", "-q", folder).stdout
