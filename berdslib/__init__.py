@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from berdslib.version import __version__
 
 if TYPE_CHECKING:
+    from berdslib.construction.build import build as build
     from berdslib.data.collection import Collection as Collection
     from berdslib.data.load import load as load
     from berdslib.data.records import Passage as Passage
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from berdslib.study.notebooks import output_folder as output_folder
 
 _PLACES = {
+    "berdslib.construction.build": ("build",),
     "berdslib.data.collection": ("Collection",),
     "berdslib.data.load": ("load",),
     "berdslib.data.records": ("Passage", "Question"),

@@ -10,20 +10,18 @@ import click
 
 from berdslib.cli.options import FOLDER, JSON, POSITIVE, print_frame
 from berdslib.cli.root import main
-from berdslib.errors import InputError, printable
+from berdslib.errors import printable
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
+    import pandas as pd
+
     from berdslib.construction.build import Built
     from berdslib.construction.drafts import Rejection
-    from berdslib.construction.steps import Answers
-    from berdslib.llm.chat import ChatModel
 
 _BUILDERS = ("arguana", "kialo", "opinionqa", "questions")
-_MAX_TOKENS = 1000  # thirty answers to a question, a statement each
-_SPENDING = "spending.jsonl"
 
 
-class _Prices(click.ParamType):
+class _Prices(click.ParamType[tuple[float, float]]):
     """Two numbers, such as 2.5,10."""
 
     name = "IN,OUT"
@@ -36,7 +34,7 @@ class _Prices(click.ParamType):
         return prompt, completion
 
 
-@main.command()
+@main.command("build")
 @click.argument("builder", type=click.Choice(_BUILDERS))
 @click.argument("raw", type=click.Path(exists=True, path_type=Path))
 @click.argument("folder", type=FOLDER)
@@ -47,7 +45,7 @@ class _Prices(click.ParamType):
     help="Who answers: rule for rules alone, local:FOLDER, recorded:FILE, or an endpoint's model (BERDS_CHAT_URL).",
 )
 @click.option("--prices", type=_Prices(), help="What the endpoint takes per million prompt and completion tokens.")
-@click.option("--budget", type=click.FloatRange(min=0), help="Most to spend, over all runs into FOLDER. Needs --prices.")
+@click.option("--budget", type=click.FloatRange(min=0), help="Most to spend, in all runs into FOLDER; needs --prices.")
 @click.option("--dry-run", is_flag=True, help="Say what there is to ask and what it would cost; ask nothing.")
 @click.option("--workers", default=4, show_default=True, type=POSITIVE, help="Requests in flight at a time.")
 @click.option(
@@ -72,7 +70,7 @@ class _Prices(click.ParamType):
 @click.option("--language", default="en", show_default=True)
 @click.option("--examples", default=0, type=click.IntRange(min=0), help="Show so many left out for each reason.")
 @JSON
-def build(
+def build_command(
     builder: str,
     raw: Path,
     folder: Path,
@@ -105,78 +103,51 @@ def build(
     Every answer is kept in FOLDER as soon as it is there. A build that broke off goes on when it is run again, and asks
     nothing twice.
     """
-    from berdslib.construction import build as construction
+    from berdslib.construction.build import build, rehearse
     from berdslib.data.datasets import load_passages
-    from berdslib.data.own import OwnCard
 
-    called = name or folder.resolve().name
-    card = OwnCard(called, title or f"Questions and perspectives: {called}", licence, source, language)
-    if budget is not None and prices is None:
-        raise InputError("a budget needs the prices: --prices IN,OUT, per million tokens")
+    drawn: dict[str, Any] = {"sample": sample, "seed": seed, "wording": wording}
     if dry_run:
-        drafts, _ = construction.read_items(builder, raw, sample, seed)
-        _rehearse(builder, drafts, model, folder, wording, prices or (0.0, 0.0), as_json)
+        _print_rehearsal(rehearse(builder, raw, folder, model, prices=prices or (0.0, 0.0), **drawn), prices, as_json)
         return
-    answers = _answers(model, folder, prices, budget, workers)
-    passages = load_passages(corpus) if corpus else ()
-    dev = (0 if builder == "questions" else 0.25) if dev is None else dev
-    built = construction.build(
-        builder, raw, folder, answers, card, wording=wording, sample=sample, seed=seed, dev=dev, passages=passages
+    built = build(
+        builder,
+        raw,
+        folder,
+        model,
+        name=name,
+        title=title,
+        licence=licence,
+        source=source,
+        language=language,
+        passages=load_passages(corpus) if corpus else (),
+        dev=dev,
+        prices=prices,
+        budget=budget,
+        workers=workers,
+        **drawn,
     )
-    _report(built, folder, examples, as_json)
+    _report(built, examples, as_json)
 
 
-def _chat(model: str) -> ChatModel:
-    from berdslib.llm.local import make_chat
-
-    return make_chat(model, max_tokens=_MAX_TOKENS)
-
-
-def _answers(
-    model: str, folder: Path, prices: tuple[float, float] | None, budget: float | None, workers: int
-) -> Answers:
-    from berdslib.construction.build import EXCHANGES
-    from berdslib.construction.steps import ByChat, ByRule
-    from berdslib.llm.budget import Budgeted
-    from berdslib.llm.recorded import Kept
-
-    if model == "rule":
-        return ByRule()
-    chat = _chat(model)
-    if prices is not None:
-        limit = float("inf") if budget is None else budget
-        chat = Budgeted(chat, prices=prices, limit=limit, ledger=folder / _SPENDING)
-    return ByChat(Kept(chat, folder / EXCHANGES), workers)
-
-
-def _rehearse(
-    builder: str,
-    drafts: Any,
-    model: str,
-    folder: Path,
-    wording: str,
-    prices: tuple[float, float],
-    as_json: bool,
-) -> None:
-    from berdslib.construction.build import EXCHANGES, make
-    from berdslib.construction.rehearsal import Rehearsal
-
-    if model == "rule":
-        raise InputError("the rules ask nobody and cost nothing; a dry run is for a chat model: --model NAME")
-    rehearsal = Rehearsal(_chat(model), folder / EXCHANGES)
-    make(builder, drafts, rehearsal, wording, check=False)
-    print_frame(rehearsal.table(prices), as_json)
-    if not any(prices) and not as_json:
+def _print_rehearsal(table: pd.DataFrame, prices: tuple[float, float] | None, as_json: bool) -> None:
+    print_frame(table, as_json)
+    if prices is None and not as_json:
         click.echo("costs need the prices: --prices IN,OUT, per million tokens", err=True)
 
 
-def _report(built: Built, folder: Path, examples: int, as_json: bool) -> None:
+def _report(built: Built, examples: int, as_json: bool) -> None:
     from berdslib.data.datasets import statistics
 
     stats = statistics(built.collection.questions)
     if as_json:
         rows = [one.as_row() for one in _examples(built.rejected, examples)]
-        facts = {"folder": str(folder), "steps": built.counts.to_dict("records"), "questions": stats, "examples": rows}
+        facts = {
+            "folder": str(built.folder),
+            "steps": built.counts.to_dict("records"),
+            "questions": stats,
+            "examples": rows,
+        }
         click.echo(json.dumps(facts, indent=1, ensure_ascii=False))
         return
     print_frame(built.counts, as_json=False)
@@ -185,7 +156,7 @@ def _report(built: Built, folder: Path, examples: int, as_json: bool) -> None:
         click.echo(printable(f"{one.reason} ({one.step}) {one.draft.key}: {one.detail}\n    {_short(text)}"))
     click.echo(
         f"{stats['n']} questions ({stats['dev']} dev, {stats['test']} test), {stats['mean_perspectives']:.2f} "
-        f"perspectives of {stats['mean_words']:.2f} words → {folder}",
+        f"perspectives of {stats['mean_words']:.2f} words → {built.folder}",
         err=True,
     )
     if built.unanswered:

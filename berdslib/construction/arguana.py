@@ -6,7 +6,6 @@ Source: BeRDS, section 4.1 (Arguana) and Table 8.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from berdslib.construction import reading
@@ -95,7 +94,4 @@ QUESTION = Step(
     usual=lambda _: "Should the city close its old town to private cars?",
 )
 
-
-def steps() -> Iterator[Step]:
-    """Yield the steps of this builder, in their order."""
-    yield from (QUESTION, STATEMENTS)
+STEPS = (QUESTION, STATEMENTS)

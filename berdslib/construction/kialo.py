@@ -6,7 +6,7 @@ Source: BeRDS, section 4.1 (Kialo) and Table 9.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +160,4 @@ ONE_EACH = Step(
     applies=lambda draft: not draft.perspectives,
 )
 
-
-def steps() -> Iterator[Step]:
-    """Yield the steps of this builder, in their order."""
-    yield from (OPPOSITE, ONE_EACH)
+STEPS = (OPPOSITE, ONE_EACH)

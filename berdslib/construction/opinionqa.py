@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +165,4 @@ SIDES = Step(
     ),
 )
 
-
-def steps() -> Iterator[Step]:
-    """Yield the steps of this builder, in their order."""
-    yield from (FILTER, SIDES)
+STEPS = (FILTER, SIDES)

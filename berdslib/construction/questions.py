@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from berdslib.construction.drafts import Draft, Rejection
 from berdslib.construction.statements import POSITIONS, STATEMENTS, as_typed
-from berdslib.construction.steps import Step
 from berdslib.data.formats import read_questions
 from berdslib.errors import InputError
 from berdslib.files import read_lines
@@ -56,6 +54,4 @@ def _rows(path: Path) -> list[Draft]:
     ]
 
 
-def steps() -> Iterator[Step]:
-    """Yield the steps of this builder, in their order."""
-    yield from (STATEMENTS, POSITIONS)
+STEPS = (STATEMENTS, POSITIONS)

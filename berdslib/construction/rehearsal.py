@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -16,6 +17,16 @@ from berdslib.llm.recorded import Recorded
 
 # English has about four bytes to a token; a request has a few tokens more for each of its turns.
 _BYTES_A_TOKEN, _TOKENS_A_TURN = 4, 4
+
+
+class _Row(NamedTuple):
+    """What a step would take: answers that are there, those that are missing, their likely tokens and the most."""
+
+    step: str
+    recorded: int
+    to_ask: int
+    likely: Tokens
+    most: Tokens
 
 
 class Rehearsal:
@@ -32,7 +43,7 @@ class Rehearsal:
     def __init__(self, chat: ChatModel, recorded: Path) -> None:
         self.id, self._longest = chat.id, int(getattr(chat, "max_tokens", 0))
         self._recorded = Recorded(recorded, chat.id) if recorded.is_file() else None
-        self._rows: list[dict[str, object]] = []
+        self._rows: list[_Row] = []
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages]) -> list[Answer]:
         """Return an answer for each item, and count what the missing ones would take."""
@@ -41,8 +52,7 @@ class Rehearsal:
         missing = [(messages, text) for messages, text, reply in zip(asked, usual, known, strict=True) if not reply]
         likely = sum((_likely(messages, text) for messages, text in missing), Tokens())
         most = sum((most_tokens(messages, self._longest) for messages, _ in missing), Tokens())
-        self._rows.append({"step": step.name, "recorded": len(asked) - len(missing), "to_ask": len(missing),
-                           "likely": likely, "most": most})  # fmt: skip
+        self._rows.append(_Row(step.name, len(asked) - len(missing), len(missing), likely, most))
         return [Answer(reply or Reply(text)) for reply, text in zip(known, usual, strict=True)]
 
     def table(self, prices: tuple[float, float]) -> pd.DataFrame:
@@ -57,13 +67,13 @@ class Rehearsal:
         """
         rows = [
             {
-                "step": row["step"],
-                "recorded": row["recorded"],
-                "to_ask": row["to_ask"],
-                "prompt_tokens": row["likely"].prompt,
-                "completion_tokens": row["likely"].completion,
-                "likely_cost": row["likely"].cost(prices),
-                "most_cost": row["most"].cost(prices),
+                "step": row.step,
+                "recorded": row.recorded,
+                "to_ask": row.to_ask,
+                "prompt_tokens": row.likely.prompt,
+                "completion_tokens": row.likely.completion,
+                "likely_cost": row.likely.cost(prices),
+                "most_cost": row.most.cost(prices),
             }
             for row in self._rows
         ]

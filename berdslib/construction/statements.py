@@ -112,7 +112,8 @@ def _sides(draft: Draft) -> dict[str, str]:
 
 def _side_by_rule(draft: Draft) -> str | None:
     """What made the two statements knows which of them says yes."""
-    return {(SUPPORT, OPPOSE): "1", (OPPOSE, SUPPORT): "2"}.get(draft.stances)
+    sides: dict[tuple[str | None, ...], str] = {(SUPPORT, OPPOSE): "1", (OPPOSE, SUPPORT): "2"}
+    return sides.get(draft.stances)
 
 
 LABEL = Step(

@@ -90,7 +90,7 @@ def write_dataset(
     with write_text(folder / README) as file:
         file.write(_in_words(card, questions, has_corpus=first is not None, has_gold=gold is not None))
     with write_text(folder / CARD) as file:
-        row = {"format": FORMAT, **asdict(card), "questions": len(questions), "splits": _splits(questions)}
+        row = {"format": FORMAT, **asdict(card), "questions": len(questions), "splits": splits_of(questions)}
         file.write(json.dumps(row, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -105,7 +105,7 @@ def read_card(folder: Path) -> OwnCard:
     Raises:
         InputError: no such card, or one in another form.
     """
-    row = _card_row(folder)
+    row = card_row(folder)
     values = {name: row[name] for name in ("name", "title", "licence", "source", "language", "made")}
     with errors_in(folder / CARD):
         return OwnCard(**values)
@@ -117,7 +117,12 @@ _FIELDS: Mapping[str, type] = {
 }  # fmt: skip
 
 
-def _card_row(folder: Path) -> dict[str, Any]:
+def card_row(folder: Path) -> dict[str, Any]:
+    """Return the card of a data set's folder as it is written, with the counts that it holds of its questions.
+
+    Raises:
+        InputError: no such card, or one in another form.
+    """
     path = folder / CARD
     found = from_json("".join(text for _, text in read_lines(path)), path)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
@@ -136,7 +141,7 @@ def as_dataset(folder: Path) -> Dataset:
     Raises:
         InputError: the card cannot be read.
     """
-    card, row = read_card(folder), _card_row(folder)
+    card, row = read_card(folder), card_row(folder)
     has_corpus, has_gold = (folder / CORPUS).is_file(), (folder / GOLD).is_file()
     loaders: dict[str, Any] = {
         "load_questions": lambda _, asked=(): [q for q in own_questions(folder) if not asked or q.split in asked]
@@ -241,7 +246,7 @@ def _broken(name: str, folder: Path, problem: str) -> Dataset:
 # ---------------------------------------------------------------- what is written
 
 
-def _splits(questions: Sequence[Question]) -> list[str]:
+def splits_of(questions: Sequence[Question]) -> list[str]:
     """Return the splits, dev before test; none where a question is in none, or in one of another name."""
     there = {q.split for q in questions}
     return [part for part in ("dev", "test") if part in there] if there <= {"dev", "test"} else []
@@ -278,7 +283,7 @@ def _in_words(card: OwnCard, questions: Sequence[Question], *, has_corpus: bool,
         "```python",
         "import berdslib as bd",
         "",
-        f'{re.sub(r"[^a-z0-9]+", "_", card.name.lower())} = bd.load("{card.name}")  # after: berds data add FOLDER',
+        f'questions = bd.load("{card.name}")  # after: berds data add FOLDER',
         "```",
     ]
     return "\n".join(lines) + "\n"
