@@ -36,8 +36,9 @@ def data_list(as_json: bool) -> None:
         fields = ("name", "kind", "paper", "title", "licence")
         click.echo(json.dumps([{f: getattr(row, f) for f in fields} for row in rows], indent=1))
         return
+    width = max(len(row.name) for row in rows)
     for row in rows:
-        click.echo(f"{row.name:22} {row.kind:10} {row.paper:15} {row.title}")
+        click.echo(f"{row.name:{width}} {row.kind:10} {row.paper:15} {row.title}")
 
 
 @data.command("card")

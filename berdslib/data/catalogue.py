@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from berdslib.data import berds, own, sample, theperspective
-from berdslib.data.dataset import Dataset, RemoteFile
+from berdslib.data import berds, nuggets, own, sample, theperspective
+from berdslib.data.dataset import Dataset, HubTable, RemoteFile
 from berdslib.data.fetch import first_passages
 from berdslib.data.pairs import pairs_file
 from berdslib.data.synthetic_arguments import CARD
@@ -405,7 +406,85 @@ _OTHERS = (
     ),
 )
 
-DATASETS: Registry[Dataset] = Registry("data set", {one.name: one for one in (*_BERDS_SETS, *_PIR, *_OTHERS)})
+# ---------------------------------------------------------------- nuggets and aspects
+
+
+def _with_nuggets(of: str, topic: str, title: str, source: str, licence: str, size: str, **more: Any) -> Dataset:
+    corpus = f"{of}/{topic}/corpus.jsonl"
+    return Dataset(
+        name=f"{of}-{topic}",
+        title=title,
+        paper="support",
+        kind="both",
+        source=source,
+        licence=licence,
+        size=size,
+        local=(f"{of}/{topic}/queries.jsonl", corpus),
+        passages=(corpus,),
+        loaders={"load_questions": nuggets.questions, "load_passages": first_passages, "load_gold": nuggets.gold},
+        **more,
+    )
+
+
+def _freshstack(topic: str, about: str) -> Dataset:
+    return _with_nuggets(
+        "freshstack",
+        topic,
+        f"FreshStack: questions of programmers on {about}, and passages for each nugget of the answer",
+        "Hugging Face freshstack/queries-oct-2024 and freshstack/corpus-oct-2024 (Thakur et al., 2025)",
+        "CC-BY-SA 4.0",
+        "one of five topics with 672 questions in all, each with a corpus of its own",
+        tables=(
+            HubTable("freshstack/queries-oct-2024", topic, "test", "queries.jsonl"),
+            HubTable("freshstack/corpus-oct-2024", topic, "train", "corpus.jsonl"),
+        ),
+        note=(
+            "THE READER WAS NOT RUN ON THE PUBLISHED FILES. The names of repositories, subsets, splits and fields are "
+            "those that its own loader uses (package freshstack 0.0.6). A nugget is read as a perspective. A passage "
+            "that stands in neither list of a nugget was not judged."
+        ),
+    )
+
+
+def _bright_pro(topic: str, about: str, questions: int, passages: int) -> Dataset:
+    place = f"bright-pro/{topic}"
+    return _with_nuggets(
+        "bright-pro",
+        topic,
+        f"BRIGHT-Pro: posts on {about} that take reasoning to answer, and passages for each aspect of the answer",
+        "Hugging Face yale-nlp/Bright-Pro (Zhao et al., 2026, arXiv 2605.04018)",
+        "MIT",
+        f"{questions} questions, {passages:,} passages (as MTEB 2.26.24 counts them)",
+        how=(
+            f"Take it from its source page and bring it into this form: {place}/queries.jsonl, a row a question with "
+            "id, query and a list of aspects, each with a text and its gold_ids; "
+            f"{place}/corpus.jsonl, a row a passage with id and text."
+        ),
+        note=(
+            "THE READER WAS NOT RUN ON THE PUBLISHED FILES, and how they store aspects is not known here: they have to "
+            "be converted. An aspect is read as a perspective; should aspects have weights, those are left aside."
+        ),
+    )
+
+
+_WITH_NUGGETS = (
+    _freshstack("langchain", "LangChain"),
+    _freshstack("yolo", "YOLO"),
+    _freshstack("laravel", "Laravel"),
+    _freshstack("angular", "Angular"),
+    _freshstack("godot", "Godot"),
+    _bright_pro("biology", "biology", 103, 59_513),
+    _bright_pro("earth-science", "earth science", 115, 123_575),
+    _bright_pro("economics", "economics", 99, 52_240),
+    _bright_pro("psychology", "psychology", 100, 54_741),
+    _bright_pro("robotics", "robotics", 101, 63_920),
+    _bright_pro("stackoverflow", "programming", 115, 109_188),
+    _bright_pro("sustainable-living", "sustainable living", 106, 63_142),
+)
+
+DATASETS: Registry[Dataset] = Registry(
+    "data set", {one.name: one for one in (*_BERDS_SETS, *_PIR, *_OTHERS, *_WITH_NUGGETS)}
+)
 
 
 def dataset(name: str) -> Dataset:
@@ -419,6 +498,8 @@ def dataset(name: str) -> Dataset:
     """
     if name not in DATASETS and own.is_own(name):
         return own.as_dataset(Path(name))
+    if name not in DATASETS and nuggets.is_nuggets(name):
+        return nuggets.as_dataset(Path(name))
     return DATASETS.find(name)[0]
 
 

@@ -28,6 +28,23 @@ class RemoteFile:
 
 
 @dataclass(frozen=True)
+class HubTable:
+    """A table in a data set repository on Hugging Face, and the file that its rows become.
+
+    Args:
+        repo: the repository, OWNER/NAME.
+        config: which of the repository's subsets.
+        split: which of the subset's splits.
+        name: of the JSONL file in the cache.
+    """
+
+    repo: str
+    config: str
+    split: str
+    name: str
+
+
+@dataclass(frozen=True)
 class Dataset:
     """One data set.
 
@@ -41,6 +58,7 @@ class Dataset:
         size: in words.
         files: what `fetch` downloads.
         hf_repo: data set repository on Hugging Face.
+        tables: those of such repositories that `fetch` writes as files, where their rows are all that is needed.
         splits: those it has; () = it is not split.
         local: paths of its files, relative to BERDS_DATA; the first that is there is taken.
         passages: those among `local` that hold passages.
@@ -64,6 +82,7 @@ class Dataset:
     size: str
     files: tuple[RemoteFile, ...] = ()
     hf_repo: str | None = None
+    tables: tuple[HubTable, ...] = ()
     splits: tuple[str, ...] = ()
     local: tuple[str, ...] = ()
     passages: tuple[str, ...] = ()
@@ -78,4 +97,4 @@ class Dataset:
     @property
     def fetchable(self) -> bool:
         """Whether `fetch` has something to download."""
-        return bool(self.files or self.hf_repo)
+        return bool(self.files or self.hf_repo or self.tables)

@@ -19,6 +19,7 @@ from berdslib.data.catalogue import DATASETS, dataset
 from berdslib.data.corpus import Corpus, is_corpus, open_corpus
 from berdslib.data.dataset import Dataset, RemoteFile
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
+from berdslib.data.nuggets import is_nuggets
 from berdslib.data.own import is_own
 from berdslib.data.pairs import LabelledPair, read_labelled_pairs
 from berdslib.data.passages import CUTS
@@ -311,10 +312,11 @@ def of_split(questions: list[Question], split: str, path: str) -> list[Question]
 def is_path(name: str | Path) -> bool:
     """Return whether a path is meant: a Path, or a text that is no data set and names something or looks like one.
 
-    The folder of a data set, with its card, is a data set like those that are known by name.
+    The folder of a data set, with its card, is a data set like those that are known by name, and so are questions with
+    nuggets.
     """
     path = Path(name)
-    if name in DATASETS or is_own(path):
+    if name in DATASETS or is_own(path) or is_nuggets(path):
         return False
     return isinstance(name, Path) or path.exists() or path.suffix != "" or len(path.parts) > 1
 

@@ -11,10 +11,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from berdslib import paths
-from berdslib.data.dataset import Dataset
+from berdslib.data.dataset import Dataset, HubTable
 from berdslib.data.download import download
 from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, MissingDataError
+from berdslib.files import atomic_path
 
 _HUB_SPLITS = {"dev": ("dev", "validation", "val", "valid"), "test": ("test",)}
 
@@ -110,6 +111,7 @@ def fetch_files(one: Dataset) -> list[Path]:
     fetched = []
     if one.hf_repo:
         fetched += fetch_splits(one) if one.splits else _fetch_repository(one)
+    fetched += [_fetch_table(one, table) for table in one.tables]
     for remote in one.files:
         fetched.append(download(remote.url, cache_of(one) / remote.name, sha256=remote.sha256, size=remote.bytes))
     return fetched
@@ -122,7 +124,7 @@ def fetch_splits(one: Dataset) -> list[Path]:
         MissingDataError: the repository is not reachable, or has neither split.
         InputError: its rows have no question or no perspectives.
     """
-    tables = _hub_tables(one)
+    tables = _hub_tables(one, str(one.hf_repo))
     written = []
     for split, aliases in _HUB_SPLITS.items():
         rows = next((tables[alias] for alias in aliases if alias in tables), None)
@@ -148,19 +150,32 @@ def _plain_row(row: Mapping[str, Any], number: int) -> dict[str, Any]:
     return plain | ({"stances": row["stances"]} if row.get("stances") else {})
 
 
-def _hub_tables(one: Dataset) -> Mapping[str, Any]:
+def _fetch_table(one: Dataset, table: HubTable) -> Path:
+    """Write a table of a Hugging Face data set as JSONL into the cache."""
+    tables = _hub_tables(one, table.repo, table.config)
+    if table.split not in tables:
+        problem = f"{table.repo}, {table.config}: there is no split {table.split!r}; it has: {', '.join(tables)}"
+        raise MissingDataError(problem)
+    path = cache_of(one) / table.name
+    with atomic_path(path) as unfinished:
+        tables[table.split].to_json(unfinished, force_ascii=False)
+    return path
+
+
+def _hub_tables(one: Dataset, repo: str, config: str | None = None) -> Mapping[str, Any]:
     """Read a Hugging Face data set: split → table."""
     try:
         import datasets
     except ImportError:
-        problem = f"{one.hf_repo}: reading a data set of Hugging Face needs datasets; pip install 'berdslib[hub]'"
+        problem = f"{repo}: reading a data set of Hugging Face needs datasets; pip install 'berdslib[hub]'"
         raise MissingDataError(problem) from None
-    repo = str(one.hf_repo)
     clone = _clone(repo)
     if clone is None:
         require_hub(repo)
     try:
-        tables: Mapping[str, Any] = datasets.load_dataset(str(clone or repo), cache_dir=str(cache_of(one) / "hf"))
+        tables: Mapping[str, Any] = datasets.load_dataset(
+            str(clone or repo), config, cache_dir=str(cache_of(one) / "hf")
+        )
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise MissingDataError(f"{clone or f'Hugging Face {repo}'} could not be read: {error}") from error
     return tables

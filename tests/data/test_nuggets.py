@@ -1,0 +1,294 @@
+"""Nuggets and aspects as perspectives: what is read, what is refused, and measures worked out by hand.
+
+The published files are not at hand. FreshStack's layout is that of its own loader (package freshstack, 0.0.6); every
+sentence here is ours.
+"""
+
+import json
+import logging
+from math import log2
+
+import pytest
+from shell import berds
+
+from berdslib.data.datasets import card, fetch, load_gold, load_passages, load_questions
+from berdslib.data.leaks import leaks
+from berdslib.data.load import load
+from berdslib.data.nuggets import is_nuggets, read_nuggets
+from berdslib.data.records import Passage, Question, ranked_run
+from berdslib.data.tables import write_jsonl
+from berdslib.errors import InputError, MissingDataError
+from berdslib.evaluation.measures import Coverage, MRecall, Precision, alpha_nDCG, evaluate
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch, tmp_path, user_cache):
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("BERDS_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("BERDS_HF_DIR", raising=False)
+
+
+def nugget(number, text, yes, no=()):
+    return {"_id": f"7_{number}", "text": text, "relevant_corpus_ids": list(yes), "non_relevant_corpus_ids": list(no)}
+
+
+QUERY = {
+    "query_id": 7,
+    "query_title": "My chain forgets.",
+    "query_text": "How do I keep what was said?",
+    "answer_id": 8,
+    "answer_text": "Give it a memory, and save that to a file.",
+    "nuggets": [
+        nugget(0, "A chain takes a memory.", ["docs/memory.md_0_90", "docs/chain.md_0_80"], ["docs/save.md_0_70"]),
+        nugget(1, "A memory can be saved to a file.", ["docs/save.md_0_70", "docs/memory.md_0_90"]),
+        nugget(2, "Old turns can be summed up.", ["docs/sum.md_0_60"], ["docs/other.md_0_50"]),
+    ],
+}
+TEXTS = {
+    "docs/memory.md_0_90": "class Memory: ...",
+    "docs/chain.md_0_80": "Chain(memory=...)",
+    "docs/save.md_0_70": "memory.save(path)",
+    "docs/sum.md_0_60": "memory.sum_up()",
+    "docs/other.md_0_50": "def unrelated(): ...",
+}
+CORPUS = [{"_id": docno, "title": "", "text": text, "metadata": {"size": 1}} for docno, text in TEXTS.items()]
+
+
+def written(folder, *rows):
+    write_jsonl(folder / "queries.jsonl", rows)
+    write_jsonl(folder / "corpus.jsonl", CORPUS)
+    return folder
+
+
+def edited(**fields):
+    return {name: value for name, value in (QUERY | fields).items() if value is not None}
+
+
+def edited_nugget(**fields):
+    first = {name: value for name, value in (QUERY["nuggets"][0] | fields).items() if value is not None}
+    return edited(nuggets=[first, *QUERY["nuggets"][1:]])
+
+
+# ---------------------------------------------------------------- FreshStack
+
+
+def assert_is_freshstack(found, name):
+    assert list(found.questions) == [
+        Question(
+            "7",
+            "My chain forgets. How do I keep what was said?",
+            ("A chain takes a memory.", "A memory can be saved to a file.", "Old turns can be summed up."),
+            (None,) * 3,
+            name,
+        )
+    ]
+    assert list(found.passages) == [Passage(docno, text) for docno, text in TEXTS.items()]
+    assert found.gold[["qid", "pid", "docno", "supports"]].values.tolist() == [
+        ["7", 0, "docs/chain.md_0_80", True],
+        ["7", 0, "docs/memory.md_0_90", True],
+        ["7", 0, "docs/save.md_0_70", False],
+        ["7", 1, "docs/memory.md_0_90", True],
+        ["7", 1, "docs/save.md_0_70", True],
+        ["7", 2, "docs/other.md_0_50", False],
+        ["7", 2, "docs/sum.md_0_60", True],
+    ]
+
+
+def test_a_topic_by_its_name(tmp_path):
+    written(tmp_path / "data" / "freshstack" / "langchain", QUERY)
+    found = load("freshstack-langchain")
+    assert found.name == "freshstack-langchain"
+    assert_is_freshstack(found, "freshstack-langchain")
+    with pytest.raises(MissingDataError, match=r"'freshstack-yolo', questions: not on this machine(.|\n)*fetch"):
+        load("freshstack-yolo")
+    with pytest.raises(InputError, match="is not split"):
+        load("freshstack-langchain", split="test")
+
+
+def test_a_folder_by_its_path(tmp_path):
+    folder = written(tmp_path / "mine", QUERY)
+    assert_is_freshstack(load(folder), "mine")
+    assert_is_freshstack(load(str(folder)), "mine")
+    assert len(load_questions(folder)) == 1 and len(load_gold(folder)) == 7 and len(load_passages(folder)) == 5
+    assert load_questions(str(folder), "all")[0].source == "mine"
+
+
+def test_a_file_by_its_path_searches_a_corpus_that_is_named(tmp_path):
+    folder = written(tmp_path / "mine", QUERY)
+    found = load(folder / "queries.jsonl", passages=folder / "corpus.jsonl")
+    assert_is_freshstack(found, "queries")
+    assert len(load(folder / "queries.jsonl").passages) == 0
+    with pytest.raises(InputError, match="load_passages does not work with"):
+        load_passages(folder / "queries.jsonl")
+
+
+def hub_clone(folder, repo, **configs):
+    """A local clone of a Hugging Face repository whose subsets have one split each."""
+    listed = [
+        f"- config_name: {name}\n  data_files:\n  - split: {split}\n    path: {name}/rows.jsonl"
+        for name, (split, _) in configs.items()
+    ]
+    for name, (_, rows) in configs.items():
+        write_jsonl(folder / repo / name / "rows.jsonl", rows)
+    (folder / repo / "README.md").write_text("---\nconfigs:\n" + "\n".join(listed) + "\n---\n")
+
+
+@pytest.mark.slow
+def test_a_topic_is_fetched_from_its_two_repositories(tmp_path, monkeypatch, user_cache):
+    clones = tmp_path / "clones"
+    other = edited(query_id=9)
+    hub_clone(clones, "freshstack/queries-oct-2024", langchain=("test", [QUERY]), yolo=("test", [other]))
+    hub_clone(clones, "freshstack/corpus-oct-2024", langchain=("train", CORPUS), yolo=("validation", CORPUS))
+    monkeypatch.setenv("BERDS_HF_DIR", str(clones))
+    assert "berds data fetch freshstack-langchain" in card("freshstack-langchain")
+    cached = user_cache / "data" / "freshstack-langchain"
+    assert fetch("freshstack-langchain") == [cached / "queries.jsonl", cached / "corpus.jsonl"]
+    assert_is_freshstack(load("freshstack-langchain"), "freshstack-langchain")
+    with pytest.raises(MissingDataError, match=r"corpus-oct-2024, yolo: there is no split 'train'; it has: validation"):
+        fetch("freshstack-yolo")
+    with pytest.raises(MissingDataError, match="clones/freshstack/queries-oct-2024 could not be read"):
+        fetch("freshstack-godot")
+
+
+def test_a_passage_listed_both_ways_does_not_support_and_is_counted(tmp_path, caplog):
+    both = nugget(0, "A chain takes a memory.", ["a", "b", "a"], ["b"])
+    path = written(tmp_path, edited(nuggets=[both, nugget(1, "Nothing says so.", [], ["a"])])) / "queries.jsonl"
+    with caplog.at_level(logging.WARNING):
+        _, gold = read_nuggets(path)
+    assert gold[["pid", "docno", "p_yes", "supports"]].values.tolist() == [
+        [0, "a", 1.0, True],
+        [0, "b", 0.0, False],
+        [1, "a", 0.0, False],
+    ]
+    assert "1 passages are listed as relevant and as not, and count as not; nothing supports 1 nuggets" in caplog.text
+
+
+def test_nothing_is_said_of_clean_files(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        read_nuggets(written(tmp_path, QUERY) / "queries.jsonl")
+    assert not caplog.text
+
+
+# ---------------------------------------------------------------- BRIGHT-Pro and others
+
+
+def test_aspects_by_name(tmp_path):
+    row = {
+        "id": "0",
+        "query": "Why do moths circle a lamp?",
+        "aspects": [
+            {"aspect": "How insects hold a course", "gold_ids": ["flight.txt", "moon.txt"]},
+            {"aspect": "What a near light does to it", "gold_ids": ["lamp.txt"]},
+        ],
+    }
+    folder = tmp_path / "data" / "bright-pro" / "earth-science"
+    write_jsonl(folder / "queries.jsonl", [row])
+    write_jsonl(folder / "corpus.jsonl", [{"id": name, "content": "Moths."} for name in ("flight.txt", "moon.txt")])
+    found = load("bright-pro-earth-science")
+    assert found.questions[0] == Question(
+        "0",
+        "Why do moths circle a lamp?",
+        ("How insects hold a course", "What a near light does to it"),
+        (None, None),
+        "bright-pro-earth-science",
+    )
+    assert found.gold[["pid", "docno"]].values.tolist() == [[0, "flight.txt"], [0, "moon.txt"], [1, "lamp.txt"]]
+    assert found.gold["supports"].all() and found.passages[1] == Passage("moon.txt", "Moths.")
+    with pytest.raises(MissingDataError, match=r"cannot be fetched by a command. Take it from its source page"):
+        fetch("bright-pro-biology")
+
+
+@pytest.mark.parametrize("name", ["freshstack-angular", "bright-pro-sustainable-living"])
+def test_the_card_says_that_the_files_were_never_seen(name):
+    assert "THE READER WAS NOT RUN ON THE PUBLISHED FILES" in card(name)
+
+
+def test_what_is_taken_for_nuggets(tmp_path):
+    folder = written(tmp_path / "mine", QUERY)
+    assert is_nuggets(folder) and is_nuggets(str(folder / "queries.jsonl"))
+    for row in (
+        {"question": "Is it?", "perspectives": ["So."], "aspects": [{"text": "So."}]},  # a set of the usual kind
+        {"question": "Is it?", "aspects": ["sound", "light"]},
+        {"question": "Is it?"},
+    ):
+        write_jsonl(tmp_path / "other.jsonl", [row])
+        assert not is_nuggets(tmp_path / "other.jsonl")
+    (tmp_path / "broken.jsonl").write_text("{\n")
+    assert not any(is_nuggets(tmp_path / name) for name in ("broken.jsonl", "nothing.jsonl", "", "mine/corpus.jsonl"))
+    with pytest.raises(InputError, match=r"broken.jsonl:1: not valid JSON"):
+        load(tmp_path / "broken.jsonl")
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (edited(query_id=None), r"\[query_id\]: missing; looked for query_id, qid"),
+        (edited(query_text=None), r"\[query_text\]: missing; looked for query_text, query"),
+        (edited(nuggets=None), r"\[nuggets\]: missing; looked for nuggets, aspects"),
+        (edited(nuggets=[]), r"\[nuggets\]: a list of at least one object was expected"),
+        (edited(nuggets="7_0"), r"\[nuggets\]: a list of at least one object was expected"),
+        (edited(nuggets=["So."]), r"\[nuggets\[0\]\]: an object with a text .* not str"),
+        (edited_nugget(text=" "), r"\[nuggets\[0\]\.text\]: is blank"),
+        (edited_nugget(text=None), r"\[nuggets\[0\]\.text\]: missing; looked for text, nugget"),
+        (edited_nugget(relevant_corpus_ids=None), r"\[nuggets\[0\]\.relevant_corpus_ids\]: missing"),
+        (edited_nugget(relevant_corpus_ids="a"), r"\[nuggets\[0\]\.relevant_corpus_ids\]: a list of passage ids"),
+        (edited_nugget(non_relevant_corpus_ids=[None]), r"\[nuggets\[0\]\.non_relevant_corpus_ids\]: a list of pass"),
+        (edited(query_id=1), r"\[query_id\]: question id '1' occurs twice, first in line 1"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path, row, message):
+    folder = written(tmp_path / "mine", edited(query_id=1), row)
+    with pytest.raises(InputError, match=rf"mine/queries.jsonl:2 {message}"):
+        load(folder)
+
+
+def test_a_file_without_rows(tmp_path):
+    (tmp_path / "queries.jsonl").write_text("\n")
+    with pytest.raises(InputError, match=r"queries.jsonl: holds no questions"):
+        read_nuggets(tmp_path / "queries.jsonl")
+
+
+# ---------------------------------------------------------------- measures, by hand
+
+
+def scores(found, *docnos):
+    run = ranked_run({"7": docnos})
+    measures = [Coverage @ 2, Coverage @ 3, MRecall @ 2, MRecall @ 3, Precision @ 3, alpha_nDCG(alpha=0.5) @ 3]
+    return evaluate(run, found.gold, found.questions, measures).loc["7"].tolist()
+
+
+def test_measures_of_nuggets(tmp_path):
+    found = load(written(tmp_path / "mine", QUERY))
+    memory, chain, save, summed, other = TEXTS
+    # memory has nuggets 0 and 1, chain 0, save 1, summed 2. Gains with alpha 1/2, each repeat of a nugget halved:
+    best = 2 / log2(2) + 1 / log2(3) + 0.5 / log2(4)  # memory, summed, then chain or save
+    assert scores(found, memory, summed, chain) == pytest.approx([1, 1, 1, 1, 1, 1])
+    # memory shows 2 of 3 nuggets, chain none that is new, save neither; nobody shows the third. With two passages for
+    # three nuggets MRecall asks for two of them.
+    worse = 2 / log2(2) + 0.5 / log2(3) + 0.5 / log2(4)
+    assert scores(found, memory, chain, save) == pytest.approx([2 / 3, 2 / 3, 1, 0, 1, worse / best])
+    # save was judged not to support nugget 0, and other not nugget 2.
+    late = 0 / log2(2) + 1 / log2(3) + 1 / log2(4)
+    assert scores(found, other, save, chain) == pytest.approx([1 / 3, 2 / 3, 0, 0, 2 / 3, late / best])
+
+
+def test_questions_with_the_same_gold_passages_leak(tmp_path):
+    again = edited(query_id=9, query_title=None, query_text="Where does talk go?")
+    for part, pid in zip(again["nuggets"], range(3), strict=True):
+        assert part == QUERY["nuggets"][pid]
+    renamed = [{**part, "text": f"Number {i}"} for i, part in enumerate(again["nuggets"])]
+    found = load(written(tmp_path / "mine", QUERY, again | {"nuggets": renamed}))
+    assert [tuple(row)[:4] for row in leaks(found.questions, found.gold).itertuples(index=False)] == [
+        ("7", "9", "passages", 1.0)
+    ]
+
+
+def test_the_shell_scores_nuggets(tmp_path):
+    folder, run = written(tmp_path / "mine", QUERY), tmp_path / "run.trec"
+    run.write_text("7 Q0 docs/memory.md_0_90 1 2.0 x\n7 Q0 docs/sum.md_0_60 2 1.0 x\n")
+    shown = berds("evaluate", "-q", folder, "--run", run, "-m", "Coverage@2,alpha_nDCG@2", "--json").stdout
+    assert {row["measure"]: row["mean"] for row in json.loads(shown)} == {"Coverage@2": 1.0, "alpha_nDCG@2": 1.0}
+    assert "3.0" in berds("data", "stats", "-q", folder).stdout
