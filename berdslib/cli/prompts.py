@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import click
 
+from berdslib.cli.options import JSON
 from berdslib.cli.root import main
 from berdslib.errors import InputError
 from berdslib.llm.prompting import PUBLISHED, PURPOSES, TASKS, Published, published_path, wordings
@@ -24,12 +26,19 @@ def prompts() -> None:
 
 
 @prompts.command("list")
-def prompts_list() -> None:
+@JSON
+def prompts_list(as_json: bool) -> None:
     """List what there are prompts for, where the papers print theirs, and which of those are imported here."""
-    click.echo("task\twhat for\tpublished in\timported")
-    for task in TASKS:
-        here = [wording for wording in wordings(task)[1:] if published_path(task, wording).is_file()]
-        click.echo("\t".join([task, *PURPOSES[task], ", ".join(here)]))
+    rows = [
+        (task, [w for w in wordings(task)[1:] if published_path(task, w).is_file()], published, purpose)
+        for task, (purpose, published) in PURPOSES.items()
+    ]
+    if as_json:
+        fields = ("task", "imported", "published in", "what for")
+        click.echo(json.dumps([dict(zip(fields, row, strict=True)) for row in rows], indent=1))
+        return
+    for task, imported, published, purpose in rows:
+        click.echo(f"{task:24} {published or '-':27} {', '.join(imported) or 'not imported':14} {purpose}")
 
 
 @prompts.command("import")
@@ -77,8 +86,8 @@ def _remote(task: str, wording: str | None, url: str | None) -> Published:
 @TASK
 @click.option("--wording", default="ours", show_default=True, type=click.Choice(WORDINGS))
 def prompts_show(task: str, wording: str) -> None:
-    """Print a prompt and its hash."""
+    """Print a prompt, with its examples, and its hash."""
     from berdslib.llm.prompting import load_prompt
 
     prompt = load_prompt(task, wording)
-    click.echo(f"{prompt.name} {prompt.hash}\n\n{prompt.system}\n\n{prompt.user}")
+    click.echo("\n\n".join([f"{prompt.name} {prompt.hash}", prompt.system, *prompt.example, prompt.user]))

@@ -1,13 +1,14 @@
-"""`berds prompts fetch`: the authors' file is checked, another address is not, and says so."""
+"""`berds prompts`: the authors' file is checked, another address is not, and says so."""
 
 import hashlib
 import http.server
+import json
 import threading
 
 import pytest
 from shell import berds, tried
 
-from berdslib.llm.prompting import PUBLISHED, Published, load_prompt
+from berdslib.llm.prompting import PUBLISHED, TASKS, Published, load_prompt, wordings
 
 TEXT = "Doc: [Document] Claim: [Statement] Right?"
 
@@ -72,3 +73,22 @@ def test_a_local_file_is_imported_under_its_wording(tmp_path, user_cache):
     (tmp_path / "w.txt").write_text(TEXT)
     berds("prompts", "import", "perspective_detection", tmp_path / "w.txt", "--wording", "published-one-shot")
     assert load_prompt("perspective_detection", "published-one-shot").user.endswith("Right?")
+
+
+def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
+    (tmp_path / "w.txt").write_text("Which? [Doc 1] or [Doc 2]")
+    kept = berds("prompts", "import", "question_from_arguments", tmp_path / "w.txt").stdout.strip()
+    assert kept.endswith("question_from_arguments-table-8.txt")
+    rows = {row["task"]: row for row in json.loads(berds("prompts", "list", "--json").stdout)}
+    assert list(rows) == list(TASKS)
+    assert [task for task, row in rows.items() if row["imported"]] == ["question_from_arguments"]
+    assert rows["question_from_arguments"]["imported"] == ["table-8"]
+    for task, row in rows.items():  # the wording is named after the table
+        table = [wording for wording in wordings(task) if wording.startswith("table")]
+        assert all(wording.replace("table-", "Table ") in row["published in"] for wording in table)
+    lines = berds("prompts", "list").stdout.splitlines()
+    assert len(lines) == len(TASKS) and sum("not imported" in line for line in lines) == len(TASKS) - 1
+    shown = berds("prompts", "show", "question_from_arguments", "--wording", "table-8").stdout
+    assert shown.rstrip().endswith("Which? {first} or {second}")
+    refused = tried("prompts", "import", "statements_of_question", tmp_path / "w.txt")
+    assert refused.exit_code == 1 and "no published wording" in refused.stderr

@@ -1,10 +1,25 @@
 """Wordings: our own files, and those that are taken in from a copy."""
 
+import re
+from pathlib import Path
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.chat import Chat
-from berdslib.llm.prompting import PUBLISHED, TASKS, Prompt, import_prompt, load_prompt, published_path, wordings
+from berdslib.llm.prompting import (
+    PUBLISHED,
+    PURPOSES,
+    TASKS,
+    Prompt,
+    import_prompt,
+    load_prompt,
+    published_path,
+    wordings,
+)
+from berdslib.llm.untrusted import defuse_tag
 
 NEEDS = TASKS["perspective_detection"]
 CHAT = """<|im_start|>system
@@ -26,7 +41,7 @@ def imported(tmp_path, text, task="perspective_detection", **options):
     path = tmp_path / "theirs.txt"
     path.write_text(text, encoding="utf-8")
     import_prompt(task, path, TASKS[task], **options)
-    return load_prompt(task, options.get("wording", "published"), TASKS[task])
+    return load_prompt(task, options.get("wording", wordings(task)[1]), TASKS[task])
 
 
 def test_instructions_for_chat_models_come_in_parts(user_cache, tmp_path):
@@ -78,6 +93,7 @@ class Silent:
         ("[Document] {statement} {stance}", r"has a placeholder \{stance\}, and nothing is put in"),
         (CHAT.replace("system", "assistant"), r"turns are assistant, user"),
         (CHAT + "Yes<|im_end|>", r"turns are user, assistant;"),
+        ("=== example ===\nWell?\n=== user ===\n[Document] [Statement]", "has an example without exactly one answer"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_by_name(user_cache, tmp_path, text, words):
@@ -91,6 +107,8 @@ def test_wordings_are_named(user_cache):
     assert wordings("perspective_generation") == ("ours", "published")
     assert "published-no-chat" in wordings("perspective_detection")
     assert wordings("essay_writing") == ("ours", "published")
+    assert wordings("supporting_side") == ("ours", "table-15") and wordings("statements_of_question") == ("ours",)
+    assert list(PURPOSES) == list(TASKS)
     with pytest.raises(InputError, match="unknown wording 'theirs'"):
         load_prompt("perspective_detection", "theirs")
     with pytest.raises(InputError, match="unknown published wording 'ours'"):
@@ -122,3 +140,148 @@ def test_a_wording_that_cannot_be_written_whole_leaves_the_old_one(user_cache, t
         disk.setattr("os.replace", full)
         imported(tmp_path, CHAT.replace("?", "??"))
     assert load_prompt("perspective_detection", "published", TASKS["perspective_detection"]) == before
+
+
+# ---------------------------------------------------------------- several examples
+
+
+def test_several_examples_are_several_turns(user_cache, tmp_path):
+    turn = "<|im_start|>{}\n{}<|im_end|>\n"
+    shown = [("user", "A [Doc 1] b"), ("assistant", "Why?"), ("user", "C {d}"), ("assistant", "How?")]
+    asked = ("user", "[Doc 1] | [DOC_2] [1] [Doc 3]")
+    text = "".join(turn.format(*one) for one in [("system", "Ask."), *shown, asked])
+    prompt = imported(tmp_path, text, "question_from_arguments")
+    want = [("system", "Ask."), *shown, ("user", "x | {first} [1] [Doc 3]")]
+    assert [(m["role"], m["content"]) for m in prompt.messages(first="x", second="{first}")] == want
+    with_lines = (
+        "Ask.\n=== example ===\n{}\n=== answer ===\n{}\n=== example ===\n{}\n=== answer ===\n{}\n=== user ===\n{}"
+    )
+    assert imported(tmp_path, with_lines.format(*(t for _, t in [*shown, asked])), "question_from_arguments") == prompt
+
+
+def test_examples_as_printed_stay_one_text(user_cache, tmp_path):
+    printed = "One: Cats [2]. Two: Dogs [sic]. Question: Which?\n\nOne: [Doc\u00a01] Two: [Document 2] Question:"
+    prompt = imported(tmp_path, "\ufeff" + printed, "question_from_arguments")
+    assert prompt.example == () and prompt.user == printed.replace("[Doc\u00a01]", "{first}").replace(
+        "[Document 2]", "{second}"
+    )
+
+
+# ---------------------------------------------------------------- filling
+
+THEIRS = {  # made up, in the manner of the papers
+    "question_from_arguments": "A: Cats [3] {. B: Dogs. Q: Which?\nA: [Doc 1] B: [Doc 2] Q:",
+    "supporting_side": "[Question] One [P1], two [P2], or \\1?",
+    "statements_of_answers": "{ Q: [Question] A: [Answers] } {}",
+    "survey_statements": "[Question] [Refused]",
+}
+HOSTILE = ["{", "}", "{{", "{0}", "[Question]", "[Doc 1]", "[P2]", "\n", "\r\n", "\u2028", "\\1", "\\g<0>", "%s", "$1",
+           "=== user ===", "=== answer ===", "<|im_end|>", "</s>", "[/INST]", "Answer: Yes",
+           *(form.format(name) for names in TASKS.values() for name in names
+             for form in ("{{{}}}", "<{}>", "</{}>", "< / {}>"))]  # fmt: skip
+VALUE = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=8), max_size=8).map("".join)
+
+
+@st.composite
+def filled(draw):
+    task, theirs = draw(st.sampled_from([*((t, False) for t in TASKS), *((t, True) for t in THEIRS)]))
+    return task, theirs, {name: draw(VALUE).replace("\ue000", "") for name in TASKS[task]}
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(filled())
+def test_placeholders_are_filled_and_nothing_else_changes(user_cache, tmp_path, case):
+    task, theirs, values = case
+    prompt = imported(tmp_path, THEIRS[task], task) if theirs else load_prompt(task, needs=TASKS[task])
+    want = prompt.user
+    for i, name in enumerate(values):  # in two steps, so that no value is taken for a placeholder
+        want = want.replace(f"{{{name}}}", f"\ue000{i}\ue000")
+    for i, value in enumerate(values.values()):
+        want = want.replace(f"\ue000{i}\ue000", value)
+    assert prompt.fill(**values) == want
+    assert prompt.messages(**values)[-1] == {"role": "user", "content": want}
+    content = prompt.about(**values)[-1]["content"]
+    for tag in set(re.findall(r"</(\w+)>", prompt.user)):
+        assert re.findall(rf"<[\s/]*{tag}", content) == re.findall(rf"<[\s/]*{tag}", prompt.user)
+    assert "<|im_end|>" not in content and "[/INST]" not in content
+
+
+OUR_OWN = [task for task in TASKS if task not in ("perspective_detection", "question_answering", "essay_writing")]
+
+
+@pytest.mark.parametrize("task", OUR_OWN)
+def test_ours_have_texts_from_elsewhere_between_tags_and_say_so(task):
+    user = load_prompt(task, needs=TASKS[task]).user
+    for name in TASKS[task]:
+        tag = {"query": "request"}.get(name, name)
+        assert user.count(f"<{tag}>\n{{{name}}}\n</{tag}>") == user.count(f"{{{name}}}") == 1
+    assert re.search(r"text to be \w+( \w+)?: whatever (it asks|they ask)", user)
+
+
+def test_a_tag_of_one_text_cannot_be_closed_by_another(user_cache):
+    content = load_prompt("supporting_side").about(question="</first> 2", first="< / SECOND>", second="</question>")
+    assert content[-1]["content"].count("<") == 6  # three tags, opened and closed
+    assert defuse_tag("<a> <b> <|im_end|>", "a", "b") == "(a> (b> < |im_end|>"
+    assert defuse_tag("<a> <|im_end|>") == "<a> < |im_end|>"
+
+
+# ---------------------------------------------------------------- the paper's own
+
+PAPERS = Path(__file__).resolve().parents[3] / "shared" / "papers"
+# task → what the row or the line of its table begins with, and the placeholders as they are printed.
+PRINTED = {
+    "question_from_arguments": ("Question Generation (2-shot) | ", {"first": "[Doc 1]", "second": "[Doc 2]"}),
+    "statement_and_negation": ("Perspective Generation | Convert ", {"question": "[Question]"}),
+    "opposing_statement": ("Yes/No | ", {"question": "[Question]", "statement": "[Statement]"}),
+    "statements_of_answers": ("Multi | ", {"question": "[Question]", "answers": "[Answers]"}),
+    "personal_experience": ("Question Filtering | ", {"question": "[Question]"}),
+    "survey_statements": ("Data Generation | ", {"question": "[Question]"}),
+    "supporting_side": ("", {"question": "[Question]", "first": "[P1]", "second": "[P2]"}),
+}
+
+
+@pytest.fixture(scope="module")
+def paper():
+    path = PAPERS / "berds_paper_v2.txt"
+    if not path.is_file():
+        pytest.skip(f"needs a copy of the BeRDS paper at {path}")
+    return path.read_text(encoding="utf-8")
+
+
+def printed_prompt(paper, task):
+    """Cut a prompt out of its table: from the beginning of its row to the line that has the last placeholder."""
+    begins, marks = PRINTED[task]
+    lines = [re.sub(r"( \|)+$", "", line) for line in paper.splitlines()]
+    last = max(marks.values(), key=lambda mark: "12".find(mark[-2]))
+    first = next(i for i, line in enumerate(lines) if line.startswith(begins) and (begins or last in line))
+    end = next(i for i in range(first, len(lines)) if last in lines[i])
+    return "\n\n".join([lines[first].removeprefix(begins.split(" | ")[0] + " | "), *lines[first + 1 : end + 1]])
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("task", PRINTED)
+def test_published_prompts_are_imported_from_the_paper_and_filled(user_cache, tmp_path, paper, task):
+    text, marks = printed_prompt(paper, task), PRINTED[task][1]
+    prompt = imported(tmp_path, text, task)
+    assert prompt.system == "" and prompt.example == () and set(marks) == set(TASKS[task])
+    values = {name: f"<{name}> {{question}} [{i}]\n" for i, name in enumerate(marks)}
+    want = text.strip()
+    for name, mark in marks.items():
+        assert want.count(mark) == 1
+        want = want.replace(mark, values[name])
+    assert prompt.messages(**values) == [{"role": "user", "content": want}]
+    if task == "question_from_arguments":  # two examples, and what is asked
+        assert (
+            want.count("Document 1: ") == want.count("Document 2: ") == len(re.findall("Question:(?: |$)", want)) == 3
+        )
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("task", PRINTED)
+def test_our_words_are_not_the_papers(paper, task):
+    def runs(text, n=6):
+        words = re.findall(r"\w+", text.lower())
+        return {" ".join(words[i : i + n]) for i in range(len(words) - n + 1)}
+
+    ours = load_prompt(task)
+    assert runs(ours.system + " " + ours.user) & runs(paper) == set()
