@@ -27,14 +27,18 @@ optional required; overrated underrated; permit prohibit; poorly well; private p
 right wrong; safe unsafe; start stop; strengthen undermine; strengthen weaken; strong weak; stronger weaker; useful
 useless
 """
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "anti")
-_NEGATIONS = {"not", "no", "never", "none", "nobody", "nothing", "neither", "nor", "without"}
+_NEGATIONS = _words("not no never none nobody nothing neither nor without")
 # Words without which a statement says the same. Modal verbs of permission and quantifiers are not among them.
-_LITTLE = frozenset(
-    """
-    a an the be am is are was were been being do does did doing have has had having should must ought shall will would
-    that of to in it there indeed really truly actually also very
-    """.split()
+_LITTLE = _words(
+    "a an the be am is are was were been being do does did doing have has had having should must ought shall will "
+    "would that of to in it there indeed really truly actually also very"
 )
 _DENIED = re.compile(r"^it is (?:(?:not|un)\s?(?:true|the case|so)|false|wrong to say) that ")
 _CONFIRMED = re.compile(r"^(?:it is (?:true|the case)|there is no doubt|no doubt) that ")

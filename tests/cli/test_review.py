@@ -1,0 +1,106 @@
+"""`berds review`: drawn, filled in, summed up, compared."""
+
+import json
+
+import pytest
+from shell import berds, tried
+
+from berdslib.construction.review import read_sheet, summary, write_sheet
+from berdslib.construction.reviewers import disagreements, reviewer_agreement
+
+FINE = {"question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(user_cache):
+    pass
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    berds("review", "draw", "sample", "--split", "all", "-n", "4", "--seed", "2", "-o", tmp_path / "sheet.csv")
+    return tmp_path / "sheet.csv"
+
+
+def filled(path, reviewer, **changes):
+    """Fill in a copy of a sheet: all fine but for the items that are named by their place."""
+    rows = [
+        row._replace(**FINE, reviewer=reviewer)._replace(**changes.get(f"item{i}", {}))
+        for i, row in enumerate(read_sheet(path))
+    ]
+    copy = path.with_name(f"{reviewer}.csv")
+    write_sheet(copy, rows)
+    return copy
+
+
+def test_a_sheet_is_drawn_from_each_data_set(drawn, tmp_path):
+    rows = read_sheet(drawn)
+    assert [row.data_set for row in rows] == [
+        f"sample-{n}" for n in ("arguana", "kialo", "opinionqa") for _ in range(4)
+    ]
+    again = json.loads(
+        berds(
+            "review", "draw", "sample", "--split", "all", "-n", "4", "--seed", "2", "-o", tmp_path / "b.csv", "--json"
+        ).stdout
+    )
+    assert again["items"] == 12 and again["with_sources"] == 0 and read_sheet(tmp_path / "b.csv") == rows
+
+
+def test_a_sheet_that_is_there_is_not_replaced(drawn):
+    before = drawn.read_bytes()
+    refused = tried("review", "draw", "sample", "-n", "1", "-o", drawn)
+    assert refused.exit_code == 1 and "may hold answers" in refused.stderr and drawn.read_bytes() == before
+
+
+def test_sources_come_from_the_file_of_questions_or_from_one_of_their_own(tmp_path):
+    asked = [{"qid": q, "question": f"Keep {q}?", "perspectives": ["Keep it.", "Drop it."]} for q in ("a", "b", "c")]
+    path, own = tmp_path / "built.jsonl", tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps({**row, "sources": [f"About {row['qid']}."]}) + "\n" for row in asked))
+    own.write_text('{"qid": "b", "sources": ["Said elsewhere."]}\n')
+    said = berds("review", "draw", path, "-n", "3", "-o", tmp_path / "s.csv").stderr
+    assert "3 items, 3 of them with sources" in said
+    assert [row.sources for row in read_sheet(tmp_path / "s.csv")] == ["About a.", "About b.", "About c."]
+    berds("review", "draw", path, "-n", "3", "--sources", own, "-o", tmp_path / "t.csv")
+    assert [row.sources for row in read_sheet(tmp_path / "t.csv")] == ["", "Said elsewhere.", ""]
+    refused = tried("review", "draw", path, "-o", tmp_path / "u.csv")
+    assert refused.exit_code == 1 and "built.jsonl: 'built' has 3 questions; 20 cannot be drawn" in refused.stderr
+
+
+def test_errors_are_summed_up(drawn):
+    copy = filled(drawn, "Zoe", item1={"contradict": "no", "severity": "minor"})
+    rows = json.loads(berds("review", "summary", copy, "--json").stdout)
+    assert {row["data_set"]: row["errors"] for row in rows} == {
+        "sample-arguana": 1, "sample-kialo": 0, "sample-opinionqa": 0, "all": 1
+    }  # fmt: skip
+    printed = berds("review", "summary", copy).stdout
+    assert (
+        printed.split() == summary(read_sheet(copy)).to_string(index=False, float_format=lambda x: f"{x:.4f}").split()
+    )
+
+
+def test_two_reviewers_are_compared(drawn):
+    zoe = filled(drawn, "Zoe", item1={"contradict": "no", "severity": "minor"}, item5={"question_ok": ""})
+    bo = filled(drawn, "Bo", item1={"contradict": "no", "severity": "major"}, item2={"contradict": "no"})
+    done = json.loads(berds("review", "agree", zoe, bo, "--json").stdout)
+    assert done["reviewers"] == [["Zoe"], ["Bo"]] and done["items"] == [12, 12] and done["common"] == 12
+    table = {row["column"]: row for row in done["agreement"]}
+    want = reviewer_agreement(read_sheet(zoe), read_sheet(bo)).set_index("column")
+    assert table["contradict"]["kappa"] == pytest.approx(want.loc["contradict", "kappa"])
+    assert table["question_ok"]["n"] == 11 and table["question_ok"]["kappa"] is None
+    assert [(d["column"], d["first"], d["second"]) for d in done["differences"]] == [
+        ("severity", "minor", "major"), ("contradict", "yes", "no")
+    ]  # fmt: skip
+    printed = berds("review", "agree", zoe, bo)
+    assert "Zoe and Bo: 12 items in common, of 12 and 12" in printed.stderr
+    assert "only 'yes' was answered" in printed.stdout
+    for question in disagreements(read_sheet(zoe), read_sheet(bo))["question"]:
+        assert question in printed.stdout
+
+
+def test_a_wrong_answer_is_named_by_file_line_and_column(drawn):
+    drawn.write_text(
+        drawn.read_text(encoding="utf-8").replace('"","","","","",""', '"jein","","","","",""', 1), "utf-8"
+    )
+    refused = tried("review", "summary", drawn)
+    assert refused.exit_code == 1
+    assert "sheet.csv:2 [question_ok]: 'jein' is no answer; accepted: yes, no, or nothing" in refused.stderr

@@ -1,0 +1,162 @@
+"""The review form, clicked through without a browser: what a click writes, and where it goes."""
+
+import re
+
+import pytest
+
+from berdslib.construction.form import ReviewForm
+from berdslib.construction.review import SheetRow, read_sheet, summary, write_sheet
+from berdslib.errors import InputError
+
+FINE = {"question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    rows = [SheetRow(str(i), "ponds", f"Source {i}.", f"Question {i}?", "A.\nB.") for i in range(3)]
+    write_sheet(tmp_path / "s.csv", rows)
+    return tmp_path / "s.csv"
+
+
+def parts(form):
+    return form._made()
+
+
+def choose(form, **answers):
+    for name, value in answers.items():
+        parts(form).answers[name].value = value
+
+
+def press(form, where):
+    parts(form).moves[where].click()
+
+
+def text_of(widget):
+    return re.sub(r"<[^>]+>", "", widget.value)
+
+
+def test_every_click_is_in_the_file_at_once(path):
+    form = ReviewForm(path, "Zoë")
+    for name, value in FINE.items():
+        choose(form, **{name: value})
+        row = read_sheet(path)[0]
+        assert getattr(row, name) == value and row.reviewer == "Zoë"
+    parts(form).note.value = "fine, =really"
+    assert read_sheet(path)[0] == SheetRow(
+        "0", "ponds", "Source 0.", "Question 0?", "A.\nB.", **FINE, note="fine, =really", reviewer="Zoë"
+    )
+    assert not any(row.is_begun or row.reviewer for row in read_sheet(path)[1:])
+    assert text_of(parts(form).status) == "Saved to s.csv"
+
+
+def test_the_buttons_move_and_stop_at_the_ends(path):
+    form = ReviewForm(path, "Zoë")
+    head = lambda: text_of(parts(form).head)  # noqa: E731
+    assert head() == "1 of 3 · ponds · 0" and parts(form).moves["previous"].disabled
+    press(form, "next")
+    press(form, "next")
+    assert head() == "3 of 3 · ponds · 2" and parts(form).moves["next"].disabled
+    press(form, "next")
+    assert head().startswith("3 of 3")
+    press(form, "previous")
+    assert head().startswith("2 of 3") and "Question 1?" in parts(form).item.value
+    press(form, "unfinished")
+    assert head().startswith("1 of 3")
+
+
+def test_moving_on_writes_nothing_and_shows_what_was_answered(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, **{**FINE, "severity": "minor", "question_ok": "no"})
+    before = path.read_bytes()
+    press(form, "next")
+    assert all(buttons.value is None for buttons in parts(form).answers.values())
+    press(form, "previous")
+    assert {name: buttons.value for name, buttons in parts(form).answers.items()} == {
+        **FINE, "severity": "minor", "question_ok": "no"
+    }  # fmt: skip
+    assert path.read_bytes() == before
+
+
+def test_work_is_resumed_at_the_first_unfinished_item(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, **FINE)
+    again = ReviewForm(path, "Zoë")
+    assert text_of(parts(again).head).startswith("2 of 3")
+    assert parts(again).bar.value == 1 and parts(again).bar.max == 3 and text_of(parts(again).done) == "1 of 3 finished"
+    for _ in range(2):
+        choose(again, **FINE)
+        press(again, "next")
+    assert text_of(parts(again).done) == "3 of 3 finished"
+    assert text_of(parts(ReviewForm(path, "Zoë")).head).startswith("3 of 3")
+
+
+def test_answers_can_be_taken_back(path):
+    form = ReviewForm(path, "Zoë")
+    before = read_sheet(path)
+    choose(form, **FINE)
+    parts(form).note.value = "hm"
+    parts(form).clear.click()
+    assert read_sheet(path) == before and parts(form).note.value == ""
+    parts(form).note.value = "hm"
+    parts(form).note.value = ""
+    assert read_sheet(path) == before
+
+
+def test_what_was_filled_in_elsewhere_stays(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, question_ok="yes")
+    rows = read_sheet(path)
+    write_sheet(path, [rows[2]._replace(note="from a spreadsheet"), rows[0], rows[1]])
+    choose(form, contradict="no")
+    assert [row.note for row in read_sheet(path)] == ["from a spreadsheet", "", ""]
+    assert read_sheet(path)[1].contradict == "no" and text_of(parts(form).head).startswith("2 of 3")
+
+
+def test_a_file_that_cannot_be_used_any_more_is_said_and_not_overwritten(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, question_ok="yes")
+    kept = path.read_text(encoding="utf-8")
+    path.write_text(kept.replace('"yes"', '"perhaps"'), encoding="utf-8")
+    choose(form, contradict="yes")
+    assert "Not saved" in text_of(parts(form).status) and "perhaps" in text_of(parts(form).status)
+    press(form, "next")
+    assert "perhaps" in text_of(parts(form).status) and '"perhaps"' in path.read_text(encoding="utf-8")
+    write_sheet(path, [read_other(kept)])
+    choose(form, contradict="no")
+    assert "no longer holds the item" in text_of(parts(form).status)
+
+
+def read_other(_):
+    return SheetRow("x", "ponds", "", "Another?", "A.\nB.")
+
+
+def test_answers_at_odds_are_pointed_out(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, **{**FINE, "contradict": "no"})
+    assert "no error is named" in text_of(parts(form).status)
+    choose(form, severity="major")
+    assert text_of(parts(form).status) == "Saved to s.csv"
+
+
+def test_texts_of_others_are_no_markup(tmp_path):
+    evil = "<img src=x onerror=alert(1)>&amp;"
+    write_sheet(tmp_path / "s.csv", [SheetRow(evil, evil, evil, evil, evil, note=evil)])
+    form = ReviewForm(tmp_path / "s.csv", "Zoë")
+    for widget in (parts(form).head, parts(form).item, parts(form).status):
+        assert "<img" not in widget.value
+    assert parts(form).item.value.count("&lt;img src=x onerror=alert(1)&gt;&amp;amp;") == 3
+
+
+def test_a_sheet_has_one_reviewer(path):
+    choose(ReviewForm(path, "Zoë"), question_ok="yes")
+    with pytest.raises(InputError, match=r"s\.csv \[reviewer\]: 'Zoë' has begun this sheet; 'Bo' needs a copy"):
+        ReviewForm(path, "Bo")
+    with pytest.raises(InputError, match="a name is needed"):
+        ReviewForm(path, "  ")
+
+
+def test_the_static_twin_is_the_summary_of_the_file(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, **{**FINE, "question_ok": "no", "severity": "minor"})
+    assert form.summary().equals(summary(read_sheet(path)))
+    assert form.summary()[["data_set", "finished", "errors"]].values.tolist() == [["ponds", 1, 1]]
