@@ -4,193 +4,426 @@ from __future__ import annotations
 
 import re
 
-_AUXILIARY = r"(?:should|must|will|would|can|could|is|are|was|were|does|do|did|has|have|had|may|might|shall|ought)"
-# Behind "have" or "do" as the main verb ("have the right", "do more harm") a "not" would be no English.
-_NO_AUXILIARY_BEFORE = r"\s+(?:the|an?|to|no|any|some|more|less|much|many|little|their|its|his|her|our|rights?|harm)\b"
-# A verb behind these belongs to a part of the sentence only ("people who are rich should pay").
-_UNSAFE = re.compile(
-    r"\b(?:who|whose|whom|which|that|if|when|because|where|while|of the (?:will|can|may|might))\b|\bMay\b"
+from berdslib.data.grammar import (
+    AUXILIARIES,
+    BE,
+    DO,
+    HAVE,
+    bare,
+    base_of,
+    end_of_subject,
+    finite_verb,
+    is_adverb,
+    is_base,
+    is_only_verb,
+    is_plural,
+    is_title,
+    past,
+    tag,
+    third_person,
 )
+
+# ---------------------------------------------------------------- statements
+
+_AUXILIARY = "|".join(sorted(AUXILIARIES))
 # What is negative already would become a double negative.
-_NEGATIVE = re.compile(r"\b(?:never|neither|nor|nobody|no one|nothing|none|no|not|hardly)\b", re.IGNORECASE)
+_NEGATIVE = re.compile(r"\b(?:never|neither|nor|nobody|no one|nothing|none|no|not|hardly|nowhere)\b|n['’]t\b", re.I)
+_UNTRUE = "It is not true that "
+_NEGATED = (
+    (re.compile(rf"\b({_AUXILIARY}) not\b"), r"\1"),
+    (re.compile(r"\b([Cc]a)nnot\b"), r"\1n"),
+    (re.compile(r"\b([Cc]a)n['’]t\b"), r"\1n"),
+    (re.compile(r"\b([Ww])on['’]t\b"), r"\1ill"),
+    (re.compile(rf"\b({_AUXILIARY})n['’]t\b"), r"\1"),
+)
+# "All may" has "not all may" as its opposite; "some may" has "no … may".
+_ALL = re.compile(r"(?:all|every|everyone|everybody|everything)\b(?! of us\b)", re.I)
+# Behind "have" or "do" these are objects: the verb is "have" itself.
+_OBJECT = re.compile(r"(?:the|an?|to|any|some|more|less|much|many|little|too|great|their|its|his|her|our|my|rights?|harm)\b")
+# "There is no doubt", but "there is not a great deal", "there are not enough".
+_THING = re.compile(
+    r"(?:(?:an?|any) )?(?!(?:an?|any|great|lot|good|big|large|major|significant|single|few|little|the|too|so|as|more|"
+    r"less|enough|much|many|one|still|ever|always|\w+ly|some|going|\d)\b)(\w.*)"
+)
+# A verb behind these belongs to a part of the sentence only ("people who do not vote").
+_CLAUSE = re.compile(r"\b(?:who|whose|whom|which|that|if|when|because|where|while)\b", re.I)
+_EMPHASIS = re.compile(r"(?:indeed|truly|really|almost) ")
+_LONGEST = 600
 
 
 def negate(statement: str) -> str:
-    """Return the statement with its first verb negated, or with its negation taken away.
+    """Return the statement with its verb negated, or with its negation taken away.
 
-    A rule of a few words: where it finds no auxiliary verb, or none that it is safe to touch, it says "It is not true
-    that …". Meant for training and for search, where a few odd sentences in a hundred do no harm.
+    Where it is not sure which word is the verb, it says "It is not true that …".
 
     >>> negate("Schools should ban phones.")
     'Schools should not ban phones.'
     >>> negate("Schools should not ban phones.")
     'Schools should ban phones.'
     >>> negate("Phones distract pupils.")
-    'It is not true that phones distract pupils.'
+    'Phones do not distract pupils.'
     """
     text = statement.strip()
-    for pattern, kept in (
-        (rf"\b({_AUXILIARY}) not\b", r"\1"),
-        (r"\b([Cc]a)nnot\b", r"\1n"),
-        (r"\b([Cc]a)n['’]t\b", r"\1n"),
-        (r"\b([Ww])on['’]t\b", r"\1ill"),
-        (rf"\b({_AUXILIARY})n['’]t\b", r"\1"),
-        (r"^It is not true that ", ""),
-    ):
-        if re.search(pattern, text):
-            bare = re.sub(pattern, kept, text, count=1)
-            return bare[:1].upper() + bare[1:]
-    found = re.search(rf"\b{_AUXILIARY}\b(?!{_NO_AUXILIARY_BEFORE})", text)
-    if found and not _UNSAFE.search(text[: found.end()]) and not _NEGATIVE.search(text):
-        return f"{text[: found.end()]} not{text[found.end() :]}"
-    # An acronym, or "I", keeps its capital.
-    small = text[:1].lower() if text[1:2].islower() else text[:1]
-    return f"It is not true that {small}{text[1:]}"
+    if text.startswith(_UNTRUE):
+        return _capital(text[len(_UNTRUE) :])
+    return _without_negation(text) or _with_negation(text) or f"{_UNTRUE}{_small(text)}"
+
+
+def _without_negation(text: str) -> str | None:
+    for pattern, kept in _NEGATED:
+        if found := pattern.search(text):
+            before, verb, after = text[: found.start()], found.expand(kept), text[found.end() :]
+            if _CLAUSE.search(before) and finite_verb(text.split()) != len(before.split()):
+                return None
+            following = bare(after.split()[0]) if after.split() else ""
+            if verb in DO and is_base(following) and before.strip():
+                form = _inflected(following, verb)
+                return before + re.sub(rf"^\s+{following}", form, after, count=1, flags=re.I) if form else None
+            return _capital(f"{before}{verb}{after}")
+    return None
+
+
+def _with_negation(text: str) -> str | None:
+    if _NEGATIVE.search(text) or len(text) > _LONGEST:
+        return None
+    words = text.split()
+    at = finite_verb(words)
+    if at is None:
+        return None
+    if _ALL.match(text):
+        return f"Not {_small(text)}"
+    subject, verb, rest = " ".join(words[:at]), words[at], " ".join(words[at + 1 :])
+    if verb in AUXILIARIES and not (verb in HAVE | DO and _OBJECT.match(rest)):
+        return _denied(subject, verb, rest)
+    if not verb.strip(",;").isalpha():
+        return None
+    low = bare(verb)
+    base = base_of(low)
+    helper = "did" if low == past(base) and low != base else "do" if low == base else "does"
+    start = at
+    while start > 1 and is_adverb(bare(words[start - 1])):
+        start -= 1
+    said = [*words[start:at], re.sub(rf"^{low}", base, verb, flags=re.I), *words[at + 1 :]]
+    return _denied(" ".join(words[:start]), helper, " ".join(said))
+
+
+def _denied(subject: str, verb: str, rest: str) -> str:
+    """Return subject and verb with "not", as people write it: "cannot", "there is no", "can never"."""
+    if re.match(r"(?:all|every|everyone|everybody|everything)\b", subject, re.I):
+        return f"Not {_small(_said(subject, verb, rest))}"
+    if re.match(r"some \w", subject, re.I):
+        return f"No {subject[5:]} {verb} {rest}"
+    if bare(subject) == "there" and verb in BE and (thing := _THING.fullmatch(rest)):
+        return f"{subject} {verb} no {thing[1]}"
+    rest = _EMPHASIS.sub("", rest, count=1) if _EMPHASIS.match(rest) else rest
+    if rest.lower().startswith("ever "):
+        if verb in DO:
+            return _said(subject, verb, f"never {rest[5:]}")
+        return f"{subject} {'can never be' if verb in BE else f'{verb} never'} {rest[5:]}"
+    if rest.lower().startswith("still "):
+        return f"{subject} {verb} no longer {rest[6:]}"
+    return f"{subject} {'cannot' if verb == 'can' else f'{verb} not'} {rest}"
+
+
+def _said(subject: str, verb: str, rest: str) -> str:
+    """Return subject, verb and rest as a statement; "does cause" is "causes"."""
+    if rest.lower().startswith("ever "):
+        verb, rest = ("can be" if verb in ("is", "are") else verb), rest[5:]
+    if bare(subject) == "there" and rest.startswith("any "):
+        rest = rest[4:]
+    if verb in DO:
+        words = rest.split(" ")
+        at = next((i for i, w in enumerate(words) if not is_adverb(bare(w))), 0)
+        form = None if _has_second_verb(words[at + 1 :]) else _inflected(bare(words[at]), verb)
+        if form:
+            words[at] = re.sub(rf"^{bare(words[at])}", form, words[at], flags=re.I)
+            return f"{subject} {' '.join(words)}"
+    return f"{subject} {verb} {rest}"
+
+
+def _inflected(base: str, auxiliary: str) -> str | None:
+    return base if auxiliary == "do" else third_person(base) if auxiliary == "does" else past(base)
+
+
+def _has_second_verb(words: list[str]) -> bool:
+    """Whether "… and" is followed by what may be a verb under the same "does"."""
+    low = [bare(w) for w in words]
+    for before, word, behind in zip(low, low[1:], [*low[2:], ""], strict=False):
+        if before in ("and", "or", "but") and is_base(word):
+            return is_only_verb(word) or (behind != "" and tag(behind) not in ("IN", "TO", "CC"))
+    return False
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _small(text: str) -> str:
+    """Return the text as it goes on behind other words: an acronym, a name or "I" keeps its capital."""
+    first = text.split(" ", 1)[0]
+    word = bare(first)
+    return text if not first[1:].islower() or tag(word).startswith("NNP") else text[:1].lower() + text[1:]
 
 
 # ---------------------------------------------------------------- yes/no questions
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_ASKING = re.compile(r"(should|would|will|can|could|must|do|does|did|is|are|was|were|has|have|had)\s+(.+)", re.I)
+_ASKING = re.compile(rf"({_AUXILIARY})(n['’]t|not)?\s+(.+)", re.I)
+_THINK = r"(?:think|believe|say|feel|agree|argue|find|suppose|reckon)"
 _OPINION = re.compile(
-    r"(?:do|would|did) you (?:also )?(?:(?:think|believe|say)(?: that)?|(?:agree|feel) that) (?!(?:in|of|about)\b)(.+)",
+    rf"(?:do|would|did|don['’]t|wouldn['’]t) you (?:(?:also|really|personally|generally|honestly|still) )?"
+    rf"{_THINK}(?: or disagree)?(?P<that> that)? (?!(?:in|of|about|like|with)\b)(?P<clause>\S+ .+)",
     re.I,
 )
-_SAYING = re.compile(rf"[^?:]*\b{_AUXILIARY}\b[^?:]*", re.I)
+_CLAIM = re.compile(r"is it (?:true|(?:really )?the case|(?:fair|correct|safe) to say) that (.+)", re.I)
+_SEEING = re.compile(
+    r"(?:do|would) you (?:consider|describe|rate|regard|see|view) (.+?) (?:as|to be) (?:being )?(.+)", re.I
+)
+_LEAD = re.compile(
+    rf"((?:now that|given|if|when|since|although|in|on|for|to|after|before|under|with|considering|despite|as|at|"
+    rf"generally|overall|all in all)\b[^,?]*), ((?:{_AUXILIARY})\b.+)",
+    re.I,
+)
+_TOPIC = re.compile(rf"(?:the perspective on )?([^:?]{{2,80}}?)(?::| [-–—]) ((?:{_AUXILIARY})\b .+)", re.I)
 # What is asked between two answers has no yes and no no.
-_CHOICE = re.compile(r"\bor\b(?! not\b)|\bvs?\b", re.I)
-_PRONOUNS = _words("i we you he she it they there this everyone anyone someone nobody")
-# A word behind these belongs to what they begin: no verb can stand there.
-_OPENERS = _words(
-    "a an the to of in on at for from with by about between against without under over into through and or my your "
-    "his her its our their this that these those no some any all each every more most less such as than whether"
-)
-# An adjective before these has no noun of its own.
-_LINKS = _words(
-    "to of in on at for from with by about between against without under over into through but than as that if when "
-    "because within among across during toward towards enough today now here anymore"
-)
-_VERBS = _words(
-    "abandon abolish accept acquire act add admit adopt advance affect aid allow apply appear attract avoid ban be "
-    "become begin believe belong benefit bother break bring build call care carry cause cease change choose close "
-    "come compete comply conduct consider continue contribute control cost count cover create cut deal decide decline "
-    "decrease defend deliver demand deny depend deserve destroy develop disclose discourage discriminate do drop earn "
-    "educate eliminate embrace empower encourage end enforce engage enhance ensure enter exclude exist expand expect "
-    "extend face fail fall favor favour feel fight file focus follow force foster fund gain get give go govern grant "
-    "grow happen harm have help hinder hold honor honour hurt ignore impact impose improve include increase infringe "
-    "influence inhibit interfere intervene introduce invade invest join keep know lead learn leave let lie lift limit "
-    "live look lose lower maintain make matter mean meet need negotiate offer outweigh own participate pass pay "
-    "permit play pose present preserve prevent procreate prohibit promote protect prove provide punish pursue push "
-    "put raise reach read receive reduce refrain refuse regulate reject rely remain remove replace represent require "
-    "respect respond restrict result return rule run save see seek sell serve share show solve speak spend stand "
-    "start stay stimulate stop strengthen strive succeed suffer supervise support survive take tax teach tell think "
-    "threaten train transform travel treat trust try turn undermine understand use violate vote wait want watch "
-    "weaken withdraw work worry"
-)
-# Verbs that are as often nouns: before another verb they are that ("should climate change be taught").
-_NOUNS_TOO = _words(
-    "act aid ban benefit care cause change control cost cover cut deal decline decrease demand drop end fall favor "
-    "favour fight focus force fund gain grant harm help hold honor honour hurt impact increase influence leave limit "
-    "matter need offer own pass play present push respect result return rule run share show stand start stop support "
-    "tax train travel treat trust turn use vote work"
-)
-_MADE_VERBS = re.compile(r"[a-z]{3,}(?:i[sz]e|ify)")
-_NO_VERBS = _words("exercise enterprise expertise promise premise paradise franchise merchandise otherwise")
-_PARTICIPLES = _words(
-    "been become begun broken brought built caught chosen come done drawn driven fallen felt found given gone got "
-    "grown had held kept known led left lost made met paid proven put run seen sent set shown spent taken taught told "
-    "won worked written"
-)
-_ADJECTIVES = _words(
-    "bad better best clear crucial dead effective evil fair false free good great guilty hard healthy honest just key "
-    "large likely mature new obsolete overrated racist real right safe sexist similar smart sound strong true unfair "
-    "unjust vital weak worse worst worth wrong"
-)
-_ENDINGS = tuple(_words("ful able ible ive ous ary ical ant ent ed less ic ial ional ental"))
-_ADVERBS = _words("also always ever still never truly")
+_CHOICE = re.compile(r"\bor\b(?! (?:not|other|more|less)\b)|\bvs?\b|\bversus\b", re.I)
+# Behind these an "or" names examples.
+_ANY_OF = re.compile(r"\b(?:regardless of|based on|such as|including|without|in the form of|whether)\b.*", re.I)
+_OR_NOT = re.compile(r",? or not$| or not(?= )", re.I)
+_OPENING = re.compile(r"^in your (?:opinion|view),? ", re.I)
+_SECOND = re.compile(rf"(?:,|\band\b|\bor\b|[.?!;]) +(?:and +|if so,? *)?(?:{_AUXILIARY}|what|how|why|which|who) ", re.I)
+_SENTENCES = re.compile(r"[a-z]{3}[.?!]+\s+\S")
 
 
 def yes_and_no(question: str) -> tuple[str, str] | None:
     """Return a yes/no question as the statement that says yes, and as the one that says no.
 
-    The verb moves behind the subject, whose end is guessed from a few hundred common words: there is no grammar here,
-    and a few sentences in a hundred come out odd. A statement in place of a question is the yes itself. None for what
-    no rule is sure of: a choice ("cats or dogs"), another kind of question, a subject without clear end.
+    The verb moves behind the subject, and what asks for an opinion is dropped ("Do you think that …"). A statement in
+    place of a question is the yes itself. None for what no rule is sure of: a choice ("cats or dogs"), another kind of
+    question, a subject without clear end.
 
     >>> yes_and_no("Should rich people pay more tax?")
     ('Rich people should pay more tax.', 'Rich people should not pay more tax.')
+    >>> yes_and_no("Does homework cause stress?")
+    ('Homework causes stress.', 'Homework does not cause stress.')
     >>> yes_and_no("Do you think that zoos are cruel?")
     ('Zoos are cruel.', 'Zoos are not cruel.')
     >>> yes_and_no("Which is better, tea or coffee?") is None
     True
     """
-    text = " ".join(question.split()).rstrip("?. ")
-    if _CHOICE.search(text):
+    if len(question) > _LONGEST:
         return None
+    text = _OPENING.sub("", _OR_NOT.sub("", " ".join(question.split()).rstrip("?.! ")))
+    if _SENTENCES.search(text) or text.isupper():
+        return None
+    if _CHOICE.search(_ANY_OF.sub("", text)):
+        return None
+    pair = _asked(text) if "?" in question or _ASKING.match(text) else _stated(text)
+    return (_sentence(pair[0]), _sentence(pair[1])) if pair else None
+
+
+def _asked(text: str) -> tuple[str, str] | None:
+    """Return yes and no of a question, without its question mark, by its shape."""
+    if lead := _LEAD.fullmatch(text):
+        pair = _asked(lead[2])
+        return (f"{lead[1]}, {_small(pair[0])}", f"{lead[1]}, {_small(pair[1])}") if pair else None
+    if topic := _TOPIC.fullmatch(text):
+        return _about(topic[1], topic[2])
+    if claim := _CLAIM.fullmatch(text) :
+        return claim[1], negate(claim[1])
     if opinion := _OPINION.fullmatch(text):
-        yes = _sentence(opinion[1])
-        return yes, negate(yes)
+        clause = _capital(_mine(opinion["clause"]))
+        # "Do you feel safe" has no clause in it.
+        if opinion["that"] or finite_verb(clause.split()) is not None:
+            return clause, negate(clause)
+    if (seen := _SEEING.fullmatch(text)) and tag(bare(seen[2].split()[0])) != "VBG":
+        verb = "are" if is_plural(seen[1]) else "is"
+        return f"{seen[1]} {verb} {seen[2]}", f"{seen[1]} {verb} not {seen[2]}"
     asking = _ASKING.fullmatch(text)
-    if not asking:
-        said = "?" not in question and _SAYING.fullmatch(text)
-        return (_sentence(text), negate(_sentence(text))) if said else None
-    verb, words = asking[1].lower(), asking[2].split()
-    end = _end_of_subject(verb, words)
+    return _turned(asking[1].lower(), asking[3]) if asking else None
+
+
+def _turned(verb: str, behind: str) -> tuple[str, str] | None:
+    """Return yes and no of what stands behind the auxiliary verb of a question."""
+    if _SECOND.search(behind):
+        return None
+    words = _no_title(behind.split())
+    end = end_of_subject(verb, words)
     if end is None:
         return None
-    subject, rest = " ".join(words[:end]), re.sub(r"^ever ", "", " ".join(words[end:]))
-    return _sentence(f"{subject} {verb} {rest}"), _sentence(f"{subject} {verb} not {rest}")
+    subject, rest = " ".join(words[:end]), " ".join(words[end:])
+    if re.match(r"any(?:one|body|thing)?\b", subject, re.I):
+        return None  # "anyone needs" says more than is asked
+    if bare(subject) == "you" and verb in (*DO, "are", "were", "have", "had", "would"):
+        subject, rest = "I", _mine(rest)
+        verb = {"are": "am", "were": "was"}.get(verb, verb)
+    if re.match(r"your\b", subject, re.I) or (subject.lower() == "it" and re.match(r"\w+ you\b", rest)):
+        subject, rest = _mine(subject), _mine(rest)
+    rest = _main_verb_small(rest) if verb not in BE else rest
+    if _NEGATIVE.match(subject) or _NEGATIVE.search(" ".join(rest.split()[:2])):
+        yes = _said(subject, verb, rest)
+        return yes, negate(yes)
+    return _said(subject, verb, rest), _denied(subject, verb, rest)
+
+
+def _no_title(words: list[str]) -> list[str]:
+    """Return the words of A Title with "a", "of", "we" and the like in small letters; other texts as they are."""
+    if not is_title(words):
+        return words
+    closed = ("DT", "IN", "TO", "PRP", "PRP$", "CC", "MD", "VBP")
+    small = [tag(bare(w)) in closed or bare(w) in AUXILIARIES | {"be", "been", "not"} for w in words]
+    return [w.lower() if is_small and w.istitle() else w for w, is_small in zip(words, small, strict=True)]
+
+
+def _main_verb_small(rest: str) -> str:
+    """Return what follows the subject of "should" or "does", its verb without a capital: no name stands there."""
+    words = rest.split(" ")
+    at = next((i for i, w in enumerate(words) if not is_adverb(bare(w))), 0)
+    return " ".join([w.lower() if i <= at and w.istitle() else w for i, w in enumerate(words)])
+
+
+def _about(topic: str, question: str) -> tuple[str, str] | None:
+    """Return yes and no of "TOPIC: is it …?"."""
+    verb, behind = question.split(" ", 1)
+    pronoun, _, rest = behind.partition(" ")
+    if pronoun.lower() in ("it", "he", "she", "they") and rest:
+        return _turned(verb.lower(), behind) and (
+            _said(topic, verb.lower(), rest), _denied(topic, verb.lower(), rest)
+        )
+    return _asked(question)
+
+
+def _stated(text: str) -> tuple[str, str] | None:
+    """Return a statement in place of a question, and its opposite, where its verb is found."""
+    first, *others = text.split(" ")
+    text = " ".join([first, *_no_title(others)])
+    no = negate(text)
+    sure = not no.startswith(_UNTRUE) or (_NEGATIVE.search(text) and finite_verb(text.split()) is not None)
+    return (text, no) if sure and ":" not in text else None
+
+
+_YOU_DO = re.compile(
+    rf"(?:^|(?<=\bthat )|(?<=\bhow )|(?<=\bwhat )|(?<=\bway )|(?<=\bif )|(?<=\bwhen )|(?<=\bwhere ))you\b|"
+    rf"\byou(?= (?:{_AUXILIARY}|want|need)\b)",
+    re.I,
+)
+_PERSONS = {"you": "me", "your": "my", "yours": "mine", "yourself": "myself"}
+
+
+def _mine(text: str) -> str:
+    """Return what is said to "you" as what "I" say.
+
+    >>> _mine("you trust your friends more than they trust you")
+    'I trust my friends more than they trust me'
+    """
+    text = re.sub(r"\byou (are|were)\b", lambda m: f"I {'am' if m[1] == 'are' else 'was'}", text, flags=re.I)
+    text = _YOU_DO.sub("I", text)
+    return re.sub(r"\b(?:yourself|yours|your|you)\b", lambda m: _PERSONS[m[0].lower()], text, flags=re.I)
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{_capital(text)}."
 
 
-def _end_of_subject(verb: str, words: list[str]) -> int | None:
-    """Return how many words the subject has, at least one and not all; None where no word tells."""
-    low = [re.sub(r"[^\w'’-]", "", w).lower() for w in words]
-    if low[0] in _PRONOUNS and len(low) > 1:
-        return 1
-    begins = _begins_is if verb in ("is", "are", "was", "were") else _begins_has if verb[:2] == "ha" else _begins_verb
-    for i in range(1, len(low)):
-        if low[i - 1] not in _OPENERS and begins(low, i):
-            while i > 1 and (low[i - 1].endswith("ly") or low[i - 1] in _ADVERBS):
-                i -= 1
-            return i
+# ---------------------------------------------------------------- questions between two answers
+
+_WHICH = re.compile(
+    r"(?:which|who|what)(?:['’]s| is| are| makes?) (?:considered )?(?P<best>(?:the )?(?:\w+ )?(?:better|worse|best|worst|"
+    r"great\w+|\w+er|\w+est|more \w+|most \w+)\b[^,:?]*)",
+    re.I,
+)
+_TWO = re.compile(r"(?P<one>[^,:?]{2,60}?) (?:or|vs?\.?|versus) (?P<two>[^,:?]{2,60})", re.I)
+_PARTS = re.compile(r"\s*(?::| [-–—]|,|\?)\s+|[:?]$")
+
+
+def two_sides(question: str) -> tuple[str, str] | None:
+    """Return what the two sides of a question say: yes and no, or the one answer and the other of "A or B?".
+
+    None for what no rule is sure of. The two answers of a choice need not exclude each other.
+
+    >>> two_sides("Should zoos close?")
+    ('Zoos should close.', 'Zoos should not close.')
+    >>> two_sides("Was Napoleon a hero or a villain?")
+    ('Napoleon was a hero.', 'Napoleon was a villain.')
+    >>> two_sides("Tea or coffee: which is better?")
+    ('Tea is better than coffee.', 'Coffee is better than tea.')
+    """
+    if (pair := yes_and_no(question)) or len(question) > _LONGEST:
+        return pair
+    text = " ".join(question.split()).rstrip("?. ")
+    if text.isupper() or _SENTENCES.search(text) or len(_CHOICE.findall(text)) != 1:
+        return None
+    sides = _compared(text) or _chosen(text)
+    return (_sentence(sides[0]), _sentence(sides[1])) if sides else None
+
+
+def _compared(text: str) -> tuple[str, str] | None:
+    """Return the answers to "Which is better, A or B?", in either order."""
+    parts = [part for part in _PARTS.split(text) if part]
+    if len(parts) != 2:
+        return None
+    for asked, named in (parts, parts[::-1]):
+        which, two = _WHICH.fullmatch(asked), _TWO.fullmatch(named)
+        if which and two:
+            one, other, best = two["one"], two["two"], which["best"].strip()
+            verb = ["are" if is_plural(name) else "is" for name in (one, other)]
+            than = not best.lower().startswith("the ") and not best.lower().endswith("st")
+            ends = [f" than {_small(name)}" if than else "" for name in (other, one)]
+            best, behind = (best.split(" ", 1) + [""])[:2] if than else (best, "")
+            behind = behind and f" {behind}"
+            return f"{one} {verb[0]} {best}{ends[0]}{behind}", f"{other} {verb[1]} {best}{ends[1]}{behind}"
     return None
 
 
-def _begins_verb(low: list[str], i: int) -> bool:
-    """Whether the verb behind "should" or "does" stands at i."""
-    if not _is_verb(low[i]):
-        return False
-    # "democracies offer support", but "climate change be taught"
-    after_plural = low[i - 1].endswith("s") and not low[i - 1].endswith(("ss", "us", "is"))
-    return low[i] not in _NOUNS_TOO or after_plural or i + 1 == len(low) or not _is_verb(low[i + 1])
+def _chosen(text: str) -> tuple[str, str] | None:
+    """Return the answers to "Is X A or B?" and "X: A or B?"."""
+    topic, _, choice = (re.split(r"(: | [-–—] )", text, maxsplit=1) + ["", ""])[:3]
+    asking = _ASKING.fullmatch(choice or text)
+    if choice and asking and asking[3].lower().startswith(("it ", "he ", "she ", "they ")):
+        verb, subject, said = asking[1].lower(), topic, asking[3].split(" ", 1)[1]
+    elif asking:
+        words = _no_title(asking[3].split())
+        verb = asking[1].lower()
+        end = end_of_subject(verb, words)
+        if end is None:
+            return None
+        subject, said = " ".join(words[:end]), " ".join(words[end:])
+    elif choice:
+        verb, subject, said = ("are" if is_plural(topic) else "is"), topic, choice
+    else:
+        return None
+    options = _options(said, verb)
+    if options is None or " or " in subject:
+        return None
+    if bare(subject) == "you":
+        subject, options = "I", (_mine(options[0]), _mine(options[1]))
+    if not asking and not all(_is_said(one) for one in options):
+        return None
+    one, two = (_said(subject, verb, option if verb in BE else _main_verb_small(option)) for option in options)
+    return re.sub(r"^the perspective on ", "", one, flags=re.I), re.sub(r"^the perspective on ", "", two, flags=re.I)
 
 
-def _is_verb(word: str) -> bool:
-    return word in _VERBS or (_MADE_VERBS.fullmatch(word) is not None and word not in _NO_VERBS)
+def _is_said(option: str) -> bool:
+    """Whether an option can stand behind "is" as it is: "a hero", "good for us"."""
+    first = bare(option.split()[0])
+    return tag(first) in ("DT", "JJ", "JJR", "VBN") or first in ("too", "more", "less")
 
 
-def _begins_has(low: list[str], i: int) -> bool:
-    """Whether the participle behind "has" stands at i."""
-    return low[i] in _PARTICIPLES or low[i].endswith("ed")
+def _options(said: str, verb: str) -> tuple[str, str] | None:
+    """Return "a hero" and "a villain", or "safe for us" and "risky for us"; None where it is unclear what is shared."""
+    one, _, two = re.sub(r"\beither ", "", said, flags=re.I).partition(" or ")
+    if not one.strip() or not two.strip():
+        return None
+    first, second = one.split(), two.split()
+    article = ("a", "an", "the", "too", "just")
+    if verb in BE and bare(first[0]) in article and bare(second[0]) in article:
+        return one, two
+    start = [] if verb in BE else ["be"] if bare(first[0]) == "be" else []
+    if len(first) == len(start) + 1 and _alike(bare(first[-1]), bare(second[0])):
+        return " ".join([one, *second[1:]]), " ".join([*start, *second])
+    if verb not in BE and len(first) > 1 and is_base(bare(first[0])) and is_only_verb(bare(second[0])) and len(second) > 1:
+        return one, two
+    return None
 
 
-def _begins_is(low: list[str], i: int) -> bool:
-    """Whether what is said behind "is" starts at i: "a …", "the …", an adjective or participle without noun."""
-    after_doing = low[i - 1].endswith("ing")  # "banning the", "making a": an object
-    if low[i] in ("a", "an", "the"):
-        return not after_doing
-    following = low[i + 1] if i + 1 < len(low) else ""
-    if low[i].endswith("ly"):
-        return following not in _LINKS and not after_doing
-    if low[i] in ("more", "less", "better", "worse", "too", "worth"):
-        return not after_doing
-    alone = not following or following in _LINKS
-    return alone and (low[i] in _ADJECTIVES or (low[i].endswith(_ENDINGS) and not low[i].endswith("ment")))
+def _alike(one: str, two: str) -> bool:
+    return tag(one)[:2] == tag(two)[:2] or (is_base(one) and is_base(two))

@@ -1,0 +1,468 @@
+"""Where the subject of an English sentence ends, and the forms of its verb: enough grammar to turn a question round.
+
+Words come with their part of speech from the lexicon of TextBlob's tagger (Brill's, of the Penn Treebank and the Brown
+corpus; tags as there: NN, NNS, VB, VBZ …). Its tagger is not used: it expects statements, and takes the verb of a
+question for a noun ("Will robots cause …"). What else a word can be is read from its other forms: what has an "-ing"
+that is a verb can itself be one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+BE = _words("is are was were")
+HAVE = _words("has have had")
+DO = _words("do does did")
+MODALS = _words("should must will would can could may might shall")
+AUXILIARIES = BE | HAVE | DO | MODALS
+SUBJECT_PRONOUNS = _words("i we you he she it they there this everyone everybody anyone someone nobody everything")
+_PLURALS = _words("people men women children police")
+# What begins a part of the sentence that has verbs of its own.
+SUBORDINATORS = _words("because if when whenever while although though unless since until whether where why how so even")
+RELATIVES = _words("who whom whose which that what")
+_DETERMINERS = _words(
+    "a an the no any every each some all both another this these those my your his her its our their one"
+)
+_PREPOSITIONS = _words(
+    "of in on at for from with by about between against without under over into through as like than via per despite "
+    "across amid among around during within toward towards upon behind beyond above below after before near onto to "
+    "off out up down beside besides throughout along outside inside regarding concerning following versus vs"
+)
+_ADVERBS = _words("also always ever still never truly really just even already often indeed now generally fully rather")
+_NOT_LY_ADVERBS = _words("family july italy ally rally supply reply monopoly assembly anomaly bully jelly friendly "
+                         "elderly costly deadly lovely likely unlikely early daily only holy ugly lonely orderly fly "
+                         "apply rely imply comply multiply lively timely worldly")  # fmt: skip
+# What ends in "-ed" or "-ing" here has no verb in it, whatever the lexicon says.
+_PAST_FORMS = {
+    "be": "was", "become": "became", "begin": "began", "bring": "brought", "build": "built", "buy": "bought",
+    "catch": "caught", "choose": "chose", "come": "came", "cost": "cost", "cut": "cut", "do": "did", "draw": "drew",
+    "drive": "drove", "fall": "fell", "feel": "felt", "fight": "fought", "find": "found", "get": "got", "give": "gave",
+    "go": "went", "grow": "grew", "have": "had", "hit": "hit", "hold": "held", "hurt": "hurt", "keep": "kept",
+    "know": "knew", "lead": "led", "leave": "left", "lose": "lost", "make": "made", "mean": "meant", "meet": "met",
+    "pay": "paid", "put": "put", "read": "read", "rise": "rose", "run": "ran", "say": "said", "see": "saw",
+    "sell": "sold", "send": "sent", "set": "set", "speak": "spoke", "spend": "spent", "spread": "spread",
+    "stand": "stood", "steal": "stole", "take": "took", "teach": "taught", "tell": "told", "think": "thought",
+    "throw": "threw", "understand": "understood", "win": "won", "write": "wrote",
+}  # fmt: skip
+_PARTICIPLES = frozenset(_PAST_FORMS.values()) | _words(
+    "been begun chosen done driven fallen forgotten given gone gotten grown known outgrown overcome proven risen run "
+    "seen shown spoken stolen taken thrown worn written broken forbidden hidden born become come drawn"
+)
+# A word behind these belongs with them.
+_UNFINISHED = _words("and or but nor such own too so very more most less")
+_VOWELS = "aeiou"
+
+
+# ---------------------------------------------------------------- words
+
+
+@lru_cache(maxsize=1)
+def _lexicon() -> dict[str, str]:
+    from textblob.en import lexicon
+
+    lexicon.load()
+    return dict(lexicon)
+
+
+def bare(word: str) -> str:
+    """Return a word without the punctuation around it, in small letters; an acronym keeps its capitals.
+
+    >>> bare("(Schools),"), bare("US?")
+    ('schools', 'US')
+    """
+    word = re.sub(r"^\W+|\W+$", "", word.replace("’", "'"))
+    return word if len(word) > 1 and word.isupper() else word.lower()
+
+
+@lru_cache(maxsize=50_000)
+def tag(word: str) -> str:
+    """Return the usual part of speech of a bare word; one that the lexicon lacks is read by its ending."""
+    known = _lexicon()
+    if word in known and not word.isupper():
+        return known[word].split("|")[0]
+    if word.istitle() or known.get(word.capitalize(), "").startswith("NNP"):
+        return "NNP"
+    if word.isupper() or word[:1].isdigit():
+        return "CD" if word[:1].isdigit() else "NNP"
+    if "-" in word.strip("-"):
+        return tag(word.rsplit("-", 1)[1])
+    for ending, found in (("'s", "POS"), ("s'", "POS"), ("ly", "RB"), ("ing", "VBG"), ("ed", "VBN"), ("isation", "NN")):
+        if word.endswith(ending):
+            return found
+    if re.fullmatch(r"[a-z]{3,}(?:i[sz]e|yse|ify)", word):
+        return "VB"
+    if word.endswith(("ful", "able", "ible", "ive", "ous", "ical", "less", "ish", "ic", "ial", "ional", "ary")):
+        return "JJ"
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return "NNS"
+    return "NN"
+
+
+def third_person(verb: str) -> str:
+    """Return what "he" does: "carry" → "carries".
+
+    >>> [third_person(v) for v in ("cause", "pass", "carry", "play", "have", "go")]
+    ['causes', 'passes', 'carries', 'plays', 'has', 'goes']
+    """
+    if verb == "have":
+        return "has"
+    if verb == "be":
+        return "is"
+    if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
+        return f"{verb}es"
+    if verb.endswith("y") and verb[-2:-1] not in _VOWELS:
+        return f"{verb[:-1]}ies"
+    return f"{verb}s"
+
+
+def past(verb: str) -> str | None:
+    """Return what "he" did; None where neither the table of strong verbs nor the lexicon is sure.
+
+    >>> past("win"), past("cause"), past("ban"), past("carry"), past("xyzzy")
+    ('won', 'caused', 'banned', 'carried', None)
+    """
+    if verb in _PAST_FORMS:
+        return _PAST_FORMS[verb]
+    return next((form for form in _with_ending(verb, "ed") if tag_known(form) in ("VBD", "VBN")), None)
+
+
+def tag_known(word: str) -> str:
+    """Return the part of speech that the lexicon has, "" where it has none."""
+    return _lexicon().get(word, "")
+
+
+def _with_ending(verb: str, ending: str) -> list[str]:
+    """Return how a verb can be written with "-ed" or "-ing": "ban" → "baned", "banned"."""
+    if verb.endswith("e") and not verb.endswith("ee"):
+        return [verb[:-1] + ending]
+    if verb.endswith("y") and verb[-2:-1] not in _VOWELS and ending == "ed":
+        return [f"{verb[:-1]}ied"]
+    return [verb + ending, verb + verb[-1:] + ending]
+
+
+@lru_cache(maxsize=50_000)
+def is_base(word: str) -> bool:
+    """Whether a word can be a verb as it stands behind "should"."""
+    if not word.isascii() or not word.isalpha() or not word.islower() or word in _PREPOSITIONS - {"like"}:
+        return False
+    if word in AUXILIARIES - {"have", "do"}:
+        return False
+    if word in ("like", "need") or word in _PAST_FORMS or tag(word) in ("VB", "VBP"):
+        return True
+    if tag(word) not in ("NN", "JJ", "NNP") or len(word) < 3:
+        return False
+    forms = [third_person(word), *_with_ending(word, "ing"), *_with_ending(word, "ed")]
+    return any(tag_known(form)[:2] == "VB" for form in forms)
+
+
+@lru_cache(maxsize=50_000)
+def is_only_verb(word: str) -> bool:
+    """Whether a word is a verb wherever it stands: "improve", but not "cause" or "offer"."""
+    return is_base(word) and (
+        word in ("be", "have", "do") or (tag(word) in ("VB", "VBP") and tag_known(third_person(word)) != "NNS")
+    )
+
+
+def is_adverb(word: str) -> bool:
+    """Whether a word goes with the verb that follows it: "truly", "still"."""
+    return word in _ADVERBS or word == "not" or (word.endswith("ly") and len(word) > 4 and word not in _NOT_LY_ADVERBS)
+
+
+def is_participle(word: str) -> bool:
+    """Whether a word can stand behind "has"."""
+    return word in _PARTICIPLES or tag(word) in ("VBN", "VBD")
+
+
+def is_adjective(word: str) -> bool:
+    """Whether a word says how something is."""
+    return tag(word) in ("JJ", "JJR", "JJS") or word in ("better", "worse", "worth", "more", "less")
+
+
+def is_plural(subject: str) -> bool:
+    """Whether "are" follows these words and not "is".
+
+    >>> is_plural("the roads of Rome"), is_plural("the end of all roads"), is_plural("bread and butter")
+    (True, False, True)
+    """
+    low = [bare(w) for w in subject.split()]
+    if tag(low[0]) == "VBG" and len(low) > 1 and not is_noun(low[1]):
+        return False
+    head = low[: next((i for i, w in enumerate(low) if i and (w in _PREPOSITIONS or w in RELATIVES)), len(low))]
+    if "and" in head or low[0] in ("we", "they", "you", "these", "those"):
+        return True
+    last = next((w for w in reversed(head) if tag(w).startswith("NN")), "")
+    return tag(last) in ("NNS", "NNPS") or last in _PLURALS
+
+
+def is_noun(word: str) -> bool:
+    """Whether a word can be the last of a subject: "tax", "schools", "they", "2024"."""
+    return tag(word)[:2] in ("NN", "PR", "CD", "FW", "VB") or tag(word) in ("UH",) or word.endswith("'s") is None
+
+
+# ---------------------------------------------------------------- the end of the subject
+
+
+def is_title(words: Sequence[str]) -> bool:
+    """Whether Most Words Have a Capital, so that a capital says nothing."""
+    long = [w for w in words if len(w) > 3]
+    return sum(w[:1].isupper() for w in long) >= 0.6 * len(long)
+
+
+def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
+    """Return how many of the words behind the auxiliary of a question are its subject.
+
+    Args:
+        auxiliary: "should", "does", "is", "has" …, in small letters.
+        words: the question behind it, as written.
+
+    Returns:
+        At least one and not all; None where the words do not tell for sure.
+
+    >>> end_of_subject("should", "the use of force be allowed".split())
+    4
+    >>> end_of_subject("is", "banning the burqa justified".split())
+    3
+    """
+    title = is_title(words)
+    # In the midst of other text a word with a capital is a name: "World War I".
+    low = [bare(w).capitalize() if w.istitle() and i and not title else bare(w) for i, w in enumerate(words)]
+    if len(low) < 2 or not all(low[:2]):
+        return None
+    if low[0] in SUBJECT_PRONOUNS and not (low[0] == "this" and is_noun(low[1]) and not is_only_verb(low[1])):
+        return 1 if low[0] != "this" or not is_noun(low[1]) else None
+    if auxiliary in BE:
+        end = _predicate(low)
+    elif auxiliary in HAVE:
+        end = _participle(low)
+    else:
+        end = _main_verb(low)
+    while end is not None and end > 1 and is_adverb(low[end - 1]):
+        end -= 1
+    return end
+
+
+def _complete(low: Sequence[str], i: int) -> bool:
+    """Whether a subject can end before word i: not on "the", "of", "and", "more" …"""
+    while i > 1 and is_adverb(low[i - 1]):
+        i -= 1
+    last = low[i - 1]
+    if last in _DETERMINERS or last in _PREPOSITIONS or last in _UNFINISHED:
+        return False
+    return tag(last) not in ("POS", "PRP$", "CC", "MD", "JJR", "RBR") and not last.endswith("'s")
+
+
+def _after_relative(low: Sequence[str], i: int) -> int:
+    """Return where the search for the verb goes on behind "who …": that clause has the first verb there."""
+    for j in range(i + 1, len(low)):
+        if low[j] in AUXILIARIES or low[j] in ("not", "cannot"):
+            continue
+        before_is_aux = low[j - 1] in AUXILIARIES or is_adverb(low[j - 1]) or low[j - 1] in ("not", "cannot")
+        if is_adverb(low[j]):
+            continue
+        if before_is_aux and j > i + 1:  # "who are rich", "who can afford"
+            return j + 1
+        if tag(low[j]) in ("VBP", "VB", "VBZ", "VBD") or (j == i + 1 and is_base(low[j])):
+            return j + 1
+    return len(low)
+
+
+def _main_verb(low: Sequence[str]) -> int | None:
+    """Return where the verb behind "should" or "does" stands."""
+    sure: int | None = None
+    perhaps: list[int] = []  # "cause", "offer": nouns too
+    i = 1
+    while i < len(low) and not (low[i] in SUBORDINATORS | RELATIVES and perhaps):
+        if low[i] in RELATIVES:
+            i = _after_relative(low, i)
+            continue
+        if _complete(low, i) and is_only_verb(low[i]) and low[i + 1 : i + 2] != ["be"]:  # "paid leave be mandatory"
+            sure = i
+            break
+        if _complete(low, i) and (is_base(low[i]) or _behind_adverb(low, i)) and not _is_described(low, i):
+            perhaps.append(i)
+        i += 1
+    likely = {i: score for i in perhaps if (score := _acts(low, i))}
+    best = next((i for i in likely if likely[i] == max(likely.values())), None)
+    if sure is None:
+        return perhaps[0] if best is None and len(perhaps) == 1 else best
+    # "climate change be taught": what stands right before a verb is a noun. "Force the poor to move": an object follows.
+    return best if best is not None and likely[best] == 2 and any(not is_adverb(w) for w in low[best + 1 : sure]) else sure
+
+
+def _behind_adverb(low: Sequence[str], i: int) -> bool:
+    """Whether a word can only be the verb: "tests unfairly disadvantage"."""
+    return i > 1 and is_adverb(low[i - 1]) and tag(low[i]) == "NN" and tag(low[i - 2])[:2] in ("NN", "PR")
+
+
+def _is_described(low: Sequence[str], i: int) -> bool:
+    """Whether a word has an adjective before it, as a noun has: "public support", but "the rich support"."""
+    return is_adjective(low[i - 1]) and tag(low[i]) not in ("VB", "VBP") and low[i - 2 : i - 1] != ["the"]
+
+
+def _plural_before(low: Sequence[str], i: int) -> bool:
+    while i > 1 and is_adverb(low[i - 1]):
+        i -= 1
+    return tag(low[i - 1]) in ("NNS", "NNPS") or low[i - 1] in _PLURALS | {"we", "they"}
+
+
+def _acts(low: Sequence[str], i: int) -> int:
+    """Return how the words around one that can be noun or verb speak for the verb: 2 clearly, 1 perhaps, 0 not."""
+    following = next((w for w in low[i + 1 :] if not is_adverb(w)), "")
+    if _plural_before(low, i) or is_adverb(low[i - 1]) or tag(following) in ("DT", "PRP", "PRP$"):
+        return 2
+    if following and is_base(following) and not is_adjective(following):
+        return int(tag(low[i]) in ("VB", "VBP") and not is_only_verb(following))
+    return int(not following or tag(following) in ("NNS", "NNP", "TO", "IN", "JJ", "VBG", "CD", "JJR", "RBR")
+               or tag(low[i]) in ("VB", "VBP"))  # fmt: skip
+
+
+def _participle(low: Sequence[str]) -> int | None:
+    """Return where the participle behind "has" stands."""
+    found = [i for i in range(1, len(low)) if is_participle(low[i]) and _complete(low, i)]
+    if not found:
+        return None
+    first = found[0]
+    if first + 1 < len(low) and low[first + 1] == "by" and len(found) > 1:  # "the money raised by charities helped"
+        return found[1] if len(found) == 2 else None
+    return first
+
+
+_COMPLEMENTED = _words("making made keeping kept leaving left finding found getting considered called deemed rendered")
+_ARTICLES = _words("a an the no my your his her its our their")
+
+
+def _predicate(low: Sequence[str]) -> int | None:
+    """Return where what is said behind "is" starts: "a …", an adjective or participle without noun, "in …"."""
+    starts: list[tuple[int, str]] = []
+    for i in range(1, len(low)):
+        if low[i] in SUBORDINATORS | RELATIVES and starts:
+            break
+        if kind := _starts_predicate(low, i):
+            starts.append((i, kind))
+    if not starts:
+        return _where(low)
+    (first, kind), *later = starts
+    rival = next((i for i, other in later if other != "verb" and "to" not in low[first:i]), None)
+    if rival is None or kind == "adjective":
+        return first
+    if kind == "noun":  # "banning the burqa justified", but "fracking a threat"
+        return rival if first == 1 and low[0].endswith("ing") else first
+    if low[first] in _COMPLEMENTED:
+        return first
+    # "people living in cities happier", but "the state doing the right thing"
+    object_follows = low[first + 1] in _DETERMINERS
+    relative = low[first + 1] == "by" or (low[first].endswith("ing") and not object_follows)
+    return rival if relative or low[first] == "being" else None
+
+
+def _where(low: Sequence[str]) -> int | None:
+    """Return where "on the right track" starts, behind a subject that is a noun and no more."""
+    found = [i for i in range(1, len(low)) if low[i] in _PREPOSITIONS - {"of", "to", "than"} and _complete(low, i)]
+    if len(found) != 1 or not is_noun(low[found[0] - 1]):
+        return None
+    return found[0] if all(w in _DETERMINERS or is_adjective(w) for w in low[: found[0] - 1]) else None
+
+
+def _starts_predicate(low: Sequence[str], i: int) -> str:
+    """Return "noun", "adjective" or "verb" if what is said can start with word i, "" if not."""
+    word, before = low[i], low[i - 1]
+    after_doing = tag(before) == "VBG" and i > 1 and low[i - 2] not in _DETERMINERS  # "of making a"
+    after_to = i > 1 and low[i - 2] == "to" and is_base(before)  # "to help a"
+    if not _complete(low, i) or after_doing or after_to:
+        return ""
+    if word in _ARTICLES or low[i : i + 2] in (["one", "of"], ["part", "of"]):
+        return "noun"
+    if i == 1 and tag(before) == "VBG" and is_adjective(word):
+        following = low[i + 1 : i + 2]
+        return "adjective" if not following or following[0] in _PREPOSITIONS else ""
+    following = next((w for w in low[i + 1 :] if not is_adverb(w)), "")
+    if is_adverb(word) or word in ("more", "most", "less", "too", "so", "very"):
+        return "adjective" if following and not (i + 1 < len(low) and low[i + 1] in _PREPOSITIONS) else ""
+    if word in ("worth", "better", "worse") or (word == "as" and is_adjective(following)):
+        return "adjective"
+    if word in ("over", "here", "online") and not following:
+        return "adjective"
+    ends = not following or following in _PREPOSITIONS | SUBORDINATORS | RELATIVES | {"and", "or", "but", "enough"}
+    if is_adjective(word) and (ends or tag(following) in ("DT", "PRP", "RB", "TO", "IN")):
+        return "adjective"
+    return "verb" if (tag(word) == "VBG" and following) or is_participle(word) else ""
+
+
+# ---------------------------------------------------------------- the verb of a statement
+
+
+def finite_verb(words: Sequence[str]) -> int | None:
+    """Return where the verb of a statement stands that agrees with its subject; None where that is not sure.
+
+    >>> finite_verb("People who are rich should pay".split())
+    4
+    >>> finite_verb("Phones distract pupils".split())
+    1
+    """
+    low = [bare(w) for w in words]
+    found: list[tuple[int, bool]] = []  # where, and whether it is sure to be a verb
+    i = _after_opening_clause(words, low)
+    while i < len(low) and not (found and low[i] in RELATIVES | SUBORDINATORS):
+        if low[i] in RELATIVES:
+            i = _after_relative(low, i)
+            continue
+        if found and found[-1][1] and (low[i] in ("and", "or", "but", "to", "than") or words[i - 1].endswith(",")):
+            break
+        if _is_auxiliary(words, low, i):
+            return None if any(sure for _, sure in found) else i
+        if _complete(low, i) and (kind := _finite(low, i)):
+            # "prices" of "gas prices contribute" are none
+            found = [one for one in found if kind != "sure" or one != (i - 1, False)] + [(i, kind == "sure")]
+        i += 1
+    return found[0][0] if len(found) == 1 or (found and found[0][1] and not any(sure for _, sure in found[1:])) else None
+
+
+def _is_auxiliary(words: Sequence[str], low: Sequence[str], i: int) -> bool:
+    """Whether word i is "is", "will" … and not the month or "free will"."""
+    a_noun = words[i] == "May" or (low[i] in ("will", "can", "might") and is_adjective(low[i - 1]))
+    return (low[i] in AUXILIARIES or low[i] == "cannot") and not a_noun and _complete(low, i)
+
+
+def _after_opening_clause(words: Sequence[str], low: Sequence[str]) -> int:
+    """Return where the search for the verb begins: behind the comma of "If …, "."""
+    if low and (low[0] in SUBORDINATORS or low[0] in _PREPOSITIONS):
+        return next((i + 2 for i, w in enumerate(words) if w.endswith(",")), len(low) if low[0] in SUBORDINATORS else 1)
+    return 1
+
+
+def _finite(low: Sequence[str], i: int) -> str:
+    """Return "sure" or "perhaps" if word i can be "does …" or "do …" of what stands before it, "" if not."""
+    word, plural = low[i], _plural_before(low, i) or low[i - 1] in ("i", "you")
+    if tag(word) == "VBZ" and not plural:
+        return "sure"
+    if plural and is_base(word):
+        return "sure" if is_only_verb(word) else "perhaps"
+    following = low[i + 1] if i + 1 < len(low) else ""
+    if not plural and tag(word) == "NNS" and is_base(base_of(word)) and following and tag(following) not in ("IN", "TO"):
+        return "perhaps"
+    return "sure" if tag(word) == "VBD" and base_of(word) != word else ""
+
+
+def base_of(word: str) -> str:
+    """Return the verb of a form, itself where there is none: "causes" and "caused" → "cause".
+
+    >>> [base_of(w) for w in ("causes", "carries", "passes", "has", "won", "banned", "tea")]
+    ['cause', 'carry', 'pass', 'have', 'win', 'ban', 'tea']
+    """
+    for verb, form in _PAST_FORMS.items():
+        if word == form and verb != word:
+            return verb
+    guesses = {"s": ("",), "es": ("",), "ies": ("y",), "ed": ("", "e"), "ied": ("y",)}
+    for ending, ends in guesses.items():
+        for new in ends if word.endswith(ending) else ():
+            for verb in (word[: -len(ending)] + new, word[: -len(ending) - 1] if ending == "ed" else ""):
+                if is_base(verb) and tag_known(verb) and word in (third_person(verb), *_with_ending(verb, "ed")):
+                    return verb
+    return "have" if word == "has" else word
