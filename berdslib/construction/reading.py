@@ -111,7 +111,7 @@ def _plain(answer: str) -> str:
 
 
 def _labelled(text: str) -> list[tuple[str, str]]:
-    """Return (label, text) pairs, of a JSON object or of lines; a line without label goes on with the sentence before."""
+    """Return (label, text) pairs, of a JSON object or of lines; one without a label goes on with the sentence before."""
     if text.startswith("{"):
         try:
             row = json.loads(text)

@@ -43,18 +43,10 @@ def split_questions(
     together = groups(questions, gold, threshold=threshold)
     wanted = int(dev * len(questions))
     chosen: set[str] = set()
-    # Large groups first: single questions fill what is left, to the number that is wanted.
-    shuffled = [together[i] for i in np.random.default_rng(seed).permutation(len(together))]
-    for group in sorted(shuffled, key=lambda one: len(one) == 1):
-        # A group of leaking questions must not always end up in dev.
-        if len(chosen) + len(group) <= wanted and (len(group) == 1 or _coin(group, dev, seed)):
-            chosen.update(group)
+    for i in np.random.default_rng(seed).permutation(len(together)):
+        if len(chosen) + len(together[i]) <= wanted:
+            chosen.update(together[i])
     if not chosen:
         logger.warning("no question is in dev: %d of %d were wanted, and all that leak into one another stay together",
                        wanted, len(questions))  # fmt: skip
     return [q._replace(split="dev" if q.qid in chosen else "test") for q in questions]
-
-
-def _coin(group: Sequence[str], dev: float, seed: int) -> bool:
-    text = "\0".join(sorted(group)).encode()
-    return bool(np.random.default_rng([seed, *text]).random() < dev)
