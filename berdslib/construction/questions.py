@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from berdslib.construction.drafts import Draft, Rejection
-from berdslib.construction.statements import POSITIONS, STATEMENTS, as_typed
+from berdslib.construction.statements import POSITIONS, STATEMENTS, as_typed, asks_yes_or_no
 from berdslib.data.formats import read_questions
 from berdslib.errors import InputError
 from berdslib.files import read_lines
@@ -54,4 +55,7 @@ def _rows(path: Path) -> list[Draft]:
     ]
 
 
-STEPS = (STATEMENTS, POSITIONS)
+# Of a plain list nobody has said that its questions are answered with yes or no.
+_YES_OR_NO = replace(STATEMENTS, applies=lambda draft: not draft.perspectives and asks_yes_or_no(draft.question))
+
+STEPS = (_YES_OR_NO, POSITIONS)

@@ -69,7 +69,7 @@ STATEMENTS = Step(
     usual=lambda _: (
         "statement: The city should close its old town to cars.\nnegation: The city should not close its old town."
     ),
-    applies=lambda draft: not draft.perspectives and asks_yes_or_no(draft.question),
+    applies=lambda draft: not draft.perspectives,
 )
 
 

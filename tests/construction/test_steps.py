@@ -5,10 +5,12 @@ import pytest
 from berdslib.construction.arguana import QUESTION
 from berdslib.construction.drafts import Draft
 from berdslib.construction.kialo import ONE_EACH
+from berdslib.construction.questions import STEPS
 from berdslib.construction.statements import LABEL, POSITIONS, STATEMENTS
 from berdslib.construction.steps import NO_RULE, UNANSWERED, UNREADABLE, ByChat, ByRule, take
 from berdslib.llm.chat import Reply, UnavailableError
 
+YES_OR_NO = STEPS[0]
 ZOOS = Draft("zoos", question="Should zoos close?")
 TEA = Draft("tea", question="Does tea help?")
 PAIR = "statement: {}\nnegation: {}"
@@ -99,7 +101,7 @@ def test_a_text_cannot_close_its_tag_or_give_orders_from_outside():
 
 def test_rules_answer_what_they_are_sure_of():
     open_question = Draft("open", question="How should zoos change?")
-    passed = take(STATEMENTS, [ZOOS, open_question], ByRule())
+    passed = take(YES_OR_NO, [ZOOS, open_question], ByRule())
     assert passed.drafts[0].perspectives == ("Zoos should close.", "Zoos should not close.")
     assert passed.drafts[1] == open_question  # no yes/no question: the next step's
     passed = take(POSITIONS, [open_question], ByRule())
