@@ -40,6 +40,7 @@ class Written:
         self.keyed: dict[tuple[str, str, str], dict[str, str]] = {}
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
+        """Return what was written for each item; what nobody wrote is that item's problem."""
         return [self._answer(step.name, draft.key, messages) for draft, messages in zip(drafts, asked, strict=True)]
 
     def _answer(self, step: str, item: str, messages: Messages) -> Answer:
@@ -51,17 +52,21 @@ class Written:
         return Answer(Reply(row["text"]))
 
 
-def keyed(rows: Sequence[Row], sources: Mapping[str, Path], sample: int = 0, seed: int = 0) -> list[dict[str, str]]:
+def keyed(
+    rows: Sequence[Row], sources: Sequence[tuple[str, Path]], sample: int = 0, seed: int = 0
+) -> list[dict[str, str]]:
     """Return the rows that a build asks for, with their keys; what nobody wrote goes to stderr."""
-    found = []
-    for builder, raw in sources.items():
+    found: list[dict[str, str]] = []
+    for builder, raw in sources:
         written = Written(builder, rows)
         made = make(builder, read_items(builder, raw, sample, seed)[0], written)
         for one in made.unanswered:
             print(f"{builder}: {one.detail}", file=sys.stderr)
-        for never in written.rows.keys() - written.keyed.keys():
-            print(f"{builder}: never asked for: {never}", file=sys.stderr)
         found += written.keyed.values()
+    asked = {(row["builder"], row["item"], row["step"], row["attempt"]) for row in found}
+    for row in rows:
+        if (which := (row["builder"], row["item"], row["step"], row["attempt"])) not in asked:
+            print(f"never asked for: {which}", file=sys.stderr)
     return found
 
 
@@ -73,7 +78,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
-    sources = {builder: Path(raw) for builder, raw in (one.split("=", 1) for one in given.sources)}
+    sources = [(builder, Path(raw)) for builder, raw in (one.split("=", 1) for one in given.sources)]
     there = [row for _, row in read_jsonl(given.file)]
     rows = keyed(there, sources, given.sample, given.seed)
     if not given.check:

@@ -173,8 +173,9 @@ def _sentence_on_leaks(counts: dict[str, Any], threshold: float) -> str:
 @click.option("--gold", help="File of verdicts. [the gold verdicts of the questions]")
 @click.option(
     "--layout",
-    type=click.Choice(["beir", "berds"]),
-    help="A BEIR folder, or the official BeRDS JSONL. [berds where PATH ends in .jsonl or .jsonl.gz, else beir]",
+    type=click.Choice(["beir", "berds", "trec"]),
+    help="A BEIR folder, the official BeRDS JSONL, or a folder with TREC's diversity qrels. [berds where PATH ends in "
+    ".jsonl or .jsonl.gz, else beir]",
 )
 @click.option("--run", "run_path", type=click.Path(), help="TREC run that a BeRDS JSONL lists. [what has a verdict]")
 @JSON
@@ -194,7 +195,7 @@ def data_export(
     BEIR knows no perspectives: a passage's score there is the number of perspectives that it supports. Its qrels are
     named after the split of the questions, or "test" where they have none or several.
     """
-    from berdslib.data.formats import export_collection
+    from berdslib.data.export import export_collection
 
     if run_path and not (layout == "berds" or str(path).removesuffix(".gz").endswith(".jsonl")):
         raise click.UsageError("a BEIR folder holds no run; --run is for a BeRDS JSONL")

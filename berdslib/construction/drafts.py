@@ -48,11 +48,17 @@ class Rejection(NamedTuple):
 
 
 class Rejected(Exception):  # noqa: N818 - not an error: the answer was read, and speaks against the item
-    """Raised by a step that reads an answer and leaves its item out."""
+    """Raised by a step that reads an answer and leaves its item out.
 
-    def __init__(self, reason: str, detail: str) -> None:
+    Args:
+        reason: a short name.
+        detail: what is wrong with this item.
+        ask_again: the answer may be better when asked again; only a second one like it counts.
+    """
+
+    def __init__(self, reason: str, detail: str, *, ask_again: bool = False) -> None:
         super().__init__(f"{reason}: {detail}")
-        self.reason, self.detail = reason, detail
+        self.reason, self.detail, self.ask_again = reason, detail, ask_again
 
 
 def write_rejections(path: Path, rejections: Iterable[Rejection]) -> None:

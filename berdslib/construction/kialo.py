@@ -130,7 +130,8 @@ OPPOSITE = Step(
 def _read_one_each(draft: Draft, answer: str) -> Draft:
     found = reading.lines(answer)
     if len(found) != len(draft.options):
-        raise Rejected(OTHER_NUMBER, f"{len(found)} statements for {len(draft.options)} answers")
+        problem = f"{len(found)} statements for {len(draft.options)} answers"
+        raise Rejected(OTHER_NUMBER, problem, ask_again=True)
     distinct = tuple(dict.fromkeys(found))
     if len(distinct) < 2:
         raise Rejected(TOO_FEW, "all statements are the same")

@@ -76,8 +76,11 @@ def _checked(drafts: Sequence[Draft]) -> tuple[list[Draft], list[Rejection]]:
     passed, out = [], []
     for draft in drafts:
         found = problems_of(draft.question, draft.perspectives, sources=(*draft.sources, *draft.options))
+        # Of a survey and a discussion the words are kept; only of arguments a question shall not be a copy.
+        found = [one for one in found if one.reason != "copied" or draft.documents]
         if found:
-            out.append(Rejection(draft, "checks", found[0].reason, "; ".join(one.detail for one in found)))
+            detail = "; ".join([found[0].detail, *(f"{one.reason}: {one.detail}" for one in found[1:])])
+            out.append(Rejection(draft, "checks", found[0].reason, detail))
         else:
             passed.append(draft)
     first = {qid: same[0] for same in duplicates([d.as_question("") for d in passed]) for qid in same[1:]}

@@ -49,6 +49,8 @@ def lines(answer: str) -> list[str]:
     found = [line for line in found if line]
     if not found:
         raise InputError("it is empty")
+    if announcing := [line for line in found if line.endswith(":")]:
+        raise InputError(f"{announcing[0][:60]!r} announces what was asked for; that alone was expected")
     return found
 
 
@@ -111,7 +113,7 @@ def _plain(answer: str) -> str:
 
 
 def _labelled(text: str) -> list[tuple[str, str]]:
-    """Return (label, text) pairs, of a JSON object or of lines; one without a label goes on with the sentence before."""
+    """Return (label, text) pairs, of a JSON object or of lines; one without a label goes on with what came before."""
     if text.startswith("{"):
         try:
             row = json.loads(text)

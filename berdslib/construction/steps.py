@@ -117,9 +117,9 @@ def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "
     found = _Found({i: d for i, d in enumerate(drafts) if i not in turn}, {}, {})
     asked = len(turn)
     again = _read_all(step, drafts, turn, answers, found)
-    turn = {i: _sent_back(turn[i], said, problem) for i, (said, problem) in again.items()}
-    for i, (said, problem) in _read_all(step, drafts, turn, answers, found).items():
-        found.leave_out(i, step, drafts[i], UNREADABLE, f"{problem}; it begins {said[:80]!r}")
+    turn = {i: _sent_back(turn[i], text, why.detail) for i, (text, why) in again.items()}
+    for i, (text, why) in _read_all(step, drafts, turn, answers, found).items():
+        found.leave_out(i, step, drafts[i], why.reason, f"{why.detail}; the answer begins {text[:80]!r}")
     return Passed(_in_order(found.done), _in_order(found.rejected), _in_order(found.unanswered), asked)
 
 
@@ -139,9 +139,9 @@ class _Found(NamedTuple):
 
 def _read_all(
     step: Step, drafts: Sequence[Draft], turn: Mapping[int, Messages], answers: Answers, found: _Found
-) -> dict[int, tuple[str, str]]:
-    """Ask, sort what is answered into `found`, and return the answers that cannot be read, each with the problem."""
-    unreadable = {}
+) -> dict[int, tuple[str, Rejected]]:
+    """Ask, sort what is answered into `found`, and return the answers to be sent back, each with what is wrong."""
+    sent_back = {}
     replies = answers(step, [drafts[i] for i in turn], list(turn.values())) if turn else []
     for i, (reply, problem) in zip(turn, replies, strict=True):
         if reply is None and problem == NO_RULE:
@@ -152,10 +152,13 @@ def _read_all(
             try:
                 found.done[i] = step.read(drafts[i], _whole(reply))
             except Rejected as why:
-                found.rejected[i] = Rejection(drafts[i], step.name, why.reason, why.detail)
+                if why.ask_again:
+                    sent_back[i] = reply.text, why
+                else:
+                    found.rejected[i] = Rejection(drafts[i], step.name, why.reason, why.detail)
             except InputError as error:
-                unreadable[i] = reply.text, error.problem
-    return unreadable
+                sent_back[i] = reply.text, Rejected(UNREADABLE, error.problem)
+    return sent_back
 
 
 def _whole(reply: Reply) -> str:

@@ -21,8 +21,6 @@ from berdslib.data.records import (
     SUPPORT,
     Passage,
     Question,
-    check_passages,
-    check_questions,
     check_run,
     check_verdicts,
     make_verdicts,
@@ -38,7 +36,7 @@ from berdslib.data.tables import (
     write_jsonl,
     yes_probability,
 )
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError
 from berdslib.files import StrPath, write_text
 
 logger = logging.getLogger(__name__)
@@ -522,47 +520,3 @@ def write_berds(
 def _by_key(verdicts: pd.DataFrame) -> dict[tuple[str, int, str], tuple[float, bool]]:
     columns = (verdicts[name] for name in ("qid", "pid", "docno", "p_yes", "supports"))
     return {(q, int(i), d): (float(p), bool(yes)) for q, i, d, p, yes in zip(*columns, strict=True)}
-
-
-# ---------------------------------------------------------------- a collection for other tools
-
-
-def export_collection(
-    path: StrPath,
-    questions: Sequence[Question],
-    passages: Iterable[Passage],
-    gold: pd.DataFrame,
-    *,
-    layout: str | None = None,
-    split: str = "test",
-    run: pd.DataFrame | None = None,
-) -> None:
-    """Write questions, passages and gold verdicts in a layout that other tools read.
-
-    BEIR knows no perspectives: there a passage's score is the number of perspectives that it supports, and which they
-    are is lost. The official BeRDS rows keep them, and hold listed passages only.
-
-    Args:
-        path: a folder for "beir"; a file for "berds", .jsonl or .jsonl.gz.
-        questions: at least one.
-        passages: the corpus; for "beir" it is streamed.
-        gold: verdicts; those of other questions are left out.
-        layout: "beir" or "berds"; None for "berds" where the path ends in .jsonl or .jsonl.gz, else "beir".
-        split: of "beir", what the file of qrels is called.
-        run: of "berds", each question's list; None for its passages with a verdict, those that support most first.
-
-    Raises:
-        InputError: an unknown layout, unusable questions, passages or verdicts, or a folder that holds anything else.
-    """
-    is_table = str(path).removesuffix(".gz").endswith(".jsonl")
-    layout = known("layout", layout or ("berds" if is_table else "beir"), ("beir", "berds"))
-    check_questions(questions)
-    gold = check_verdicts(gold)
-    gold = gold[gold["qid"].isin([q.qid for q in questions])]
-    if layout == "beir":
-        write_beir(path, questions, passages, gold, split)
-        return
-    corpus = list(passages)
-    check_passages(corpus)
-    shown = gold.groupby(["qid", "docno"], sort=False)["supports"].sum().astype(float).rename("score").reset_index()
-    write_berds(path, questions, {p.docno: p for p in corpus}, shown if run is None else run, gold, "gold-preds")

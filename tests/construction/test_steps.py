@@ -125,9 +125,13 @@ def test_who_supports(said, stances):
 
 def test_another_number_of_statements_than_answers():
     draft = Draft("best", question="What is the best drink?", options=("tea", "milk", "water"))
-    passed, _ = taken(ONE_EACH, [draft], "Tea is best.\nMilk is best.")
-    assert [(r.reason, r.detail) for r in passed.rejected] == [
-        ("statements and answers differ in number", "2 statements for 3 answers")
-    ]
+    good = "Tea is best.\nMilk is best.\nWater is best."
+    passed, chat = taken(ONE_EACH, [draft], f"Here you are:\n{good}", good)
+    assert len(passed.drafts[0].perspectives) == 3
+    assert "announces" in chat.seen[1][-1]["content"]
+    passed, chat = taken(ONE_EACH, [draft], "Tea is best.\nMilk is best.", "Tea.\nMilk.")
+    assert passed.rejected[0].reason == "statements and answers differ in number"
+    assert passed.rejected[0].detail.startswith("2 statements for 3 answers")
+    assert "2 statements for 3 answers" in chat.seen[1][-1]["content"]
     by_rule = take(ONE_EACH, [draft], ByRule()).drafts[0].perspectives
     assert by_rule == ("The best drink is tea.", "The best drink is milk.", "The best drink is water.")

@@ -20,7 +20,6 @@ from pandas.testing import assert_frame_equal
 from berdslib.data.formats import (
     beir_gold,
     beir_questions,
-    export_collection,
     iter_passages,
     prediction_fields,
     read_berds,
@@ -1081,43 +1080,6 @@ def test_half_of_a_surrogate_pair_cannot_be_written(tmp_path):
 def test_control_characters_are_shown_and_never_sent_to_a_terminal():
     assert printable("q\x1b[31m1\x07\x9b\u202e\u2028\ud800") == "q\\x1b[31m1\\x07\\x9b\\u202e\\u2028\\ud800"
     assert printable("Ünï — 日本 👩‍🔬\n\tnext\u00a0line") == "Ünï — 日本 👩‍🔬\n\tnext\u00a0line"
-
-
-# ---------------------------------------------------------------- a collection for others
-
-
-def test_a_collection_is_exported_as_a_beir_folder(tmp_path):
-    passages = [Passage("d1", "t", "T"), Passage("d2", "u")]
-    gold = make_verdicts([("t1", 0, "d1", 1.0, True), ("t1", 1, "d1", 1.0, True), ("c1", 0, "d2", 1.0, True)], "gold")
-    for _ in range(2):  # what it wrote, it replaces
-        export_collection(tmp_path / "set", [TEA, CATS], passages, gold, split="dev")
-    questions, again, verdicts = read_beir(tmp_path / "set", "dev")
-    assert again == passages
-    assert [q.qid for q in questions] == ["t1", "c1"]
-    assert verdicts[verdicts["supports"]][["qid", "docno"]].values.tolist() == [["c1", "d2"], ["t1", "d1"]]
-    (tmp_path / "set" / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds 'thesis\.tex'"):
-        export_collection(tmp_path / "set", [TEA], passages, gold)
-    with pytest.raises(InputError, match="unknown layout 'bear'"):
-        export_collection(tmp_path / "other", [TEA], passages, gold, layout="bear")
-    with pytest.raises(InputError, match=r"\[split\]"):
-        export_collection(tmp_path / "other", [TEA], passages, gold, split="../test")
-
-
-def test_a_collection_is_exported_as_official_rows(tmp_path):
-    passages = [Passage("d1", "t", "T"), Passage("d2", "u"), Passage("d3", "never judged")]
-    gold = make_verdicts([("t1", 0, "d2", 1.0, True), ("t1", 1, "d2", 1.0, True), ("t1", 0, "d1", 1.0, True)], "gold")
-    export_collection(tmp_path / "out.jsonl", [TEA, CATS], passages, gold)
-    questions, listed, run, verdicts = read_berds(tmp_path / "out.jsonl", "gold-preds")
-    assert [q[:3] for q in questions] == [q[:3] for q in (TEA, CATS)]
-    assert run[["qid", "docno"]].values.tolist() == [["t1", "d2"], ["t1", "d1"]]  # what shows most stands first
-    assert {p.docno for p in listed} == {"d1", "d2"}
-    assert (
-        verdicts[verdicts["supports"]][["qid", "pid", "docno"]].values.tolist()
-        == gold[["qid", "pid", "docno"]].values.tolist()
-    )
-    export_collection(tmp_path / "run.jsonl", [TEA], passages, gold, run=ranked_run({"t1": ["d3", "d1"]}))
-    assert read_berds(tmp_path / "run.jsonl")[2]["docno"].tolist() == ["d3", "d1"]
 
 
 def test_ids_that_a_run_file_cannot_carry_are_found_before_any_work():

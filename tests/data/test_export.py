@@ -1,0 +1,97 @@
+"""Questions, passages and gold verdicts in the layouts of other tools, read back by these tools or by our readers."""
+
+import csv
+
+import pyndeval
+import pytest
+
+from berdslib.data.export import export_collection
+from berdslib.data.formats import beir_gold, beir_questions, read_berds, read_passages
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts, ranked_run
+from berdslib.data.trec import read_trec_qrels
+from berdslib.errors import InputError
+from berdslib.evaluation.measures import alpha_nDCG, evaluate
+
+TEA = Question("t1", "Is tea better than coffee?", ("Tea is better.", "Coffee is better."), (SUPPORT, OPPOSE), "own")
+CATS = Question("c1", "Do cats love us?", ("They do.", "They do not.", "Some do."), (None,) * 3, "own", "dev")
+
+
+def read_beir(folder, split):
+    return beir_questions(folder, split), read_passages(folder), beir_gold(folder, split)
+
+
+def test_a_collection_is_exported_as_a_beir_folder(tmp_path):
+    passages = [Passage("d1", "t", "T"), Passage("d2", "u")]
+    gold = make_verdicts([("t1", 0, "d1", 1.0, True), ("t1", 1, "d1", 1.0, True), ("c1", 0, "d2", 1.0, True)], "gold")
+    for _ in range(2):  # what it wrote, it replaces
+        export_collection(tmp_path / "set", [TEA, CATS], passages, gold, split="dev")
+    questions, again, verdicts = read_beir(tmp_path / "set", "dev")
+    assert again == passages
+    assert [q.qid for q in questions] == ["t1", "c1"]
+    assert verdicts[verdicts["supports"]][["qid", "docno"]].values.tolist() == [["c1", "d2"], ["t1", "d1"]]
+    (tmp_path / "set" / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match=r"holds 'thesis\.tex'"):
+        export_collection(tmp_path / "set", [TEA], passages, gold)
+    with pytest.raises(InputError, match="unknown layout 'bear'"):
+        export_collection(tmp_path / "other", [TEA], passages, gold, layout="bear")
+    with pytest.raises(InputError, match=r"\[split\]"):
+        export_collection(tmp_path / "other", [TEA], passages, gold, split="../test")
+
+
+def test_a_collection_is_exported_as_official_rows(tmp_path):
+    passages = [Passage("d1", "t", "T"), Passage("d2", "u"), Passage("d3", "never judged")]
+    gold = make_verdicts([("t1", 0, "d2", 1.0, True), ("t1", 1, "d2", 1.0, True), ("t1", 0, "d1", 1.0, True)], "gold")
+    export_collection(tmp_path / "out.jsonl", [TEA, CATS], passages, gold)
+    questions, listed, run, verdicts = read_berds(tmp_path / "out.jsonl", "gold-preds")
+    assert [q[:3] for q in questions] == [q[:3] for q in (TEA, CATS)]
+    assert run[["qid", "docno"]].values.tolist() == [["t1", "d2"], ["t1", "d1"]]  # what shows most stands first
+    assert {p.docno for p in listed} == {"d1", "d2"}
+    assert (
+        verdicts[verdicts["supports"]][["qid", "pid", "docno"]].values.tolist()
+        == gold[["qid", "pid", "docno"]].values.tolist()
+    )
+    export_collection(tmp_path / "run.jsonl", [TEA], passages, gold, run=ranked_run({"t1": ["d3", "d1"]}))
+    assert read_berds(tmp_path / "run.jsonl")[2]["docno"].tolist() == ["d3", "d1"]
+
+
+def test_a_collection_is_exported_as_diversity_qrels(tmp_path):
+    passages = [Passage("d1", "t", "T"), Passage("d2", "u"), Passage("d3", "v")]
+    gold = make_verdicts(
+        [
+            ("t1", 0, "d2", 1.0, True),
+            ("t1", 1, "d2", 1.0, True),
+            ("t1", 0, "d1", 1.0, True),
+            ("c1", 2, "d3", 0.0, False),
+        ],
+        "gold",
+    )
+    for _ in range(2):  # what it wrote, it replaces
+        export_collection(tmp_path / "set", [TEA, CATS], passages, gold, layout="trec")
+    assert sorted(p.name for p in (tmp_path / "set").iterdir()) == [
+        "corpus.jsonl", "qrels.txt", "subtopics.tsv", "topics.tsv",
+    ]  # fmt: skip
+    assert read_passages(tmp_path / "set" / "corpus.jsonl") == passages
+    columns = ["qid", "pid", "docno", "supports"]
+    again = read_trec_qrels(tmp_path / "set" / "qrels.txt", first_subtopic=0)
+    assert again[columns].equals(gold[columns])
+    with open(tmp_path / "set" / "subtopics.tsv", encoding="utf-8", newline="") as file:
+        assert [tuple(row) for row in csv.reader(file, delimiter="\t")] == [
+            ("qid", "subtopic", "perspective", "stance"),
+            ("t1", "0", "Tea is better.", "support"),
+            ("t1", "1", "Coffee is better.", "oppose"),
+            ("c1", "0", "They do.", ""),
+            ("c1", "1", "They do not.", ""),
+            ("c1", "2", "Some do.", ""),
+        ]
+    rows = [line.split() for line in (tmp_path / "set" / "qrels.txt").read_text().splitlines()]
+    qrels = [pyndeval.SubtopicQrel(qid, subtopic, docno, int(rel)) for qid, subtopic, docno, rel in rows]
+    run = ranked_run({"t1": ["d3", "d1", "d2"]})
+    scored = [pyndeval.ScoredDoc(row.qid, row.docno, row.score) for row in run.itertuples()]
+    theirs = pyndeval.ndeval(qrels, scored, measures=["alpha-nDCG@5"])["t1"]["alpha-nDCG@5"]
+    ours = evaluate(run, gold, [TEA], [alpha_nDCG @ 5])
+    assert ours.loc["t1"].iloc[0] == pytest.approx(theirs)
+    (tmp_path / "set" / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match=r"holds 'thesis\.tex'"):
+        export_collection(tmp_path / "set", [TEA], passages, gold, layout="trec")
+    with pytest.raises(InputError, match="blank"):
+        export_collection(tmp_path / "other", [TEA._replace(qid="t 1")], passages, gold, layout="trec")
