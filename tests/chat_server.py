@@ -1,6 +1,7 @@
 """A chat endpoint of this machine that answers what a test's script says, well or badly."""
 
 import contextlib
+import itertools
 import json
 import threading
 import time
@@ -39,18 +40,26 @@ def chat_server():
             if status == "drop":
                 self.connection.close()
                 return
+            if status == "then":  # a response, and something to do once it is sent
+                self.respond(*content[0])
+                content[1]()
+                return
             if status == "raw":  # bytes in place of a whole response, one after the other
                 with contextlib.suppress(ConnectionError):  # whoever asked has left
                     for some in content:
                         self.wfile.write(some)
                 self.connection.close()
                 return
+            self.respond(status, headers, content)
+
+        def respond(self, status, headers, content):
             raw = content if isinstance(content, bytes) else json.dumps(content).encode()
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(raw))}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(raw)
+            with contextlib.suppress(ConnectionError):
+                self.wfile.write(raw)
 
         def log_message(self, *_):
             pass
@@ -75,6 +84,58 @@ def endpoint_at(server, monkeypatch):
         return Endpoint("some-model", **{"base_url": f"http://127.0.0.1:{server.server_port}/v1", **options})
 
     return make
+
+
+class Billing:
+    """A step for a server's script that answers as a schedule says, and bills every answer that it begins to send.
+
+    It counts a token for each byte of what it reads, as the finest tokenizer would, and a few around each message; and
+    it bills the longest answer there can be every third time.
+
+    Args:
+        schedule: what becomes of each request in turn, over and over: a name in ``OUTCOMES``, or a status.
+        says: what is answered to a text.
+    """
+
+    OUTCOMES = ("ok", "slow", "length", "empty", "untold", "html", "truncated", "cut", "drop")
+
+    def __init__(self, schedule=("ok",), says=str.upper, seconds=0.3):
+        self.schedule, self.says, self.seconds = itertools.cycle(schedule), says, seconds
+        self.asked, self.billed, self.lock = [], [0, 0], threading.Lock()
+        self.before = self.after = lambda number: None  # called with the number of the request
+
+    def cost(self, prices):
+        return sum(tokens * price for tokens, price in zip(self.billed, prices, strict=True)) / 1e6
+
+    def __call__(self, body):
+        text = body["messages"][-1]["content"]
+        with self.lock:
+            self.asked.append(text)
+            number, outcome = len(self.asked), next(self.schedule)
+            self.before(number)
+            if isinstance(outcome, int):
+                return outcome, {}, {"error": {"message": "not now"}}
+            used = (
+                sum(len(m["content"].encode()) + 4 for m in body["messages"]) + 3,
+                body["max_tokens"] if outcome == "length" or number % 3 == 0 else 1,
+            )
+            self.billed = [total + n for total, n in zip(self.billed, used, strict=True)]
+        if outcome == "drop":
+            return "drop", {}, b""
+        if outcome == "slow":
+            time.sleep(self.seconds)
+        usage = {"prompt_tokens": used[0], "completion_tokens": used[1]}
+        said = "" if outcome == "empty" else self.says(text)
+        choice = {"message": {"content": said}, "finish_reason": "length" if outcome == "length" else "stop"}
+        content = {"choices": [choice]} | ({} if outcome == "untold" else {"usage": usage})
+        raw = json.dumps(content).encode()
+        if outcome == "html":
+            raw = b"<html><body>Welcome</body></html>"
+        if outcome == "truncated":
+            raw = raw[: len(raw) // 2]
+        if outcome == "cut":
+            return "raw", {}, [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(raw), raw[: len(raw) // 2]]
+        return "then", {}, ((200, {}, raw), lambda: self.after(number))
 
 
 class Saying:

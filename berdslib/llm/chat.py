@@ -259,7 +259,8 @@ class Endpoint:
         except TimeoutError:
             so_far = f", before that {why}" if why else ""
             raise UnavailableError(f"no answer from {self.url} within {self.deadline:g} seconds{so_far}") from None
-        raise UnavailableError(f"no answer from {self.url} after {attempts} attempts: {why}")
+        times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        raise UnavailableError(f"no answer from {self.url} after {times}: {why}")
 
     async def _attempt(self, openai: Any, http: Any, messages: Messages) -> Reply:
         """Ask once, and say to the meter what it may have cost."""

@@ -2,16 +2,19 @@
 
 import asyncio
 import base64
+import contextlib
+import itertools
 import json
 import sys
 import time
+from email.utils import formatdate
 
 import pytest
-from chat_server import ASK, SECRET, answer, chat_server, endpoint_at, pair
+from chat_server import ASK, SECRET, Billing, answer, chat_server, endpoint_at, pair
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.chat import Chat
-from berdslib.llm.chat import ChatError, Endpoint, Reply
+from berdslib.llm.chat import Bill, ChatError, Endpoint, Reply, Tokens, UnavailableError, most_tokens
 
 
 @pytest.fixture
@@ -283,3 +286,133 @@ def test_a_key_with_a_line_break_is_refused_without_being_shown(server, monkeypa
     with pytest.raises(ChatError) as caught:
         Endpoint("m", base_url=f"http://127.0.0.1:{server.server_port}/v1").complete(ASK)
     assert SECRET not in str(caught.value) and not server.seen
+
+
+# ---------------------------------------------------------------- failures that pass
+
+
+@pytest.mark.parametrize("failure", ["html", "truncated", "cut", "drop", 429, 500, 502, 503])
+def test_a_broken_answer_is_a_failed_attempt(server, endpoint, failure):
+    server.script = [Billing([failure, failure, "ok"])]
+    assert endpoint().complete(ASK).text == "WELL?"
+    assert len(server.seen) == 3
+    server.script = [Billing([failure])]
+    with pytest.raises(UnavailableError, match=r"no answer from http://127.* after 2 attempts: ."):
+        endpoint(max_retries=1).complete(ASK)
+    assert len(server.seen) == 5
+
+
+def test_an_answer_that_is_cut_off_or_empty_is_an_answer_and_says_so(server, endpoint):
+    server.script = [Billing(["ok", "length", "empty"])]
+    replies = [endpoint(max_tokens=9).complete(ASK) for _ in range(3)]
+    assert [(r.text, r.finish, r.prompt_tokens, r.completion_tokens) for r in replies] == [
+        ("WELL?", "stop", 12, 1),
+        ("WELL?", "length", 12, 9),
+        ("", "stop", 12, 9),
+    ]
+
+
+def test_a_slow_answer_is_waited_for_and_one_that_never_comes_is_not(server, endpoint):
+    server.script = [Billing(["slow"], seconds=0.4)]
+    assert endpoint(timeout=5).complete(ASK).text == "WELL?"
+    with pytest.raises(UnavailableError, match=r"after 2 attempts: .*Timeout"):
+        endpoint(timeout=0.1, max_retries=1).complete(ASK)
+
+
+@pytest.mark.parametrize("seconds", ["3600", "inf", "date"])
+def test_a_wait_beyond_the_deadline_is_not_begun(server, endpoint, seconds):
+    asked = formatdate(time.time() + 3600, usegmt=True) if seconds == "date" else seconds
+    server.script = [(429, {"Retry-After": asked}, {"error": {"message": "slow down"}})]
+    started = time.monotonic()
+    with pytest.raises(UnavailableError, match=r"after 1 attempt: status 429: slow down; it asks to wait (36|35|inf)"):
+        endpoint(deadline=5).complete(ASK)
+    assert time.monotonic() - started < 4
+
+
+@pytest.mark.parametrize("asked", ["", "nan", "-5", "soon", "Thu, 01 Jan 1970 00:00:00 GMT", "0"])
+def test_a_wait_that_makes_no_sense_is_our_own(server, endpoint, asked):
+    server.script = [(429, {"Retry-After": asked}, {}), answer()]
+    assert endpoint(deadline=5).complete(ASK).text == "Yes"
+
+
+def test_an_account_without_money_is_told_at_once(server, endpoint):
+    server.script = [(429, {}, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}})]
+    with pytest.raises(ChatError, match="exceeded your quota") as caught:
+        endpoint().complete(ASK)
+    assert not isinstance(caught.value, UnavailableError) and len(server.seen) == 1
+
+
+def test_attempts_that_are_repeated_keep_to_the_rate(server, endpoint):
+    server.script = [(500, {}, {}), (500, {}, {}), answer()]
+    endpoint(per_minute=300).complete(ASK)
+    starts = [seen[3] for seen in server.seen]
+    assert all(later - one >= 0.19 for one, later in itertools.pairwise(starts))
+
+
+def test_a_server_that_echoes_the_key_brings_it_into_no_answer(server, endpoint, monkeypatch):
+    server.script = [answer(f"You sent Bearer {SECRET}.")]
+    assert endpoint().complete(ASK).text == "You sent Bearer …."
+    monkeypatch.setenv("OPENAI_API_KEY", "EMPTY")  # what servers without keys are given; an ordinary word
+    server.script = [answer("The set is EMPTY.")]
+    assert endpoint().complete(ASK).text == "The set is EMPTY."
+
+
+# ---------------------------------------------------------------- what an attempt may cost
+
+
+class Watching:
+    """A meter that notes what each attempt was taken to have used."""
+
+    def __init__(self):
+        self.most, self.used = [], []
+
+    @contextlib.contextmanager
+    def attempt(self, most):
+        bill = Bill(most)
+        self.most.append(most)
+        try:
+            yield bill
+        finally:
+            self.used.append(bill.used)
+
+
+@pytest.mark.parametrize(
+    ("failure", "billed"),
+    [(429, False), (500, False), (503, False), (401, False), (502, True), (504, True), ("html", True),
+     ("truncated", True), ("cut", True), ("drop", True), ("slow", True), ("untold", True)],
+)  # fmt: skip
+def test_every_attempt_that_may_be_billed_counts(server, endpoint, failure, billed):
+    server.script = [Billing([failure], seconds=1.5)]
+    model, meter = endpoint(max_retries=1, timeout=0.5, max_tokens=7), Watching()
+    model.meter = meter.attempt
+    with contextlib.suppress(ChatError):
+        model.complete(ASK)
+    attempts = 1 if failure in ("untold", 401) else 2
+    assert len(server.seen) == attempts and meter.most == [most_tokens(ASK, 7, json.dumps(""))] * attempts
+    assert meter.used == (meter.most if billed else [Tokens()] * attempts)
+
+
+def test_what_was_never_sent_costs_nothing_and_what_is_told_is_taken(server, endpoint):
+    model, meter = Endpoint("m", base_url="http://127.0.0.1:9/v1", max_retries=1), Watching()
+    model.meter = meter.attempt
+    with pytest.raises(UnavailableError):
+        model.complete(ASK)
+    assert meter.used == [Tokens(), Tokens()]
+    model = endpoint(schema=SCHEMA)
+    model.meter = meter.attempt
+    refusal = (400, {}, {"error": {"message": "no response_format here"}})
+    server.script = [lambda body: refusal if "response_format" in body else answer()]
+    model.complete(ASK)
+    assert meter.used[2:] == [Tokens(), Tokens(100, 2)]
+    assert meter.most[2].prompt > meter.most[3].prompt + len(json.dumps(SCHEMA))  # a schema is read too
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["", "Zürich 日本 🦓", "a " * 500])
+def test_no_tokenizer_of_bytes_counts_more_than_the_most(text):
+    from tiny import mistral_tokenizer
+
+    tokenizer = mistral_tokenizer(["cats"])
+    told = most_tokens([{"role": "user", "content": text}], 5)
+    assert len(tokenizer(text)["input_ids"]) <= told.prompt and told.completion == 5
+    assert told.prompt >= len(text.encode()) + 10

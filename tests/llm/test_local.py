@@ -66,6 +66,19 @@ def test_it_equals_plain_generate(model, tokenizer):
     assert LocalChat(model, tokenizer, "tiny", max_tokens=30).complete(ASK).text == want
 
 
+def test_it_says_why_an_answer_ended_and_how_long_it_is(model, tokenizer):
+    reply = LocalChat(model, tokenizer, "tiny", max_tokens=12).complete(ASK)
+    prompt = len(tokenizer(ASK[0]["content"])["input_ids"])
+    assert (reply.finish, reply.prompt_tokens, reply.completion_tokens) == ("length", prompt, 12)
+    said = tokenizer(reply.text, add_special_tokens=False)["input_ids"]
+    end, model.generation_config.eos_token_id = model.generation_config.eos_token_id, said[-1]
+    try:  # the same answer, and now its last token is one that ends it
+        ended = LocalChat(model, tokenizer, "tiny", max_tokens=12).complete(ASK)
+    finally:
+        model.generation_config.eos_token_id = end
+    assert ended.finish == "stop" and ended.completion_tokens <= 12
+
+
 def test_the_checkpoints_own_defaults_change_nothing(model, tokenizer):
     chat = LocalChat(model, tokenizer, "tiny", max_tokens=30, temperature=1.0)
     greedy = LocalChat(model, tokenizer, "tiny", max_tokens=30)

@@ -12,7 +12,7 @@ from chat_server import ASK, Saying, chat_server, endpoint_at
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import Reply
 from berdslib.llm.local import make_chat
-from berdslib.llm.recorded import Kept, Recorded, Recording, exchange_key
+from berdslib.llm.recorded import Kept, Recorded, Recording, exchange_key, spent_in
 
 
 @pytest.fixture
@@ -187,3 +187,57 @@ def test_threads_that_ask_the_same_ask_once(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         texts = [reply.text for reply in pool.map(kept.complete, [say(t) for t in "aaaabbbb"])]
     assert texts == list("AAAABBBB") and sorted(model.asked) == ["a", "b"]
+
+
+# ---------------------------------------------------------------- what was used
+
+
+class Counting:
+    """A model that says what it used, or does not."""
+
+    id = "counting"
+
+    def __init__(self, *told, finish="stop"):
+        self.told, self.finish = told, finish
+
+    def complete(self, messages):
+        return Reply("né " * 3, (), self.finish, *self.told)
+
+
+def test_what_was_used_and_why_it_ended_is_recorded(tmp_path):
+    path = tmp_path / "said.jsonl"
+    Recording(Counting(70, 5, finish="length"), path).complete(say("a"))
+    row = json.loads(path.read_text())
+    assert row["usage"] == {"prompt_tokens": 70, "completion_tokens": 5} and row["finish"] == "length"
+    assert Recorded(path).complete(say("a")) == Reply("né " * 3, (), "length", 70, 5)
+    assert spent_in(path, (30.0, 60.0)) == pytest.approx((70 * 30 + 5 * 60) / 1e6)
+    Recording(Counting(30, 0), path).complete(say("b"))
+    assert spent_in(path, (30.0, 60.0)) == pytest.approx((100 * 30 + 5 * 60) / 1e6)
+    assert spent_in(tmp_path / "none.jsonl", (30.0, 60.0)) == 0
+
+
+def test_where_nobody_counted_the_most_is_taken(tmp_path):
+    path = tmp_path / "said.jsonl"
+    Recording(Counting(), path).complete(say("déjà vu"))
+    # By hand: "user" and the text have 4 + 9 bytes, a message 16 marks, a request 64; the answer has 12 bytes.
+    assert spent_in(path, (1e6, 0.0)) == 4 + 9 + 16 + 64 and spent_in(path, (0.0, 1e6)) == 12
+
+
+def test_recordings_of_old_are_read(tmp_path):
+    path = tmp_path / "old.jsonl"
+    key = exchange_key("m", say("a"))
+    row = {"key": key, "model": "m", "messages": say("a"), "text": "Yes", "first_token": [["Yes", -0.1]]}
+    path.write_text(json.dumps(row) + "\n")
+    assert Recorded(path).complete(say("a")) == Reply("Yes", (("Yes", -0.1),))
+    assert spent_in(path, (0.0, 1e6)) == 3
+
+
+@pytest.mark.parametrize(
+    "used", ["3", "[]", '{"prompt_tokens": -1}', '{"prompt_tokens": "7"}', '{"prompt_tokens": 1e3}']
+)
+def test_usage_that_is_none_is_named_by_file_and_line(tmp_path, used):
+    (tmp_path / "said.jsonl").write_text(
+        f'{{"key": "k", "text": "x", "usage": {used}}}\n{{"key": "l", "text": "No"}}\n'
+    )
+    with pytest.raises(InputError, match=r"said.jsonl:1: not a recorded answer"):
+        spent_in(tmp_path / "said.jsonl", (1.0, 1.0))

@@ -1,0 +1,108 @@
+"""Many questions at a time: in order, and what an error, a limit or an interrupt leaves behind."""
+
+import _thread
+import random
+import threading
+import time
+
+import pytest
+
+from berdslib.llm.asking import Answer, ask_all
+from berdslib.llm.budget import BudgetError
+from berdslib.llm.chat import ChatError, Reply, UnavailableError
+from berdslib.llm.recorded import Recorded, Recording
+
+
+def say(text):
+    return [{"role": "user", "content": str(text)}]
+
+
+class Model:
+    """Answers after a moment with what it was asked; an error in `errors` comes instead."""
+
+    id = "model"
+
+    def __init__(self, errors=None, seconds=0.002):
+        self.errors, self.seconds, self.asked, self.lock = errors or {}, seconds, [], threading.Lock()
+        self.under_way = self.most = 0
+
+    def complete(self, messages):
+        text = messages[-1]["content"]
+        with self.lock:
+            self.asked.append(text)
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+        time.sleep(self.seconds * random.random())
+        with self.lock:
+            self.under_way -= 1
+        if text in self.errors:
+            raise self.errors[text]
+        return Reply(text.upper())
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_answers_come_in_the_order_of_the_questions(workers):
+    model = Model()
+    found = ask_all(model, [say(f"q{i}") for i in range(60)], workers=workers)
+    assert [one.reply.text for one in found] == [f"Q{i}" for i in range(60)]
+    assert model.most == workers and {one.problem for one in found} == {""}
+    assert ask_all(model, []) == []
+
+
+def test_one_that_cannot_be_reached_is_that_ones_problem():
+    model = Model({"q3": UnavailableError("status 503"), "q7": UnavailableError("cut off")})
+    found = ask_all(model, [say(f"q{i}") for i in range(10)])
+    assert found[3] == Answer(None, "status 503") and found[7] == Answer(None, "cut off")
+    assert sum(one.reply is not None for one in found) == 8
+
+
+def test_a_model_that_is_gone_is_not_asked_to_the_end():
+    everything = {f"q{i}": UnavailableError("nobody there") for i in range(500)}
+    model = Model(everything)
+    with pytest.raises(UnavailableError, match="20 requests in a row failed, the last with: nobody there"):
+        ask_all(model, [say(text) for text in everything])
+    assert 20 <= len(model.asked) < 60
+    del everything["q10"], everything["q25"]  # with an answer in between it is not gone
+    model = Model({text: everything[text] for text in list(everything)[:35]})
+    assert sum(one.reply is None for one in ask_all(model, [say(f"q{i}") for i in range(60)], workers=1)) == 35
+
+
+@pytest.mark.parametrize("error", [ChatError("status 401"), BudgetError("used up"), ValueError("a bug")])
+def test_after_an_error_nothing_new_is_sent_and_what_is_under_way_is_recorded(tmp_path, error):
+    class Held(Model):
+        """The first three wait until the error is out."""
+
+        def complete(self, messages):
+            text = messages[-1]["content"]
+            if text in ("q0", "q1", "q2"):
+                out.wait(5)
+                time.sleep(0.05)
+            with self.lock:
+                self.asked.append(text)
+            if text == "q3":
+                out.set()
+                raise error
+            return Reply(text.upper())
+
+    out, model = threading.Event(), Held()
+    with pytest.raises(type(error), match=str(error)):
+        ask_all(Recording(model, tmp_path / "said.jsonl"), [say(f"q{i}") for i in range(200)], workers=4)
+    assert sorted(model.asked) == ["q0", "q1", "q2", "q3"]
+    recorded = Recorded(tmp_path / "said.jsonl")
+    assert [recorded.complete(say(f"q{i}")).text for i in range(3)] == ["Q0", "Q1", "Q2"]
+
+
+def test_an_interrupt_from_the_keyboard_ends_it_and_loses_nothing(tmp_path):
+    class Interrupting(Model):
+        def complete(self, messages):
+            if messages[-1]["content"] == "q5":
+                _thread.interrupt_main()
+                time.sleep(0.3)
+            return super().complete(messages)
+
+    model = Interrupting(seconds=0.02)
+    with pytest.raises(KeyboardInterrupt):
+        ask_all(Recording(model, tmp_path / "said.jsonl"), [say(f"q{i}") for i in range(500)])
+    assert "q5" in model.asked and len(model.asked) < 100
+    recorded = Recorded(tmp_path / "said.jsonl")
+    assert [recorded.complete(say(text)).text for text in model.asked] == [text.upper() for text in model.asked]
