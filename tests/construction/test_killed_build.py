@@ -41,7 +41,12 @@ class DebatingServer(Billing):
 
     def __init__(self, schedule):
         super().__init__(schedule, says=lambda _: Debater().complete(self.body.messages).text)
-        self.body, self.conversations = threading.local(), []
+        self.body, self.conversations, self.schedule = threading.local(), [], map(self.mild, self.schedule)
+
+    def mild(self, outcome):
+        """An answer that is sent back is readable the second time: what comes of the build is then known."""
+        sent_back = any(message["role"] == "assistant" for message in self.body.messages)
+        return "ok" if sent_back and outcome in ("length", "empty") else outcome
 
     def __call__(self, body):
         self.body.messages = body["messages"]

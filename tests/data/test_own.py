@@ -1,0 +1,153 @@
+"""A data set's folder: written, read back, loaded by path and by name, checked, and refused with a reason."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import berdslib as bd
+from berdslib.data import catalogue, own
+from berdslib.data.catalogue import DATASETS
+from berdslib.data.datasets import card, load_gold, load_passages, load_questions, names
+from berdslib.data.own import OwnCard, as_dataset, origins, read_card, remember, remembered, write_dataset
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
+from berdslib.data.validation import validate
+from berdslib.errors import InputError, MissingDataError
+
+ZOO = Question("zoo", "Should zoos close?", ("They should.", "They should not."), (SUPPORT, OPPOSE), "mine", "dev")
+TEA = Question("tea", "Which tea?", ("Green.", "Black.", "Mint."), (None,) * 3, "mine", "test")
+CORPUS = [Passage("a", "Zoos are cruel.", "Zoos"), Passage("b", "Green tea is good.")]
+GOLD = make_verdicts([("zoo", 0, "a", 1.0, True), ("tea", 0, "b", 0.9, True), ("tea", 2, "b", 0.0, False)], "hand")
+CARD = OwnCard("mine", "Zoos and tea", "CC-BY-4.0", "written by hand", made={"builder": "questions"})
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch, tmp_path):
+    monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(DATASETS, "_things", dict(DATASETS))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_dataset(tmp_path / "set", CARD, [ZOO, TEA], CORPUS, GOLD, {"zoo": {"texts": ["a", "b"]}})
+    return tmp_path / "set"
+
+
+def test_what_is_written_is_read_back(folder):
+    found = bd.load(folder, split="all")
+    assert found.name == "mine"
+    assert list(found.questions) == [ZOO, TEA]
+    assert list(found.passages) == CORPUS
+    pd.testing.assert_frame_equal(found.gold, GOLD)
+    assert bd.load(str(folder)).questions == (ZOO,)  # "dev", as with every data set that has splits
+    assert bd.load(folder, split="test").questions == (TEA,)
+    assert read_card(folder) == CARD
+    assert origins(folder) == {"zoo": {"texts": ["a", "b"]}, "tea": {}}
+
+
+def test_a_set_without_splits_corpus_or_gold(tmp_path):
+    asked = [q._replace(split="") for q in (ZOO, TEA)]
+    write_dataset(tmp_path / "bare", CARD, asked)
+    found = bd.load(tmp_path / "bare")
+    assert (found.questions, found.passages, found.gold) == (tuple(asked), (), None)
+    assert found.questions == bd.load(tmp_path / "bare", split="all").questions
+    with pytest.raises(InputError, match="not split"):
+        bd.load(tmp_path / "bare", split="dev")
+    assert bd.load(tmp_path / "bare", passages=CORPUS).passages == CORPUS
+
+
+def test_a_set_scores_systems(folder):
+    result = bd.experiment("bm25", bd.load(folder, split="all"), "MRecall@1")
+    assert result.table["n"].tolist()[-1] == 2
+    assert result.table["value"].tolist()[-1] == 0.0  # one passage cannot show two perspectives
+
+
+def test_by_name_here_and_in_a_later_process(folder, monkeypatch, tmp_path):
+    with pytest.raises(InputError, match="unknown data set"):
+        bd.load("mine")
+    catalogue.add(folder)
+    monkeypatch.chdir("/")
+    assert bd.load("mine", split="all").questions == (ZOO, TEA)
+    assert "mine" in names() and "Zoos and tea" in card("mine") and str(folder) in card("mine")
+    assert load_questions("mine") == [ZOO]
+    assert [p.docno for p in load_passages("mine")] == ["a", "b"]
+    assert len(load_gold("mine")) == 3
+    assert [one.name for one in remembered()] == ["mine"]  # what a later process begins with
+
+
+def test_a_name_that_is_taken(folder, tmp_path):
+    write_dataset(tmp_path / "other", OwnCard("kialo", "Not Kialo", "CC0-1.0"), [ZOO])
+    with pytest.raises(InputError, match=r"dataset\.json.*built in"):
+        catalogue.add(tmp_path / "other")
+    assert not list(remembered())
+    assert bd.load(tmp_path / "other").questions == (ZOO,)  # by its path it loads all the same
+
+
+def test_a_folder_that_was_moved_says_so_when_it_is_loaded(folder, tmp_path):
+    remember(folder)
+    folder.rename(tmp_path / "elsewhere")
+    broken = next(iter(remembered()))
+    with pytest.raises(MissingDataError, match=r"was added from .*set, which cannot be used.*berds data add"):
+        broken.loaders["load_questions"](broken, ())
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda row: row | {"format": "other"}, "the card of a data set was expected"),
+        (lambda row: row | {"licence": None}, r"\[licence\]: text was expected, not NoneType"),
+        (lambda row: row | {"licence": " "}, r"\[licence\]: a data set needs a licence"),
+        (lambda row: row | {"name": "a b"}, r"\[name\]: letters, digits"),
+        (lambda row: row | {"questions": "2"}, r"\[questions\]: a number was expected"),
+        (lambda row: [row], "the card of a data set was expected"),
+    ],
+)
+def test_a_card_that_is_refused(folder, change, problem):
+    path = folder / own.CARD
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(InputError, match=rf"dataset\.json.*{problem}"):
+        as_dataset(folder)
+
+
+def test_a_folder_that_was_not_finished_is_no_data_set(folder, tmp_path):
+    (folder / own.CARD).unlink()
+    assert not own.is_own(folder)
+    with pytest.raises(InputError):
+        bd.load(folder)
+    with pytest.raises(InputError, match="no perspectives"):
+        write_dataset(tmp_path / "new", CARD, [ZOO._replace(perspectives=(), stances=())])
+    assert not (tmp_path / "new" / own.CARD).exists()
+
+
+def test_nothing_is_wrong_with_a_good_set(folder):
+    assert validate(folder) == []
+
+
+def changed(folder, name, text):
+    path = folder / name
+    path.write_text(text(path.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "grave", "problem"),
+    [
+        ("questions.jsonl", lambda t: t.splitlines()[0] + "\n", True, "the card says 2 questions, and there are 1"),
+        ("questions.jsonl", lambda t: t.replace('"dev"', '"test"'), True, "the card says the splits dev, test"),
+        ("questions.jsonl", lambda t: t.replace(', "Black.", "Mint."', "").replace("[null, null, null]", "[null]"),
+         True, "about perspectives that are not there, such as 'tea'"),
+        ("dataset.json", lambda t: t.replace("CC-BY-4.0", "none stated"), False, "no licence is stated"),
+        ("dataset.json", lambda t: t.replace("written by hand", ""), False, "where the texts come from"),
+        ("corpus.jsonl", lambda t: t.splitlines()[0] + "\n", True, "about passages that are not there, such as 'b'"),
+        ("gold.tsv", lambda t: t.replace("zoo\t", "zebra\t"), True, "about questions that are not there, such as 'zebra'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_set(folder, name, change, grave, problem):
+    changed(folder, name, change)
+    assert [one for one in validate(folder) if one.grave is grave and problem in one.problem]
+
+
+def test_leaks_across_splits_are_grave(tmp_path):
+    twin = ZOO._replace(qid="zoo2", text="Must all zoos go?", split="test")
+    write_dataset(tmp_path / "leaky", CARD, [ZOO, twin])
+    assert ["1 pairs of questions leak across splits" in one.problem for one in validate(tmp_path / "leaky")] == [True]
