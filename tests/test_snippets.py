@@ -55,6 +55,7 @@ def own_files(tmp_path, monkeypatch):
     texts = ["Cities are good for people.", "They are loud and dirty.", "Trains run late."]
     lines = [json.dumps({"_id": f"d{i}", "text": text}) for i, text in enumerate(texts)]
     Path("my_corpus.jsonl").write_text("\n".join(lines) + "\n")
+    Path("my_list.txt").write_text("Are cities good?\nShould trains run at night?\n")
     Path("my_verdicts.tsv").write_text("qid\tpid\tdocno\tp_yes\nq\t0\td0\t1\nq\t1\td1\t1\n")
     write_trec_run("their_run.trec", bd.search("bm25", "sample", 20), tag="theirs")
 
@@ -62,7 +63,7 @@ def own_files(tmp_path, monkeypatch):
 def test_everyday_tasks_are_of_five_lines_at_most_and_one_import():
     """Beside a class or function of the user's, whose length is the user's business."""
     tasks = [ast.parse(block.values[0]) for block in blocks("docs/everyday.md", "python")]
-    assert len(tasks) == 9
+    assert len(tasks) == 10
     for task in tasks:
         ours = [part for part in task.body if not isinstance(part, ast.ClassDef | ast.FunctionDef)]
         assert sum(part.end_lineno - part.lineno + 1 for part in ours) <= 5

@@ -60,7 +60,7 @@ def test_a_set_without_splits_corpus_or_gold(tmp_path):
 def test_a_set_scores_systems(folder):
     result = bd.experiment("bm25", bd.load(folder, split="all"), "MRecall@1")
     assert result.table["n"].tolist()[-1] == 2
-    assert result.table["value"].tolist()[-1] == 0.0  # one passage cannot show two perspectives
+    assert result.table["mean"].tolist()[-1] == 0.0  # one passage cannot show two perspectives
 
 
 def test_by_name_here_and_in_a_later_process(folder, monkeypatch, tmp_path):
