@@ -265,11 +265,11 @@ def test_usage_and_cost_are_counted(server, endpoint):
 
 
 def test_the_rate_limit_holds_over_threads(server, endpoint):
-    judge = Chat(endpoint(per_minute=1200), workers=4)  # one each 50 ms
+    judge = Chat(endpoint(per_minute=600), workers=4)  # one each 100 ms
     judge.p_yes([pair()])  # the first one takes longer, since the client is loaded
     judge.p_yes([pair(docno=f"d{i}", text=f"text {i}") for i in range(8)])
     starts = sorted(seen[3] for seen in server.seen[1:])
-    assert starts[-1] - starts[0] >= 7 * 0.05 - 0.03
+    assert starts[-1] - starts[0] >= 7 * 0.1 - 0.2  # a busy machine may be late with the first
 
 
 def test_a_redirect_is_an_error_and_the_key_goes_nowhere_else(server, monkeypatch):
