@@ -35,9 +35,9 @@ class Budgeted:
             ``max_tokens``, its longest answer.
         prices: per million prompt and completion tokens.
         limit: most that may be spent, in the currency of the prices.
-        spent: what was spent before, see :func:`~berdslib.llm.recorded.spent_in`.
-        ledger: a file that has each attempt before it is sent. What is in it already counts as spent, so that the
-            limit also holds over runs that failed or were killed; it takes the place of ``spent``.
+        spent: what was spent before and is in no ledger, see :func:`~berdslib.llm.recorded.spent_in`.
+        ledger: a file that has each attempt before it is sent. What is in it already counts as spent too, so that the
+            limit also holds over runs that failed or were killed.
 
     Raises:
         InputError: a negative price or limit, a model without ``max_tokens``, or a ledger that cannot be read.

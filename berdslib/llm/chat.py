@@ -275,31 +275,26 @@ class Endpoint:
         )
         settings = self._settings
         form = json.dumps(settings.get("response_format", ""))
-        try:
-            with self.meter(most_tokens(messages, self.max_tokens, form)) as bill:
-                try:
-                    create = client.chat.completions.with_raw_response.create
-                    raw = (await create(messages=list(messages), extra_headers=headers, **settings)).content
-                    reply = self._read(raw)
-                    bill.settle(reply)
-                except openai.APIStatusError as error:
-                    if error.status_code not in _BILLED:
-                        bill.cancel()
-                    raise
-                except openai.APIConnectionError as error:
-                    if type(error.__cause__).__name__ in _UNSENT:
-                        bill.cancel()
-                    raise
-        except openai.APIStatusError as error:
-            said = self._redact(_server_message(error))
-            about_schema = error.status_code in (400, 422) and re.search("response_format|schema", said)
-            if "response_format" not in settings or not about_schema:
-                raise self._failure(error, said) from None
-        except openai.APIConnectionError as error:
-            why = self._redact(f"{type(error.__cause__).__name__}: {error.__cause__}")[:300]
-            raise _PassingError(why) from None
-        else:
-            return reply
+        with self.meter(most_tokens(messages, self.max_tokens, form)) as bill:
+            try:
+                create = client.chat.completions.with_raw_response.create
+                raw = (await create(messages=list(messages), extra_headers=headers, **settings)).content
+            except openai.APIStatusError as error:
+                if error.status_code not in _BILLED:
+                    bill.cancel()
+                said = self._redact(_server_message(error))
+                about_schema = error.status_code in (400, 422) and re.search("response_format|schema", said)
+                if "response_format" not in settings or not about_schema:
+                    raise self._failure(error, said) from None
+            except openai.APIConnectionError as error:
+                if type(error.__cause__).__name__ in _UNSENT:
+                    bill.cancel()
+                why = self._redact(f"{type(error.__cause__).__name__}: {error.__cause__}")[:300]
+                raise _PassingError(why) from None
+            else:
+                reply = self._read(raw)
+                bill.settle(reply)
+                return reply
         logger.warning("%s takes no schema and is asked without: %s", self.url, said)
         self._settings = {name: value for name, value in settings.items() if name != "response_format"}
         return await self._attempt(openai, http, messages)

@@ -265,11 +265,11 @@ def test_usage_and_cost_are_counted(server, endpoint):
 
 
 def test_the_rate_limit_holds_over_threads(server, endpoint):
-    judge = Chat(endpoint(per_minute=1200), workers=4)  # one each 50 ms
+    judge = Chat(endpoint(per_minute=600), workers=4)  # one each 100 ms
     judge.p_yes([pair()])  # the first one takes longer, since the client is loaded
     judge.p_yes([pair(docno=f"d{i}", text=f"text {i}") for i in range(8)])
     starts = sorted(seen[3] for seen in server.seen[1:])
-    assert starts[-1] - starts[0] >= 7 * 0.05 - 0.03
+    assert starts[-1] - starts[0] >= 7 * 0.1 - 0.2  # a busy machine may be late with the first
 
 
 def test_a_redirect_is_an_error_and_the_key_goes_nowhere_else(server, monkeypatch):
@@ -344,9 +344,9 @@ def test_an_account_without_money_is_told_at_once(server, endpoint):
 
 def test_attempts_that_are_repeated_keep_to_the_rate(server, endpoint):
     server.script = [(500, {}, {}), (500, {}, {}), answer()]
-    endpoint(per_minute=300).complete(ASK)
+    endpoint(per_minute=200).complete(ASK)  # one each 300 ms
     starts = [seen[3] for seen in server.seen]
-    assert all(later - one >= 0.19 for one, later in itertools.pairwise(starts))
+    assert all(later - one >= 0.15 for one, later in itertools.pairwise(starts))
 
 
 def test_a_server_that_echoes_the_key_brings_it_into_no_answer(server, endpoint, monkeypatch):

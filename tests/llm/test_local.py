@@ -73,10 +73,12 @@ def test_it_says_why_an_answer_ended_and_how_long_it_is(model, tokenizer):
     said = tokenizer(reply.text, add_special_tokens=False)["input_ids"]
     end, model.generation_config.eos_token_id = model.generation_config.eos_token_id, said[-1]
     try:  # the same answer, and now its last token is one that ends it
-        ended = LocalChat(model, tokenizer, "tiny", max_tokens=12).complete(ASK)
+        ended = LocalChat(model, tokenizer, "tiny", max_tokens=13).complete(ASK)
+        just = LocalChat(model, tokenizer, "tiny", max_tokens=ended.completion_tokens).complete(ASK)
     finally:
         model.generation_config.eos_token_id = end
-    assert ended.finish == "stop" and ended.completion_tokens <= 12
+    assert (ended.finish, just.finish) == ("stop", "stop")
+    assert just.completion_tokens == ended.completion_tokens <= 12
 
 
 def test_the_checkpoints_own_defaults_change_nothing(model, tokenizer):
