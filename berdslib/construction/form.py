@@ -111,7 +111,7 @@ class _Widgets:
         self._answer, self._showing = answer, False
         wide = w.Layout(width="auto")  # not 100 %: with the margins that would be too wide, and be clipped
         self.head, self.item, self.status = w.HTML(), w.HTML(layout=wide), w.HTML()
-        self.bar = w.IntProgress(min=0, bar_style="success", layout=w.Layout(width="220px"))
+        self.bar = w.IntProgress(min=0, bar_style="success", layout=w.Layout(width="180px"))
         self.done = w.HTML()
         self.moves = {
             "previous": w.Button(description="Previous", icon="arrow-left", layout=w.Layout(width="120px")),
@@ -138,12 +138,13 @@ class _Widgets:
         row = w.Layout(align_items="center", flex_flow="row wrap")
         self.box = w.VBox(
             [
-                w.HBox([*self.moves.values(), self.bar, self.done], layout=row),
+                # Not behind the note, where a tab and a space too many would erase what was just answered.
+                w.HBox([*self.moves.values(), self.clear, self.bar, self.done], layout=row),
                 self.head,
                 self.item,
                 grid,
                 self.note,
-                w.HBox([self.clear, self.status], layout=row),
+                self.status,
             ],
             layout=w.Layout(max_width="900px", grid_gap="6px"),
         )
