@@ -109,9 +109,9 @@ class _Widgets:
         import ipywidgets as w
 
         self._answer, self._showing = answer, False
-        wide = w.Layout(width="100%")
+        wide = w.Layout(width="auto")  # not 100 %: with the margins that would be too wide, and be clipped
         self.head, self.item, self.status = w.HTML(), w.HTML(layout=wide), w.HTML()
-        self.bar = w.IntProgress(min=0, bar_style="success", layout=w.Layout(width="220px"))
+        self.bar = w.IntProgress(min=0, bar_style="success", layout=w.Layout(width="180px"))
         self.done = w.HTML()
         self.moves = {
             "previous": w.Button(description="Previous", icon="arrow-left", layout=w.Layout(width="120px")),
@@ -133,19 +133,20 @@ class _Widgets:
         self.clear.on_click(lambda _: answer(dict(_CLEAR)))
         grid = w.GridBox(
             [part for name, buttons in self.answers.items() for part in (w.HTML(escape(ASKED[name])), buttons)],
-            layout=w.Layout(grid_template_columns="minmax(220px, 320px) 1fr", align_items="center", width="100%"),
+            layout=w.Layout(grid_template_columns="minmax(220px, 320px) 1fr", align_items="center"),
         )
-        row = w.Layout(align_items="center", width="100%", flex_flow="row wrap")
+        row = w.Layout(align_items="center", flex_flow="row wrap")
         self.box = w.VBox(
             [
-                w.HBox([*self.moves.values(), self.bar, self.done], layout=row),
+                # Not behind the note, where a tab and a space too many would erase what was just answered.
+                w.HBox([*self.moves.values(), self.clear, self.bar, self.done], layout=row),
                 self.head,
                 self.item,
                 grid,
                 self.note,
-                w.HBox([self.clear, self.status], layout=row),
+                self.status,
             ],
-            layout=w.Layout(width="100%", max_width="900px", grid_gap="6px"),
+            layout=w.Layout(max_width="900px", grid_gap="6px"),
         )
 
     def _changed(self, name: str, value: str | None) -> None:
@@ -181,13 +182,16 @@ class _Widgets:
 
 def _item_html(row: SheetRow) -> str:
     """Return an item as HTML; its texts come from others and hold no markup."""
-    sources = "".join(f'<p style="margin:4px 0">{escape(text)}</p>' for text in row.sources.splitlines())
-    statements = "".join(f"<li>{escape(text)}</li>" for text in row.perspectives.splitlines())
+    sources, statements = (
+        "".join(f'<li style="margin:4px 0">{escape(text)}</li>' for text in texts.splitlines())
+        for texts in (row.sources, row.perspectives)
+    )
+    numbers = 'style="margin:4px 0;padding-left:22px"'
     muted = "color:var(--jp-ui-font-color2,#555)"
     return (
         f'<div style="{muted}">Sources</div>'
-        f'<div style="{_BOX}max-height:220px;overflow-y:auto">{sources or "None are on record."}</div>'
+        f'<div style="{_BOX}max-height:240px;overflow-y:auto">'
+        f"{f'<ol {numbers}>{sources}</ol>' if sources else 'None are on record.'}</div>"
         f'<div style="{muted};margin-top:8px">Question and perspectives</div>'
-        f'<div style="{_BOX}"><b>{escape(row.question)}</b>'
-        f'<ol style="margin:4px 0;padding-left:22px">{statements}</ol></div>'
+        f'<div style="{_BOX}"><b>{escape(row.question)}</b><ol {numbers}>{statements}</ol></div>'
     )
