@@ -95,10 +95,10 @@ def _with_negation(text: str) -> str | None:
     if _ALL.match(text):
         return f"Not {_small(text)}"
     subject, verb, rest = " ".join(words[:at]), words[at], " ".join(words[at + 1 :])
+    if not verb.strip(".").isalpha():  # "is, in part, …"
+        return None
     if bare(verb) in AUXILIARIES and not (verb in HAVE | DO and _OBJECT.match(rest)):
         return _denied(subject, verb.lower() if verb.istitle() else verb, rest)
-    if not verb.strip(",;").isalpha():
-        return None
     low = bare(verb)
     base = base_of(low)
     helper = "did" if low == past(base) and low != base else "do" if low == base else "does"
@@ -119,11 +119,10 @@ def _denied(subject: str, verb: str, rest: str) -> str:
         return f"{subject} {verb} no {thing[1]}"
     rest = _EMPHASIS.sub("", rest, count=1) if _EMPHASIS.match(rest) else rest
     if rest.lower().startswith("ever "):
-        if verb in DO:
-            return _said(subject, verb, f"never {rest[5:]}")
-        return f"{subject} {'can never be' if verb in BE else f'{verb} never'} {rest[5:]}"
+        never = "can never be" if verb in BE else f"{verb} never"
+        return _said(f"{subject} never", verb, rest[5:]) if verb in DO else f"{subject} {never} {rest[5:]}"
     if rest.lower().startswith("still "):
-        return f"{subject} {verb} no longer {rest[6:]}"
+        return _said(f"{subject} no longer", verb, rest[6:]) if verb in DO else f"{subject} {verb} no longer {rest[6:]}"
     return f"{subject} {'cannot' if verb == 'can' else f'{verb} not'} {rest}"
 
 

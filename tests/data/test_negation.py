@@ -104,6 +104,7 @@ def test_forms_of_all_verbs_of_the_lexicon_lead_back():
         ("Do you feel safe in your town?", "I feel safe in my town.", "I do not feel safe in my town."),
         ("Are you sure that it will hurt you?", "I am sure that it will hurt me.", None),
         ("Would you vote for her?", "I would vote for her.", None),
+        ("Do you ever lie?", "I lie.", "I never lie."),
         ("Have you ever lied?", "I have lied.", "I have never lied."),
         ("Should you lie?", "You should lie.", None),
         # A part before, or a topic.
@@ -148,8 +149,8 @@ def test_shapes_of_questions(question, yes, no):
         "Why should zoos close?", "Should zoos close and what follows?", "Is tea or coffee better?",
         "Are zoos any good?", "Are humans animals?", "Does anyone need a yacht?", "Zoos are cruel. Should they close?",
         "Multipolar world", "SHOULD WE GO?", "Should?", "Should zoos", "is", "?", "", "   ",
-        "¿Deben cerrar los zoológicos?", "Sollten Zoos verboten werden?", "Faut-il fermer les zoos ?", "动物园应该关闭吗？",
-        "Should the?", "Is it?",
+        "¿Deben cerrar los zoológicos?", "Sollten Zoos verboten werden?", "Faut-il fermer les zoos ?",
+        "动物园应该关闭吗？", "Should the?", "Is it?",
     ],
 )  # fmt: skip
 def test_what_is_not_sure_has_no_statement(question):
@@ -196,6 +197,8 @@ def test_sides_that_are_not_sure(question):
         ("She won the war.", "She did not win the war."),
         ("They have the right to vote", "They do not have the right to vote"),
         ("The choices people make cause harm", "The choices people make do not cause harm"),
+        ("Zoos still exist", "Zoos no longer exist"),
+        ("The war is, in part, over", "It is not true that the war is, in part, over"),
         ("People who do not vote complain", "It is not true that people who do not vote complain"),
         ("The law works well as it is", "The law does not work well as it is"),
     ],
