@@ -22,10 +22,14 @@ HAVE = _words("has have had")
 DO = _words("do does did")
 MODALS = _words("should must will would can could may might shall")
 AUXILIARIES = BE | HAVE | DO | MODALS
-SUBJECT_PRONOUNS = _words("i we you he she it they there this everyone everybody anyone someone nobody everything")
+_PERSONAL = _words("i we you he she it they")
+_PRONOUNS = _PERSONAL | _words("there everyone everybody anyone someone nobody everything")
+_QUANTITIES = _words("all both some many most")
 _PLURALS = _words("people men women children police")
 # What begins a part of the sentence that has verbs of its own.
-SUBORDINATORS = _words("because if when whenever while although though unless since until whether where why how so even")
+SUBORDINATORS = _words(
+    "because if when whenever while although though unless since until whether where why how so even"
+)
 RELATIVES = _words("who whom whose which that what")
 _DETERMINERS = _words(
     "a an the no any every each some all both another this these those my your his her its our their one"
@@ -36,10 +40,11 @@ _PREPOSITIONS = _words(
     "off out up down beside besides throughout along outside inside regarding concerning following versus vs"
 )
 _ADVERBS = _words("also always ever still never truly really just even already often indeed now generally fully rather")
-_NOT_LY_ADVERBS = _words("family july italy ally rally supply reply monopoly assembly anomaly bully jelly friendly "
-                         "elderly costly deadly lovely likely unlikely early daily only holy ugly lonely orderly fly "
-                         "apply rely imply comply multiply lively timely worldly")  # fmt: skip
-# What ends in "-ed" or "-ing" here has no verb in it, whatever the lexicon says.
+_NO_ADVERBS = _words(
+    "family july italy rally supply reply monopoly assembly anomaly bully friendly elderly costly deadly lovely likely "
+    "unlikely early daily only ugly lonely orderly apply imply comply multiply lively timely worldly"
+)
+# The verbs that do not just add "-ed".
 _PAST_FORMS = {
     "be": "was", "become": "became", "begin": "began", "bring": "brought", "build": "built", "buy": "bought",
     "catch": "caught", "choose": "chose", "come": "came", "cost": "cost", "cut": "cut", "do": "did", "draw": "drew",
@@ -51,10 +56,15 @@ _PAST_FORMS = {
     "stand": "stood", "steal": "stole", "take": "took", "teach": "taught", "tell": "told", "think": "thought",
     "throw": "threw", "understand": "understood", "win": "won", "write": "wrote",
 }  # fmt: skip
+_STRONG = {"has": "have", **{form: verb for verb, form in _PAST_FORMS.items() if form != verb}}
 _PARTICIPLES = frozenset(_PAST_FORMS.values()) | _words(
     "been begun chosen done driven fallen forgotten given gone gotten grown known outgrown overcome proven risen run "
     "seen shown spoken stolen taken thrown worn written broken forbidden hidden born become come drawn"
 )
+# Nouns too, but in a question mostly verbs; and verbs that need no object.
+_MOSTLY_VERBS = _words("cause harm hurt help benefit lead outweigh")
+_STAND_ALONE = _words("work matter help end change count stop pay last vote fall rise return fight hurt act decline")
+_BEHIND_VERBS = _words("NNS NNP TO IN JJ VBG CD JJR RBR")
 # A word behind these belongs with them.
 _UNFINISHED = _words("and or but nor such own too so very more most less")
 _VOWELS = "aeiou"
@@ -68,7 +78,7 @@ def _lexicon() -> dict[str, str]:
     from textblob.en import lexicon
 
     lexicon.load()
-    return dict(lexicon)
+    return {str(word): str(tag) for word, tag in lexicon.items()}
 
 
 def bare(word: str) -> str:
@@ -172,7 +182,7 @@ def is_only_verb(word: str) -> bool:
 
 def is_adverb(word: str) -> bool:
     """Whether a word goes with the verb that follows it: "truly", "still"."""
-    return word in _ADVERBS or word == "not" or (word.endswith("ly") and len(word) > 4 and word not in _NOT_LY_ADVERBS)
+    return word in _ADVERBS or word == "not" or (word.endswith("ly") and len(word) > 4 and word not in _NO_ADVERBS)
 
 
 def is_participle(word: str) -> bool:
@@ -191,7 +201,9 @@ def is_plural(subject: str) -> bool:
     >>> is_plural("the roads of Rome"), is_plural("the end of all roads"), is_plural("bread and butter")
     (True, False, True)
     """
-    low = [bare(w) for w in subject.split()]
+    low = [word for w in subject.split() if (word := bare(w))]
+    if not low:
+        return False
     if tag(low[0]) == "VBG" and len(low) > 1 and not is_noun(low[1]):
         return False
     head = low[: next((i for i, w in enumerate(low) if i and (w in _PREPOSITIONS or w in RELATIVES)), len(low))]
@@ -203,7 +215,7 @@ def is_plural(subject: str) -> bool:
 
 def is_noun(word: str) -> bool:
     """Whether a word can be the last of a subject: "tax", "schools", "they", "2024"."""
-    return tag(word)[:2] in ("NN", "PR", "CD", "FW", "VB") or tag(word) in ("UH",) or word.endswith("'s") is None
+    return tag(word)[:2] in ("NN", "PR", "CD", "FW")
 
 
 # ---------------------------------------------------------------- the end of the subject
@@ -213,6 +225,12 @@ def is_title(words: Sequence[str]) -> bool:
     """Whether Most Words Have a Capital, so that a capital says nothing."""
     long = [w for w in words if len(w) > 3]
     return sum(w[:1].isupper() for w in long) >= 0.6 * len(long)
+
+
+def _read(words: Sequence[str]) -> list[str]:
+    """Return the bare words; in the midst of other text one with a capital is a name, and keeps it: "World War I"."""
+    title = is_title(words)
+    return [bare(w).capitalize() if w.istitle() and i and not title else bare(w) for i, w in enumerate(words)]
 
 
 def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
@@ -230,13 +248,11 @@ def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
     >>> end_of_subject("is", "banning the burqa justified".split())
     3
     """
-    title = is_title(words)
-    # In the midst of other text a word with a capital is a name: "World War I".
-    low = [bare(w).capitalize() if w.istitle() and i and not title else bare(w) for i, w in enumerate(words)]
+    low = _read(words)
     if len(low) < 2 or not all(low[:2]):
         return None
-    if low[0] in SUBJECT_PRONOUNS and not (low[0] == "this" and is_noun(low[1]) and not is_only_verb(low[1])):
-        return 1 if low[0] != "this" or not is_noun(low[1]) else None
+    if low[0] in _PRONOUNS:
+        return 1
     if auxiliary in BE:
         end = _predicate(low)
     elif auxiliary in HAVE:
@@ -249,7 +265,9 @@ def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
 
 
 def _complete(low: Sequence[str], i: int) -> bool:
-    """Whether a subject can end before word i: not on "the", "of", "and", "more" …"""
+    """Whether a subject can end before word i; "the", "of", "and", "more" go with what follows."""
+    if i == 1 and low[0] in _QUANTITIES:
+        return low[1] in AUXILIARIES or is_only_verb(low[1])
     while i > 1 and is_adverb(low[i - 1]):
         i -= 1
     last = low[i - 1]
@@ -260,15 +278,11 @@ def _complete(low: Sequence[str], i: int) -> bool:
 
 def _after_relative(low: Sequence[str], i: int) -> int:
     """Return where the search for the verb goes on behind "who …": that clause has the first verb there."""
+    helped = False  # "who are rich", "who cannot afford"
     for j in range(i + 1, len(low)):
-        if low[j] in AUXILIARIES or low[j] in ("not", "cannot"):
-            continue
-        before_is_aux = low[j - 1] in AUXILIARIES or is_adverb(low[j - 1]) or low[j - 1] in ("not", "cannot")
-        if is_adverb(low[j]):
-            continue
-        if before_is_aux and j > i + 1:  # "who are rich", "who can afford"
-            return j + 1
-        if tag(low[j]) in ("VBP", "VB", "VBZ", "VBD") or (j == i + 1 and is_base(low[j])):
+        if low[j] in AUXILIARIES or low[j] == "cannot":
+            helped = True
+        elif not is_adverb(low[j]) and (helped or tag(low[j])[:2] == "VB" or (j == i + 1 and is_base(low[j]))):
             return j + 1
     return len(low)
 
@@ -292,8 +306,9 @@ def _main_verb(low: Sequence[str]) -> int | None:
     best = next((i for i in likely if likely[i] == max(likely.values())), None)
     if sure is None:
         return perhaps[0] if best is None and len(perhaps) == 1 else best
-    # "climate change be taught": what stands right before a verb is a noun. "Force the poor to move": an object follows.
-    return best if best is not None and likely[best] == 2 and any(not is_adverb(w) for w in low[best + 1 : sure]) else sure
+    # What stands right before a verb is a noun: "climate change be taught". "Force the poor to move" has an object.
+    acts = best is not None and likely[best] == 2 and any(not is_adverb(w) for w in low[best + 1 : sure])
+    return best if acts else sure
 
 
 def _behind_adverb(low: Sequence[str], i: int) -> bool:
@@ -315,12 +330,15 @@ def _plural_before(low: Sequence[str], i: int) -> bool:
 def _acts(low: Sequence[str], i: int) -> int:
     """Return how the words around one that can be noun or verb speak for the verb: 2 clearly, 1 perhaps, 0 not."""
     following = next((w for w in low[i + 1 :] if not is_adverb(w)), "")
+    if not following:
+        return int(low[i] in _STAND_ALONE)
     if _plural_before(low, i) or is_adverb(low[i - 1]) or tag(following) in ("DT", "PRP", "PRP$"):
         return 2
-    if following and is_base(following) and not is_adjective(following):
+    if low[i] in _MOSTLY_VERBS and not is_only_verb(following):
+        return 2
+    if is_base(following) and not is_adjective(following):
         return int(tag(low[i]) in ("VB", "VBP") and not is_only_verb(following))
-    return int(not following or tag(following) in ("NNS", "NNP", "TO", "IN", "JJ", "VBG", "CD", "JJR", "RBR")
-               or tag(low[i]) in ("VB", "VBP"))  # fmt: skip
+    return int(tag(following) in _BEHIND_VERBS or tag(low[i]) in ("VB", "VBP"))
 
 
 def _participle(low: Sequence[str]) -> int | None:
@@ -349,11 +367,15 @@ def _predicate(low: Sequence[str]) -> int | None:
     if not starts:
         return _where(low)
     (first, kind), *later = starts
-    rival = next((i for i, other in later if other != "verb" and "to" not in low[first:i]), None)
-    if rival is None or kind == "adjective":
+    doing = first == 1 and low[0].endswith("ing")  # "banning the burqa justified", but "fracking a threat"
+    rival = next(
+        (i for i, other in later if "to" not in low[first:i] and (other != "verb" or (doing and i == len(low) - 1))),
+        None,
+    )
+    if rival is None or kind == "adjective" or (kind == "noun" and not doing):
         return first
-    if kind == "noun":  # "banning the burqa justified", but "fracking a threat"
-        return rival if first == 1 and low[0].endswith("ing") else first
+    if kind == "noun":
+        return rival
     if low[first] in _COMPLEMENTED:
         return first
     # "people living in cities happier", but "the state doing the right thing"
@@ -379,15 +401,14 @@ def _starts_predicate(low: Sequence[str], i: int) -> str:
         return ""
     if word in _ARTICLES or low[i : i + 2] in (["one", "of"], ["part", "of"]):
         return "noun"
-    if i == 1 and tag(before) == "VBG" and is_adjective(word):
-        following = low[i + 1 : i + 2]
-        return "adjective" if not following or following[0] in _PREPOSITIONS else ""
+    if i == 1 and tag(before) == "VBG" and is_adjective(word):  # "lying wrong", but "raising high taxes"
+        return "adjective" if len(low) == 2 or low[2] in _PREPOSITIONS else ""
     following = next((w for w in low[i + 1 :] if not is_adverb(w)), "")
+    if word in ("over", "here", "online", "just") and not following:
+        return "adjective"
     if is_adverb(word) or word in ("more", "most", "less", "too", "so", "very"):
         return "adjective" if following and not (i + 1 < len(low) and low[i + 1] in _PREPOSITIONS) else ""
     if word in ("worth", "better", "worse") or (word == "as" and is_adjective(following)):
-        return "adjective"
-    if word in ("over", "here", "online") and not following:
         return "adjective"
     ends = not following or following in _PREPOSITIONS | SUBORDINATORS | RELATIVES | {"and", "or", "but", "enough"}
     if is_adjective(word) and (ends or tag(following) in ("DT", "PRP", "RB", "TO", "IN")):
@@ -406,22 +427,30 @@ def finite_verb(words: Sequence[str]) -> int | None:
     >>> finite_verb("Phones distract pupils".split())
     1
     """
-    low = [bare(w) for w in words]
-    found: list[tuple[int, bool]] = []  # where, and whether it is sure to be a verb
+    low = _read(words)
+    if any(w.isupper() and w.lower() in AUXILIARIES for w in words):
+        return None
+    sure: list[int] = []
+    perhaps: list[int] = []  # "causes", "tests": nouns too
     i = _after_opening_clause(words, low)
-    while i < len(low) and not (found and low[i] in RELATIVES | SUBORDINATORS):
+    while i < len(low) and not ((sure or perhaps) and low[i] in RELATIVES | SUBORDINATORS):
         if low[i] in RELATIVES:
             i = _after_relative(low, i)
             continue
-        if found and found[-1][1] and (low[i] in ("and", "or", "but", "to", "than") or words[i - 1].endswith(",")):
+        if sure and (low[i] in ("and", "or", "but", "to", "than") or words[i - 1].endswith(",")):
             break
         if _is_auxiliary(words, low, i):
-            return None if any(sure for _, sure in found) else i
-        if _complete(low, i) and (kind := _finite(low, i)):
-            # "prices" of "gas prices contribute" are none
-            found = [one for one in found if kind != "sure" or one != (i - 1, False)] + [(i, kind == "sure")]
+            if low[i - 1] in _PERSONAL and perhaps:  # "works well as it is"
+                break
+            return None if sure else i
+        if _complete(low, i):
+            kind = _finite(low, i)
+            sure += [i] if kind == "sure" else []
+            perhaps += [i] if kind == "perhaps" else []
         i += 1
-    return found[0][0] if len(found) == 1 or (found and found[0][1] and not any(sure for _, sure in found[1:])) else None
+    # "gas prices contribute": what stands right before a verb is a noun
+    perhaps = [i for i in perhaps if i + 1 not in sure and not (sure and i > sure[0])]
+    return (sure + perhaps)[0] if len(sure) + len(perhaps) == 1 else None
 
 
 def _is_auxiliary(words: Sequence[str], low: Sequence[str], i: int) -> bool:
@@ -439,30 +468,36 @@ def _after_opening_clause(words: Sequence[str], low: Sequence[str]) -> int:
 
 def _finite(low: Sequence[str], i: int) -> str:
     """Return "sure" or "perhaps" if word i can be "does …" or "do …" of what stands before it, "" if not."""
-    word, plural = low[i], _plural_before(low, i) or low[i - 1] in ("i", "you")
-    if tag(word) == "VBZ" and not plural:
-        return "sure"
+    plural = _plural_before(low, i) or low[i - 1] in ("i", "you") or is_plural(" ".join(low[:i]))
+    word = low[i]
+    if i > 1 and low[i - 1] in _PERSONAL | _PLURALS and tag(low[i - 2])[:2] == "NN":  # "the choices people make"
+        return ""
+    if tag(word) == "VBZ":  # "reality shows make": no verb
+        return "" if i + 1 < len(low) and is_only_verb(low[i + 1]) else "sure"
     if plural and is_base(word):
         return "sure" if is_only_verb(word) else "perhaps"
     following = low[i + 1] if i + 1 < len(low) else ""
-    if not plural and tag(word) == "NNS" and is_base(base_of(word)) and following and tag(following) not in ("IN", "TO"):
+    if (
+        not plural
+        and tag(word) == "NNS"
+        and is_base(base_of(word))
+        and following
+        and tag(following) not in ("IN", "TO")
+    ):
         return "perhaps"
     return "sure" if tag(word) == "VBD" and base_of(word) != word else ""
 
 
-def base_of(word: str) -> str:
-    """Return the verb of a form, itself where there is none: "causes" and "caused" → "cause".
+def base_of(form: str) -> str:
+    """Return the verb of a form, the word itself where there is none: "causes" and "caused" → "cause".
 
-    >>> [base_of(w) for w in ("causes", "carries", "passes", "has", "won", "banned", "tea")]
-    ['cause', 'carry', 'pass', 'have', 'win', 'ban', 'tea']
+    >>> [base_of(w) for w in ("causes", "carries", "passes", "has", "won", "hoped", "banned", "tea")]
+    ['cause', 'carry', 'pass', 'have', 'win', 'hope', 'ban', 'tea']
     """
-    for verb, form in _PAST_FORMS.items():
-        if word == form and verb != word:
+    if form in _STRONG:
+        return _STRONG[form]
+    ends = [2, 1] if form.endswith("s") else [1, 2, 3]
+    for verb in [*(form[:-end] for end in ends), f"{form[:-3]}y"]:
+        if tag_known(verb) and is_base(verb) and form in (third_person(verb), *_with_ending(verb, "ed")):
             return verb
-    guesses = {"s": ("",), "es": ("",), "ies": ("y",), "ed": ("", "e"), "ied": ("y",)}
-    for ending, ends in guesses.items():
-        for new in ends if word.endswith(ending) else ():
-            for verb in (word[: -len(ending)] + new, word[: -len(ending) - 1] if ending == "ed" else ""):
-                if is_base(verb) and tag_known(verb) and word in (third_person(verb), *_with_ending(verb, "ed")):
-                    return verb
-    return "have" if word == "has" else word
+    return form

@@ -39,7 +39,9 @@ _NEGATED = (
 # "All may" has "not all may" as its opposite; "some may" has "no … may".
 _ALL = re.compile(r"(?:all|every|everyone|everybody|everything)\b(?! of us\b)", re.I)
 # Behind "have" or "do" these are objects: the verb is "have" itself.
-_OBJECT = re.compile(r"(?:the|an?|to|any|some|more|less|much|many|little|too|great|their|its|his|her|our|my|rights?|harm)\b")
+_OBJECT = re.compile(
+    r"(?:the|an?|to|any|some|more|less|much|many|little|too|great|their|its|his|her|our|my|rights?|harm)\b"
+)
 # "There is no doubt", but "there is not a great deal", "there are not enough".
 _THING = re.compile(
     r"(?:(?:an?|any) )?(?!(?:an?|any|great|lot|good|big|large|major|significant|single|few|little|the|too|so|as|more|"
@@ -47,7 +49,7 @@ _THING = re.compile(
 )
 # A verb behind these belongs to a part of the sentence only ("people who do not vote").
 _CLAUSE = re.compile(r"\b(?:who|whose|whom|which|that|if|when|because|where|while)\b", re.I)
-_EMPHASIS = re.compile(r"(?:indeed|truly|really|almost) ")
+_EMPHASIS = re.compile(r"(?:indeed|almost) ")
 _LONGEST = 600
 
 
@@ -93,10 +95,10 @@ def _with_negation(text: str) -> str | None:
     if _ALL.match(text):
         return f"Not {_small(text)}"
     subject, verb, rest = " ".join(words[:at]), words[at], " ".join(words[at + 1 :])
-    if verb in AUXILIARIES and not (verb in HAVE | DO and _OBJECT.match(rest)):
-        return _denied(subject, verb, rest)
-    if not verb.strip(",;").isalpha():
+    if not verb.strip(".").isalpha():  # "is, in part, …"
         return None
+    if bare(verb) in AUXILIARIES and not (verb in HAVE | DO and _OBJECT.match(rest)):
+        return _denied(subject, verb.lower() if verb.istitle() else verb, rest)
     low = bare(verb)
     base = base_of(low)
     helper = "did" if low == past(base) and low != base else "do" if low == base else "does"
@@ -112,16 +114,15 @@ def _denied(subject: str, verb: str, rest: str) -> str:
     if re.match(r"(?:all|every|everyone|everybody|everything)\b", subject, re.I):
         return f"Not {_small(_said(subject, verb, rest))}"
     if re.match(r"some \w", subject, re.I):
-        return f"No {subject[5:]} {verb} {rest}"
+        return f"No {_said(subject[5:], verb, rest)}"
     if bare(subject) == "there" and verb in BE and (thing := _THING.fullmatch(rest)):
         return f"{subject} {verb} no {thing[1]}"
     rest = _EMPHASIS.sub("", rest, count=1) if _EMPHASIS.match(rest) else rest
     if rest.lower().startswith("ever "):
-        if verb in DO:
-            return _said(subject, verb, f"never {rest[5:]}")
-        return f"{subject} {'can never be' if verb in BE else f'{verb} never'} {rest[5:]}"
+        never = "can never be" if verb in BE else f"{verb} never"
+        return _said(f"{subject} never", verb, rest[5:]) if verb in DO else f"{subject} {never} {rest[5:]}"
     if rest.lower().startswith("still "):
-        return f"{subject} {verb} no longer {rest[6:]}"
+        return _said(f"{subject} no longer", verb, rest[6:]) if verb in DO else f"{subject} {verb} no longer {rest[6:]}"
     return f"{subject} {'cannot' if verb == 'can' else f'{verb} not'} {rest}"
 
 
@@ -133,12 +134,17 @@ def _said(subject: str, verb: str, rest: str) -> str:
         rest = rest[4:]
     if verb in DO:
         words = rest.split(" ")
-        at = next((i for i, w in enumerate(words) if not is_adverb(bare(w))), 0)
+        at = _main(words)
         form = None if _has_second_verb(words[at + 1 :]) else _inflected(bare(words[at]), verb)
         if form:
             words[at] = re.sub(rf"^{bare(words[at])}", form, words[at], flags=re.I)
             return f"{subject} {' '.join(words)}"
     return f"{subject} {verb} {rest}"
+
+
+def _main(words: list[str]) -> int:
+    """Return where the verb stands in what follows the subject: behind its adverbs."""
+    return next((i for i, word in enumerate(words) if not is_adverb(bare(word))), 0)
 
 
 def _inflected(base: str, auxiliary: str) -> str | None:
@@ -167,7 +173,7 @@ def _small(text: str) -> str:
 
 # ---------------------------------------------------------------- yes/no questions
 
-_ASKING = re.compile(rf"({_AUXILIARY})(n['’]t|not)?\s+(.+)", re.I)
+_ASKING = re.compile(rf"({_AUXILIARY})(?:n['’]t)? (.+)", re.I)
 _THINK = r"(?:think|believe|say|feel|agree|argue|find|suppose|reckon)"
 _OPINION = re.compile(
     rf"(?:do|would|did|don['’]t|wouldn['’]t) you (?:(?:also|really|personally|generally|honestly|still) )?"
@@ -190,7 +196,10 @@ _CHOICE = re.compile(r"\bor\b(?! (?:not|other|more|less)\b)|\bvs?\b|\bversus\b",
 _ANY_OF = re.compile(r"\b(?:regardless of|based on|such as|including|without|in the form of|whether)\b.*", re.I)
 _OR_NOT = re.compile(r",? or not$| or not(?= )", re.I)
 _OPENING = re.compile(r"^in your (?:opinion|view),? ", re.I)
-_SECOND = re.compile(rf"(?:,|\band\b|\bor\b|[.?!;]) +(?:and +|if so,? *)?(?:{_AUXILIARY}|what|how|why|which|who) ", re.I)
+_STAND_INS = ("it", "he", "she", "they")
+_SECOND = re.compile(
+    rf"(?:,|\band\b|\bor\b|[.?!;]) +(?:and +|if so,? *)?(?:{_AUXILIARY}|what|how|why|which|who) ", re.I
+)
 _SENTENCES = re.compile(r"[a-z]{3}[.?!]+\s+\S")
 
 
@@ -228,7 +237,7 @@ def _asked(text: str) -> tuple[str, str] | None:
         return (f"{lead[1]}, {_small(pair[0])}", f"{lead[1]}, {_small(pair[1])}") if pair else None
     if topic := _TOPIC.fullmatch(text):
         return _about(topic[1], topic[2])
-    if claim := _CLAIM.fullmatch(text) :
+    if claim := _CLAIM.fullmatch(text):
         return claim[1], negate(claim[1])
     if opinion := _OPINION.fullmatch(text):
         clause = _capital(_mine(opinion["clause"]))
@@ -239,7 +248,7 @@ def _asked(text: str) -> tuple[str, str] | None:
         verb = "are" if is_plural(seen[1]) else "is"
         return f"{seen[1]} {verb} {seen[2]}", f"{seen[1]} {verb} not {seen[2]}"
     asking = _ASKING.fullmatch(text)
-    return _turned(asking[1].lower(), asking[3]) if asking else None
+    return _turned(asking[1].lower(), asking[2]) if asking else None
 
 
 def _turned(verb: str, behind: str) -> tuple[str, str] | None:
@@ -277,7 +286,7 @@ def _no_title(words: list[str]) -> list[str]:
 def _main_verb_small(rest: str) -> str:
     """Return what follows the subject of "should" or "does", its verb without a capital: no name stands there."""
     words = rest.split(" ")
-    at = next((i for i, w in enumerate(words) if not is_adverb(bare(w))), 0)
+    at = _main(words)
     return " ".join([w.lower() if i <= at and w.istitle() else w for i, w in enumerate(words)])
 
 
@@ -285,11 +294,9 @@ def _about(topic: str, question: str) -> tuple[str, str] | None:
     """Return yes and no of "TOPIC: is it …?"."""
     verb, behind = question.split(" ", 1)
     pronoun, _, rest = behind.partition(" ")
-    if pronoun.lower() in ("it", "he", "she", "they") and rest:
-        return _turned(verb.lower(), behind) and (
-            _said(topic, verb.lower(), rest), _denied(topic, verb.lower(), rest)
-        )
-    return _asked(question)
+    if pronoun.lower() not in _STAND_INS:
+        return _asked(question)
+    return (_said(topic, verb.lower(), rest), _denied(topic, verb.lower(), rest)) if rest else None
 
 
 def _stated(text: str) -> tuple[str, str] | None:
@@ -326,13 +333,13 @@ def _sentence(text: str) -> str:
 
 # ---------------------------------------------------------------- questions between two answers
 
+_BEST = r"(?:\w+ )?(?:better|worse|best|worst|great\w+|\w+er|\w+est|more \w+|most \w+)"
 _WHICH = re.compile(
-    r"(?:which|who|what)(?:['’]s| is| are| makes?) (?:considered )?(?P<best>(?:the )?(?:\w+ )?(?:better|worse|best|worst|"
-    r"great\w+|\w+er|\w+est|more \w+|most \w+)\b[^,:?]*)",
-    re.I,
+    rf"(?:which|who|what)(?:['’]s| is| are) (?:considered )?(?P<best>(?:the )?{_BEST})\b(?P<behind>[^,:?]*)", re.I
 )
 _TWO = re.compile(r"(?P<one>[^,:?]{2,60}?) (?:or|vs?\.?|versus) (?P<two>[^,:?]{2,60})", re.I)
-_PARTS = re.compile(r"\s*(?::| [-–—]|,|\?)\s+|[:?]$")
+_PARTS = re.compile(r"(?: ?:| [-–—]|,|\?) ")
+_ARTICLES = ("a", "an", "the", "too", "just")
 
 
 def two_sides(question: str) -> tuple[str, str] | None:
@@ -349,7 +356,7 @@ def two_sides(question: str) -> tuple[str, str] | None:
     """
     if (pair := yes_and_no(question)) or len(question) > _LONGEST:
         return pair
-    text = " ".join(question.split()).rstrip("?. ")
+    text = re.sub(r"^the perspective on ", "", " ".join(question.split()).rstrip("?. "), flags=re.I)
     if text.isupper() or _SENTENCES.search(text) or len(_CHOICE.findall(text)) != 1:
         return None
     sides = _compared(text) or _chosen(text)
@@ -358,71 +365,64 @@ def two_sides(question: str) -> tuple[str, str] | None:
 
 def _compared(text: str) -> tuple[str, str] | None:
     """Return the answers to "Which is better, A or B?", in either order."""
-    parts = [part for part in _PARTS.split(text) if part]
+    parts = _PARTS.split(text)
     if len(parts) != 2:
         return None
     for asked, named in (parts, parts[::-1]):
         which, two = _WHICH.fullmatch(asked), _TWO.fullmatch(named)
         if which and two:
-            one, other, best = two["one"], two["two"], which["best"].strip()
-            verb = ["are" if is_plural(name) else "is" for name in (one, other)]
-            than = not best.lower().startswith("the ") and not best.lower().endswith("st")
-            ends = [f" than {_small(name)}" if than else "" for name in (other, one)]
-            best, behind = (best.split(" ", 1) + [""])[:2] if than else (best, "")
-            behind = behind and f" {behind}"
-            return f"{one} {verb[0]} {best}{ends[0]}{behind}", f"{other} {verb[1]} {best}{ends[1]}{behind}"
+            return _ahead(two["one"], two["two"], which), _ahead(two["two"], two["one"], which)
     return None
 
 
+def _ahead(one: str, other: str, which: re.Match[str]) -> str:
+    """Return "A is better than B", or "A is the best"."""
+    most = which["best"].lower().startswith("the ") or which["best"].lower().endswith("st")
+    than = "" if most else f" than {_small(other)}"
+    return f"{one} {'are' if is_plural(one) else 'is'} {which['best']}{than}{which['behind']}"
+
+
 def _chosen(text: str) -> tuple[str, str] | None:
-    """Return the answers to "Is X A or B?" and "X: A or B?"."""
-    topic, _, choice = (re.split(r"(: | [-–—] )", text, maxsplit=1) + ["", ""])[:3]
-    asking = _ASKING.fullmatch(choice or text)
-    if choice and asking and asking[3].lower().startswith(("it ", "he ", "she ", "they ")):
-        verb, subject, said = asking[1].lower(), topic, asking[3].split(" ", 1)[1]
-    elif asking:
-        words = _no_title(asking[3].split())
-        verb = asking[1].lower()
-        end = end_of_subject(verb, words)
-        if end is None:
-            return None
-        subject, said = " ".join(words[:end]), " ".join(words[end:])
-    elif choice:
-        verb, subject, said = ("are" if is_plural(topic) else "is"), topic, choice
-    else:
+    """Return the answers to "Is X A or B?", "X: A or B?" and "X: is it A or B?"."""
+    parsed = _parsed(text)
+    options = parsed and _options(parsed[2], parsed[1])
+    if not parsed or not options or " or " in parsed[0]:
         return None
-    options = _options(said, verb)
-    if options is None or " or " in subject:
-        return None
+    subject, verb, _ = parsed
     if bare(subject) == "you":
         subject, options = "I", (_mine(options[0]), _mine(options[1]))
-    if not asking and not all(_is_said(one) for one in options):
-        return None
     one, two = (_said(subject, verb, option if verb in BE else _main_verb_small(option)) for option in options)
-    return re.sub(r"^the perspective on ", "", one, flags=re.I), re.sub(r"^the perspective on ", "", two, flags=re.I)
+    return one, two
 
 
-def _is_said(option: str) -> bool:
-    """Whether an option can stand behind "is" as it is: "a hero", "good for us"."""
-    first = bare(option.split()[0])
-    return tag(first) in ("DT", "JJ", "JJR", "VBN") or first in ("too", "more", "less")
+def _parsed(text: str) -> tuple[str, str, str] | None:
+    """Return the subject, the verb and the rest of a question; without a verb it is "is" or "are"."""
+    topic, choice = re.split(r": | [-–—] ", text, maxsplit=1) if re.search(r": | [-–—] ", text) else ("", text)
+    asking = _ASKING.fullmatch(choice)
+    if not asking:
+        first = bare(choice.split()[0])
+        can_follow = tag(first) in ("DT", "JJ", "JJR", "VBN") or first in ("too", "more", "less")
+        return (topic, "are" if is_plural(topic) else "is", choice) if topic and can_follow else None
+    verb, words = asking[1].lower(), _no_title(asking[2].split())
+    if topic and bare(words[0]) in _STAND_INS:
+        return topic, verb, " ".join(words[1:])
+    end = end_of_subject(verb, words)
+    return None if end is None else (" ".join(words[:end]), verb, " ".join(words[end:]))
 
 
 def _options(said: str, verb: str) -> tuple[str, str] | None:
     """Return "a hero" and "a villain", or "safe for us" and "risky for us"; None where it is unclear what is shared."""
     one, _, two = re.sub(r"\beither ", "", said, flags=re.I).partition(" or ")
-    if not one.strip() or not two.strip():
-        return None
     first, second = one.split(), two.split()
-    article = ("a", "an", "the", "too", "just")
-    if verb in BE and bare(first[0]) in article and bare(second[0]) in article:
+    if not first or not second:
+        return None
+    if verb in BE and bare(first[0]) in _ARTICLES and bare(second[0]) in _ARTICLES:
         return one, two
-    start = [] if verb in BE else ["be"] if bare(first[0]) == "be" else []
-    if len(first) == len(start) + 1 and _alike(bare(first[-1]), bare(second[0])):
-        return " ".join([one, *second[1:]]), " ".join([*start, *second])
-    if verb not in BE and len(first) > 1 and is_base(bare(first[0])) and is_only_verb(bare(second[0])) and len(second) > 1:
-        return one, two
-    return None
+    shared = ["be"] if verb not in BE and bare(first[0]) == "be" else []
+    if len(first) == len(shared) + 1 and _alike(bare(first[-1]), bare(second[0])):
+        return " ".join([one, *second[1:]]), " ".join([*shared, *second])
+    two_verbs = verb not in BE and is_base(bare(first[0])) and is_only_verb(bare(second[0]))
+    return (one, two) if two_verbs and len(first) > 1 and len(second) > 1 else None
 
 
 def _alike(one: str, two: str) -> bool:

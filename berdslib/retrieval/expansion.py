@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data.collection import Expansions, are_full_queries
-from berdslib.data.negation import yes_and_no
+from berdslib.data.negation import two_sides, yes_and_no
 from berdslib.data.records import Question, check_questions, ranked_run
 from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, strip_reasoning
@@ -201,9 +201,9 @@ def _check_covered(questions: Sequence[Question], expansions: Expansions) -> Non
 def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[str, str]]]:
     """Return expansions that need no model: what says yes, what says no, and the search for arguments on either side.
 
-    A yes/no question becomes a statement and its negation by rule (:func:`~berdslib.data.negation.yes_and_no`); where
-    the rule is not sure, and for other questions, there is a search for opinions in their place. Gold perspectives are
-    not looked at.
+    A yes/no question becomes a statement and its negation by rule, and "A or B?" its two answers
+    (:func:`~berdslib.data.negation.two_sides`); where the rule is not sure, and for other questions, there is a search
+    for opinions in their place. Gold perspectives are not looked at.
 
     Raises:
         InputError: no questions, or a repeated qid.
@@ -216,11 +216,12 @@ def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[s
 
 
 def _templates(text: str) -> list[tuple[str, str]]:
-    answers = yes_and_no(text)
+    answers = two_sides(text)
+    names = ("Yes", "No") if yes_and_no(text) else ("One answer", "The other")
     bare = re.sub(r"^the perspective on\s+", "", " ".join(text.split()), flags=re.IGNORECASE)
     topic = (answers[0] if answers else bare).rstrip("?.! ")
     return [
-        *zip(("Yes", "No"), answers or (), strict=False),
+        *zip(names, answers or (), strict=False),
         ("Arguments for", f"Arguments for: {topic}. Benefits, advantages and reasons in favour."),
         ("Arguments against", f"Arguments against: {topic}. Harms, drawbacks and reasons to oppose it."),
         *([] if answers else [("Opinions", f"Opinions and answers that differ: {topic}.")]),

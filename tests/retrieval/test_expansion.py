@@ -257,16 +257,15 @@ class Texts:
         ("Is banning the burqa justified?", "Banning the burqa is justified.", None),
         ("Are we too dependent on cars?", "We are too dependent on cars.", "We are not too dependent on cars."),
         ("Has the internet become a danger to children?", "The internet has become a danger to children.", None),
-        ("Can wars ever be just?", "Wars can be just.", "Wars can not be just."),
-        ("Does homework truly help pupils?", "Homework does truly help pupils.", None),
+        ("Can wars ever be just?", "Wars can be just.", "Wars can never be just."),
+        ("Does homework truly help pupils?", "Homework truly helps pupils.", "Homework does not truly help pupils."),
         ("Would you say that cities are too loud?", "Cities are too loud.", "Cities are not too loud."),
-        ("Do you believe in ghosts?", "You do believe in ghosts.", "You do not believe in ghosts."),
+        ("Do you believe in ghosts?", "I believe in ghosts.", "I do not believe in ghosts."),
         ("Zoos should be closed.", "Zoos should be closed.", "Zoos should not be closed."),
     ],
 )  # fmt: skip
 def test_a_question_as_statement_and_negation(question, yes, no):
-    verb = next(v for v in ("should", "is", "are", "has", "can", "does", "do") if f" {v} " in yes)
-    assert yes_and_no(question) == (yes, no or yes.replace(f" {verb} ", f" {verb} not ", 1))
+    assert yes_and_no(question) == (yes, no or re.sub(r" (should|is|are|has) ", r" \1 not ", yes, count=1))
 
 
 @pytest.mark.parametrize(
@@ -285,6 +284,8 @@ def test_templates_by_hand():
     assert [name for name, _ in found["q3"]] == ["Arguments for", "Arguments against", "Opinions"]
     assert found["q3"][0][1].startswith("Arguments for: Prom. ")
     assert all("Who shall pay" in text for _, text in found["q4"])
+    (choice,) = template_expansions([Question("q5", "Was Nero a hero or a villain?")]).values()
+    assert choice[:2] == [("One answer", "Nero was a hero."), ("The other", "Nero was a villain.")]
     with pytest.raises(InputError, match="no questions"):
         template_expansions([])
 
@@ -300,26 +301,6 @@ def test_any_question_has_distinct_templates(text):
     found = template_expansions([Question("q", text)])["q"]
     assert 3 <= len(found) <= 4 and len({s for _, s in found}) == len(found)
     assert all(s.strip() and s == s.strip() for _, s in found)
-
-
-@pytest.mark.real_data
-def test_the_rule_agrees_with_what_gpt4_made_of_the_same_questions(real_data):
-    """The gold statements of ArguAna were made from its questions by GPT-4: an oracle for the rule, not its input."""
-    questions = load_questions("arguana", "dev")
-
-    def bare(text):
-        return " ".join(w for w in text.lower().rstrip(".").split() if w not in ("does", "do"))
-
-    made = {q.qid: yes_and_no(q.text) for q in questions}
-    given_up = sum(pair is None for pair in made.values())
-    equal = sum(
-        pair is not None and bare(pair[0]) == bare(q.perspectives[0]) for q in questions if (pair := made[q.qid])
-    )
-    negated = sum(
-        pair is not None and bare(pair[1]) == bare(q.perspectives[1]) for q in questions if (pair := made[q.qid])
-    )
-    # Most of the others are "does encourage" for "encourages".
-    assert len(questions) == 177 and given_up <= 12 and equal >= 140 and negated >= 140
 
 
 def test_negate_serves_both_sides():

@@ -44,22 +44,22 @@ from berdslib.judging.training.pairs import (
         ("Schools won't ban phones.", "Schools will ban phones."),
         ("Won't it rain?", "Will it rain?"),
         ("It isn't fair.", "It is fair."),
-        ("Phones don’t distract.", "Phones do distract."),
-        ("Phones do not distract.", "Phones do distract."),
+        ("Phones don’t distract.", "Phones distract."),
+        ("Phones do not distract.", "Phones distract."),
         # No auxiliary verb.
-        ("Phones distract pupils.", "It is not true that phones distract pupils."),
+        ("Phones distract pupils.", "Phones do not distract pupils."),
         ("They're wrong", "It is not true that they're wrong"),
-        ("It is not true that phones distract pupils.", "It is true that phones distract pupils."),
+        ("It is not true that phones distract pupils.", "Phones distract pupils."),
         # Words that only look like auxiliaries.
-        ("Canned food wastes isotopes.", "It is not true that canned food wastes isotopes."),
+        ("Canned food wastes isotopes.", "Canned food does not waste isotopes."),
         # One negation of two goes.
         ("It isn't not true.", "It is not true."),
         ("We should not not vote.", "We should not vote."),
         # Neither capitals nor the white space around matter.
         ("  we SHOULD vote \n", "It is not true that we SHOULD vote"),
-        ("People who are rich should pay", "It is not true that people who are rich should pay"),
-        ("All have the right to vote", "It is not true that all have the right to vote"),
-        ("War does more harm than good", "It is not true that war does more harm than good"),
+        ("People who are rich should pay", "People who are rich should not pay"),
+        ("All have the right to vote", "Not all have the right to vote"),
+        ("War does more harm than good", "War does not do more harm than good"),
         ("No one should smoke", "It is not true that no one should smoke"),
         ("UBI works", "It is not true that UBI works"),
         # One word.
@@ -171,7 +171,7 @@ def test_debates(place):
         ("They breed.", "Zoos should not close", True, zoos, "debate:negated claim"),
         ("They breed.", cars, False, zoos, "debate:other claim"),
         ("They breed.", "Zoos save species", True, zoos, "debate:point"),
-        ("They breed.", "It is not true that zoos save species", False, zoos, "debate:negated point"),
+        ("They breed.", "Zoos do not save species", False, zoos, "debate:negated point"),
         ("They breed.", "Cages are cruel", False, zoos, "debate:opposite point"),
         ("Smoke kills.", cars, True, cars, "debate:claim"),
         ("Smoke kills.", "Cars are not bad", False, cars, "debate:negated claim"),
@@ -224,7 +224,7 @@ def test_key_points(place):
         examples = build(["key_points"], seed)
         negated = [e for e in examples if e.kind == "negated key point"]
         assert {e[:3] for e in negated} <= {
-            ("It, too, helps", "It is not true that voting helps", False), ("It bores", "Voting is not dull", False)
+            ("It, too, helps", "Voting does not help", False), ("It bores", "Voting is not dull", False)
         }  # fmt: skip
         seen[bool(negated)] += 1
         assert sorted(e for e in examples if e not in negated) == sorted([
