@@ -28,7 +28,8 @@ def review() -> None:
 @click.option(
     "--sources",
     type=SHEET,
-    help="JSONL with `qid` and `sources`, the texts that a question is made of. [QUESTIONS, if that is such a file]",
+    help="JSONL with `qid` and `sources`, the texts that a question is made of. [QUESTIONS, if that is such a file or "
+    "a data set that `berds build` made]",
 )
 @click.option("-o", "--output", required=True, type=SHEET, help="CSV to write.")
 @JSON
@@ -45,7 +46,7 @@ def review_draw(
     if output.exists():
         raise InputError("is there already, and may hold answers; name another file", path=output)
     found = read_collection(questions, None, split, 0, need_passages=False)
-    given = sources or (Path(questions) if questions.endswith(".jsonl") else None)
+    given = sources or _rows_of(questions)
     texts = read_sources(given) if given else {}
     with errors_in(questions):
         rows = draw_sheet(found.questions, texts, n, seed)
@@ -53,6 +54,15 @@ def review_draw(
     with_sources = sum(bool(row.sources) for row in rows)
     summary = {"output": output, "items": len(rows), "with_sources": with_sources, "seed": seed}
     say(summary, f"{len(rows)} items, {with_sources} of them with sources → {output}", as_json)
+
+
+def _rows_of(questions: str) -> Path | None:
+    """Return the file whose rows may say what the questions are made of: a JSONL, or that of a data set's folder."""
+    from berdslib.data import own
+
+    if own.is_own(questions):
+        return Path(questions) / own.QUESTIONS
+    return Path(questions) if questions.endswith(".jsonl") else None
 
 
 @review.command("summary")

@@ -7,6 +7,7 @@ it was when it is run again: what is recorded is never asked, or paid, twice.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,10 +28,10 @@ from berdslib.data.own import OwnCard, write_dataset
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.llm.budget import Budgeted
-from berdslib.llm.chat import ChatModel
+from berdslib.llm.chat import ChatModel, Endpoint
 from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import load_prompt
-from berdslib.llm.recorded import Kept, spent_in
+from berdslib.llm.recorded import Kept
 
 EXCHANGES, SPENDING, REJECTED, UNANSWERED = "exchanges.jsonl", "spending.jsonl", "rejected.jsonl", "unanswered.jsonl"
 MAX_TOKENS = 1000  # of an answer: thirty statements, one for each answer to a question
@@ -42,8 +43,8 @@ class Built(NamedTuple):
 
     Fields: ``collection`` the data set; ``rejected`` what was left out; ``unanswered`` what the endpoint could not
     answer, which is asked again when the build is run again; ``counts`` a frame with a row for each step: step, items,
-    asked, left_out, unanswered; ``folder`` where the data set lies; ``spent`` what all its answers cost at the prices
-    given, 0 without prices.
+    asked, left_out, unanswered; ``folder`` where the data set lies; ``spent`` what all requests to an endpoint cost so
+    far at the prices given, those included that came to nothing.
     """
 
     collection: Collection
@@ -109,7 +110,7 @@ def build(
     called = name or folder.resolve().name
     card = OwnCard(called, title or f"Questions and perspectives: {called}", licence, source, language)
     drafts, unusable = read_items(builder, raw, sample, seed)
-    answers = _answers(model, folder, prices, budget, workers)
+    answers, meter = _answers(model, folder, prices, budget, workers)
     made = make(builder, drafts, answers, wording)
     write_rejections(folder / REJECTED, [*unusable, *made.rejected])
     write_rejections(folder / UNANSWERED, made.unanswered)
@@ -131,11 +132,10 @@ def build(
         "split_with_seed": seed if share else None,
     }
     card = replace(card, made={name: value for name, value in facts.items() if value not in ({}, None)})
-    write_dataset(folder, card, found, passages, origins={d.key: _origin(d) for d in made.drafts})
+    write_dataset(folder, card, found, passages, more={d.key: _origin(d) for d in made.drafts})
     row = {"step": "read", "items": len(drafts) + len(unusable), "asked": 0, "left_out": len(unusable), "unanswered": 0}
     counts = pd.concat([pd.DataFrame([row]), made.counts], ignore_index=True)
-    left_out = [*unusable, *made.rejected]
-    spent = spent_in(folder / EXCHANGES, prices) if prices and (folder / EXCHANGES).exists() else 0.0
+    left_out, spent = [*unusable, *made.rejected], meter.spent if meter else 0.0
     return Built(Collection(card.name, found, passages), left_out, made.unanswered, counts, folder, spent)
 
 
@@ -184,20 +184,23 @@ def _chat(model: str | ChatModel) -> ChatModel:
 
 def _answers(
     model: str | ChatModel, folder: Path, prices: tuple[float, float] | None, budget: float | None, workers: int
-) -> Answers:
+) -> tuple[Answers, Budgeted | None]:
+    """Return who answers, and what counts the cost: of an endpoint always, so that a later limit knows of all runs."""
     if budget is not None and prices is None:
         raise InputError("a budget needs the prices per million prompt and completion tokens", field="prices")
     if model == ByRule.id:
-        return ByRule()
-    chat = _chat(model)
-    if budget is not None and prices is not None:
-        chat = Budgeted(chat, prices=prices, limit=budget, ledger=folder / SPENDING)
-    return ByChat(Kept(chat, folder / EXCHANGES), workers)
+        return ByRule(), None
+    chat, meter = _chat(model), None
+    if budget is not None or isinstance(chat, Endpoint):
+        limit = sys.float_info.max if budget is None else budget
+        meter = Budgeted(chat, prices=prices or (0.0, 0.0), limit=limit, ledger=folder / SPENDING)
+    return ByChat(Kept(meter or chat, folder / EXCHANGES), workers), meter
 
 
 def _origin(draft: Draft) -> dict[str, object]:
     """Return what a reviewer needs beside the question: the texts that it was made of, and where they are."""
-    facts = {"where": draft.where, "texts": draft.sources, "options": draft.options, "documents": draft.documents}
+    options = () if set(draft.options) <= set(draft.sources) else (" / ".join(draft.options),)
+    facts = {"where": draft.where, "sources": (*draft.sources, *options), "documents": draft.documents}
     return {name: value for name, value in facts.items() if value}
 
 

@@ -18,14 +18,19 @@ class Builder(NamedTuple):
     """One way from a source to questions.
 
     Fields: ``title`` in a line; ``read`` turns the raw file into items and those that cannot be used; ``steps`` in
-    their order; ``reasons`` for which this source's items are left out, each with its meaning.
+    their order; ``reasons`` for which this source's items are left out, each with its meaning; ``passes`` the reasons
+    of the automatic checks that do not count here.
     """
 
     title: str
     read: Callable[[Path], tuple[list[Draft], list[Rejection]]]
     steps: tuple[Step, ...]
     reasons: Mapping[str, str]
+    passes: frozenset[str] = frozenset()
 
+
+# Of a question that people asked, the form is theirs.
+_OF_FORM = frozenset({"not a question", "several sentences", "copied"})
 
 BUILDERS: Mapping[str, Builder] = {
     "arguana": Builder(
@@ -39,18 +44,21 @@ BUILDERS: Mapping[str, Builder] = {
         kialo.read_discussions,
         kialo.STEPS,
         {**kialo.REASONS, **statements.REASONS},
+        _OF_FORM,
     ),
     "opinionqa": Builder(
         "survey questions and options → opinion, not experience → question, yes and no",
         opinionqa.read_survey,
         opinionqa.STEPS,
         opinionqa.REASONS,
+        frozenset({"copied"}),  # it is to keep the survey's words
     ),
     "questions": Builder(
         "a plain list of questions → statement and negation, or one statement for each position",
         questions.read_list,
         questions.STEPS,
         statements.REASONS,
+        _OF_FORM,
     ),
 }
 
@@ -61,8 +69,9 @@ def reasons(builder: str) -> dict[str, str]:
     Raises:
         InputError: no such builder.
     """
-    own = BUILDERS[known("builder", builder, BUILDERS)].reasons
-    return {**own, **steps.REASONS, **checks.REASONS, **questions.REASONS}
+    one = BUILDERS[known("builder", builder, BUILDERS)]
+    found = {**one.reasons, **steps.REASONS, **checks.REASONS, **questions.REASONS}
+    return {reason: meaning for reason, meaning in found.items() if reason not in one.passes}
 
 
 # ---------------------------------------------------------------- items

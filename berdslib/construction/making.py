@@ -46,10 +46,11 @@ def make(builder: str, drafts: Sequence[Draft], answers: Answers, wording: str =
         MissingDataError: a published wording that has not been imported.
     """
     alive, rejected, unanswered, rows = list(drafts), list[Rejection](), list[Rejection](), []
-    for step in (*BUILDERS[known("builder", builder, BUILDERS)].steps, None, LABEL):
+    _, _, making, _, passes = BUILDERS[known("builder", builder, BUILDERS)]
+    for step in (*making, None, LABEL):
         items = len(alive)
         if step is None:
-            alive, out = _checked(alive) if check else (alive, [])
+            alive, out = _checked(alive, passes) if check else (alive, [])
             lost, asked = list[Rejection](), items
         else:
             alive, out, lost, asked = take(step, alive, answers, wording_of(step.task, wording))
@@ -71,13 +72,12 @@ def wording_of(task: str, wording: str) -> str:
     return next((one for one in wordings(task) if one.startswith("table-")), "ours")
 
 
-def _checked(drafts: Sequence[Draft]) -> tuple[list[Draft], list[Rejection]]:
+def _checked(drafts: Sequence[Draft], passes: frozenset[str]) -> tuple[list[Draft], list[Rejection]]:
     """Leave out what the automatic checks find fault with, and of questions that are the same all but the first."""
     passed, out = [], []
     for draft in drafts:
         found = problems_of(draft.question, draft.perspectives, sources=(*draft.sources, *draft.options))
-        # Of a survey and a discussion the words are kept; only of arguments a question shall not be a copy.
-        found = [one for one in found if one.reason != "copied" or draft.documents]
+        found = [one for one in found if one.reason not in passes]
         if found:
             detail = "; ".join([found[0].detail, *(f"{one.reason}: {one.detail}" for one in found[1:])])
             out.append(Rejection(draft, "checks", found[0].reason, detail))

@@ -19,7 +19,7 @@ import pandas as pd
 from berdslib.data import formats, trec
 from berdslib.data.dataset import Dataset
 from berdslib.data.records import Passage, Question, check_questions
-from berdslib.data.tables import from_json, read_jsonl, write_jsonl
+from berdslib.data.tables import from_json, write_jsonl
 from berdslib.errors import InputError, MissingDataError, errors_in
 from berdslib.files import read_lines, write_text
 from berdslib.paths import cache_dir
@@ -63,7 +63,7 @@ def write_dataset(
     questions: Sequence[Question],
     passages: Iterable[Passage] = (),
     gold: pd.DataFrame | None = None,
-    origins: Mapping[str, Mapping[str, Any]] | None = None,
+    more: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Write a data set's folder; the card comes last, so that a folder with a card is complete.
 
@@ -73,14 +73,14 @@ def write_dataset(
         questions: at least one, each with perspectives.
         passages: the corpus; none where it is to be searched in another's.
         gold: verdicts.
-        origins: qid → what more is to be kept of a question, such as the texts that it was made of.
+        more: qid → further fields of its row, such as `sources`, the texts that the question was made of.
 
     Raises:
         InputError: unusable questions or passages, or nothing can be written there.
     """
     check_questions(questions, need_perspectives=True)
     (folder / CARD).unlink(missing_ok=True)
-    write_jsonl(folder / QUESTIONS, (_row(q, (origins or {}).get(q.qid, {})) for q in questions))
+    write_jsonl(folder / QUESTIONS, ({**_row(q), **(more or {}).get(q.qid, {})} for q in questions))
     there = iter(passages)
     first = next(there, None)
     if first is not None:
@@ -173,16 +173,6 @@ def own_questions(folder: Path) -> list[Question]:
     return formats.read_questions(folder / QUESTIONS, source=read_card(folder).name)
 
 
-def origins(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return what is kept of each question beside the question itself: qid → the texts that it was made of, and more.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    path = folder / QUESTIONS
-    return {str(row.get("qid", i)): row.get("origin", {}) for i, (_, row) in enumerate(read_jsonl(path))}
-
-
 # ---------------------------------------------------------------- by name
 
 
@@ -252,8 +242,8 @@ def splits_of(questions: Sequence[Question]) -> list[str]:
     return [part for part in ("dev", "test") if part in there] if there <= {"dev", "test"} else []
 
 
-def _row(question: Question, origin: Mapping[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = {
+def _row(question: Question) -> dict[str, Any]:
+    return {
         "qid": question.qid,
         "question": question.text,
         "perspectives": list(question.perspectives),
@@ -261,7 +251,6 @@ def _row(question: Question, origin: Mapping[str, Any]) -> dict[str, Any]:
         "source": question.source,
         "split": question.split,
     }
-    return row | ({"origin": dict(origin)} if origin else {})
 
 
 def _in_words(card: OwnCard, questions: Sequence[Question], *, has_corpus: bool, has_gold: bool) -> str:

@@ -9,8 +9,9 @@ from debater import TOPICS, Debater, asks, labelled, plainly, says, write_argume
 import berdslib as bd
 from berdslib.construction.build import EXCHANGES, REJECTED, UNANSWERED, build, rehearse
 from berdslib.construction.builders import BUILDERS, reasons
+from berdslib.construction.review import read_sources
 from berdslib.data.leaks import across_splits, leaks
-from berdslib.data.own import origins, read_card
+from berdslib.data.own import read_card
 from berdslib.data.tables import read_jsonl
 from berdslib.errors import InputError
 from berdslib.llm.budget import BudgetError
@@ -40,7 +41,7 @@ def test_a_build_from_arguments(arguments, tmp_path):
         ("support", "oppose"),
     )
     assert Counter(q.split for q in loaded.questions) == {"dev": 2, "test": 6}
-    assert origins(tmp_path / "set")["zoos-pro01"]["texts"] == ["zoos are good.", "zoos are bad."]
+    assert read_sources(tmp_path / "set" / "questions.jsonl")["zoos-pro01"] == ["zoos are good.", "zoos are bad."]
     card = read_card(tmp_path / "set")
     assert (card.title, card.licence, card.made["items"], card.made["answers"]) == ("Bans", "CC0-1.0", 8, "debater")
     assert [row["reason"] for _, row in read_jsonl(tmp_path / "set" / REJECTED)] == ["no counter-argument"]
@@ -136,6 +137,7 @@ def test_a_budget_stops_before_it_is_passed_and_holds_over_runs(arguments, tmp_p
             build("arguana", arguments, tmp_path / "set", Debater(), prices=prices, budget=cost / 2)
         assert _spent(tmp_path / "set", prices) <= cost / 2
     finished = build("arguana", arguments, tmp_path / "set", Debater(), prices=prices, budget=cost * 2)
+    assert finished.spent == pytest.approx(cost)
     assert finished.collection.questions == whole.collection.questions
     assert _spent(tmp_path / "set", prices) == pytest.approx(cost)
     with pytest.raises(InputError, match="prices"):

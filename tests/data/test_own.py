@@ -6,10 +6,11 @@ import pandas as pd
 import pytest
 
 import berdslib as bd
+from berdslib.construction.review import read_sources
 from berdslib.data import catalogue, own
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.datasets import card, load_gold, load_passages, load_questions, names
-from berdslib.data.own import OwnCard, as_dataset, origins, read_card, remember, remembered, write_dataset
+from berdslib.data.own import OwnCard, as_dataset, read_card, remember, remembered, write_dataset
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
 from berdslib.data.validation import validate
 from berdslib.errors import InputError, MissingDataError
@@ -30,7 +31,7 @@ def own_places(monkeypatch, tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    write_dataset(tmp_path / "set", CARD, [ZOO, TEA], CORPUS, GOLD, {"zoo": {"texts": ["a", "b"]}})
+    write_dataset(tmp_path / "set", CARD, [ZOO, TEA], CORPUS, GOLD, {"zoo": {"sources": ["a", "b"]}})
     return tmp_path / "set"
 
 
@@ -43,7 +44,7 @@ def test_what_is_written_is_read_back(folder):
     assert bd.load(str(folder)).questions == (ZOO,)  # "dev", as with every data set that has splits
     assert bd.load(folder, split="test").questions == (TEA,)
     assert read_card(folder) == CARD
-    assert origins(folder) == {"zoo": {"texts": ["a", "b"]}, "tea": {}}
+    assert read_sources(folder / "questions.jsonl") == {"zoo": ["a", "b"]}
 
 
 def test_a_set_without_splits_corpus_or_gold(tmp_path):
@@ -58,9 +59,9 @@ def test_a_set_without_splits_corpus_or_gold(tmp_path):
 
 
 def test_a_set_scores_systems(folder):
-    result = bd.experiment("bm25", bd.load(folder, split="all"), "MRecall@1")
-    assert result.table["n"].tolist()[-1] == 2
-    assert result.table["mean"].tolist()[-1] == 0.0  # one passage cannot show two perspectives
+    result = bd.experiment("bm25", bd.load(folder, split="all"), ["MRecall@1", "MRecall@2"])
+    assert result.table["n"].tolist() == [2, 2]
+    assert result.table["mean"].tolist() == [1.0, 0.0]  # no passage supports the second perspective
 
 
 def test_by_name_here_and_in_a_later_process(folder, monkeypatch, tmp_path):
@@ -139,7 +140,7 @@ def changed(folder, name, text):
         ("dataset.json", lambda t: t.replace("CC-BY-4.0", "none stated"), False, "no licence is stated"),
         ("dataset.json", lambda t: t.replace("written by hand", ""), False, "where the texts come from"),
         ("corpus.jsonl", lambda t: t.splitlines()[0] + "\n", True, "about passages that are not there, such as 'b'"),
-        ("gold.tsv", lambda t: t.replace("zoo\t", "zebra\t"), True, "about questions that are not there, such as 'zebra'"),
+        ("gold.tsv", lambda t: t.replace("zoo\t", "cat\t"), True, "about questions that are not there, such as 'cat'"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_set(folder, name, change, grave, problem):
