@@ -1,0 +1,84 @@
+"""Whole builds from recorded answers: of our own raw rows, and of 200 pairs of ArguAna's arguments."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import berdslib as bd
+from berdslib.construction.builders import BUILDERS, reasons
+from berdslib.construction.steps import NO_RULE
+from berdslib.data.datasets import statistics
+from berdslib.data.leaks import across_splits, leaks
+from berdslib.data.validation import validate
+from berdslib.paths import local_data_dir, shipped
+
+ROOT = Path(__file__).parents[2]
+OWN = [
+    ("arguana", "arguments.jsonl", 17),
+    ("kialo", "discussions.jsonl", 23),
+    ("kialo", "discussions", 2),
+    ("opinionqa", "survey.csv", 17),
+    ("questions", "questions.txt", 9),
+]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Every one of our own sources, built from the recorded answers."""
+    folder, raw = tmp_path_factory.mktemp("built"), shipped("raw")
+    model = f"recorded:{raw / 'recorded.jsonl'}"
+    return [bd.build(builder, raw / name, folder / str(i), model) for i, (builder, name, _) in enumerate(OWN)]
+
+
+def test_as_many_questions_as_the_card_says(built):
+    assert [len(one.collection.questions) for one in built] == [n for *_, n in OWN]
+    assert not [lost for one in built for lost in one.unanswered]
+    card = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    for one, (_, name, n) in zip(built, OWN, strict=True):
+        assert f"| {n} of {one.counts['items'][1]} |" in next(r for r in card.splitlines() if f"| `{name}" in r)
+
+
+def test_every_reason_occurs(built):
+    """Three times, as the card says; but a discussion with too many answers is there once."""
+    found = Counter(rejection.reason for one in built for rejection in one.rejected)
+    possible = {reason for name in BUILDERS for reason in reasons(name)} - {NO_RULE}
+    assert set(found) == possible
+    assert {reason for reason in possible if found[reason] < 3} == {"number of statements"}
+
+
+def test_counts_add_up(built):
+    for one in built:
+        steps = one.counts
+        left = steps["items"] - steps["left_out"] - steps["unanswered"]
+        assert left.tolist()[:-1] == steps["items"].tolist()[1:]
+        assert left.iloc[-1] == len(one.collection.questions)
+        assert steps["left_out"].sum() == len(one.rejected)
+        assert not len(across_splits(leaks(one.collection.questions)))
+        assert not [finding for finding in validate(one.folder) if finding.grave]
+
+
+@pytest.mark.slow
+def test_the_recorded_answers_have_the_keys_of_what_is_asked_today():
+    raw = shipped("raw")
+    sources = [f"{builder}={raw / name}" for builder, name, _ in OWN]
+    command = [sys.executable, ROOT / "scripts" / "record_answers.py", raw / "recorded.jsonl", *sources, "--check"]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.real_data
+def test_two_hundred_pairs_of_arguana(tmp_path):
+    raw = local_data_dir() / "arguana" / "corpus.jsonl"
+    model = f"recorded:{Path(__file__).parents[1] / 'recorded' / 'arguana.jsonl'}"
+    one = bd.build("arguana", raw, tmp_path / "set", model, sample=200)
+    steps = one.counts.set_index("step")
+    assert steps.loc["read"].tolist() == [235, 0, 35, 0]  # 4,263 pairs, of which 200 are drawn, and 35 lone arguments
+    assert steps.loc["question", ["items", "asked", "left_out"]].tolist() == [200, 200, 0]
+    stats = statistics(one.collection.questions)
+    assert stats["dev"] == stats["n"] // 4
+    assert stats["mean_perspectives"] == 2.0
+    assert 12 < stats["mean_words"] < 14  # published: 12.71
+    assert {q.stances for q in one.collection.questions} == {("support", "oppose")}
