@@ -90,8 +90,9 @@ def search(versions):
                 ours, theirs = (100 * result.scores[one][measure].to_numpy() for one in (label, before))
                 more = ours - theirs
                 low, high = bootstrap_interval(more)
-                print(f"{label} less {before}, {measure}: {more.mean():+.1f} [{low:.1f}, {high:.1f}], "
-                      f"p = {paired_test(ours, theirs):.2f}, {(more > 0).sum()} up, {(more < 0).sum()} down")  # fmt: skip
+                p = paired_test(ours, theirs)
+                print(f"{label} less {before}, {measure}: {more.mean():+.1f} [{low:.1f}, {high:.1f}], p = {p:.2f}, "
+                      f"{(more > 0).sum()} up, {(more < 0).sum()} down")  # fmt: skip
     for version, rule in versions.items():
         print(f"{version}: {sum(rule(q.text) is not None for q in data.questions)} questions with statements")
 
