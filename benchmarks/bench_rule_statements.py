@@ -22,6 +22,7 @@ import pandas as pd
 import berdslib as bd
 from berdslib.data import negation
 from berdslib.retrieval import expansion
+from berdslib.stats import bootstrap_interval, paired_test
 
 SOURCES = ("arguana", "kialo", "opinionqa")
 CONTRACTIONS = {"’": "'", "can't": "can not", "cannot": "can not", "won't": "will not", "n't": " not"}
@@ -56,6 +57,7 @@ def rate(made, questions):
         found[f"{name}: F1 of all"] = found[f"{name}: F1 of answered"] * found["answered"]
     both = [all(plain(one) == plain(two) for one, two in zip(pair, gold, strict=False)) for pair, gold in pairs]
     found["both equal of answered"] = sum(both) / len(pairs)
+    found["no equal where yes is"] = sum(both) / max(1, round(found["yes: equal of answered"] * len(pairs)))
     return found
 
 
@@ -80,9 +82,17 @@ def search(versions):
         for version, rule in versions.items():
             with mock.patch.object(expansion, "two_sides", rule):
                 runs[f"expand:rule, {version}"] = bd.search(f"{name}+expand:rule", data, k=5)
-        for baseline in list(runs)[:2]:
-            result = bd.experiment(runs, data, ["MRecall@5", "Precision@5"], baseline=baseline)
-            print(f"\n{name}, {len(data.questions)} questions, tested against {baseline}", result, sep="\n")
+        result = bd.experiment(runs, data, ["MRecall@5", "Precision@5"], baseline=name)
+        print("", result, sep="\n")
+        _, before, *others = runs
+        for label in others:
+            for measure in result.scores[label]:
+                ours, theirs = (100 * result.scores[one][measure].to_numpy() for one in (label, before))
+                more = ours - theirs
+                low, high = bootstrap_interval(more)
+                p = paired_test(ours, theirs)
+                print(f"{label} less {before}, {measure}: {more.mean():+.1f} [{low:.1f}, {high:.1f}], p = {p:.2f}, "
+                      f"{(more > 0).sum()} up, {(more < 0).sum()} down")  # fmt: skip
     for version, rule in versions.items():
         print(f"{version}: {sum(rule(q.text) is not None for q in data.questions)} questions with statements")
 

@@ -40,7 +40,7 @@ _NEGATED = (
 _ALL = re.compile(r"(?:all|every|everyone|everybody|everything)\b(?! of us\b)", re.I)
 # Behind "have" or "do" these are objects: the verb is "have" itself.
 _OBJECT = re.compile(
-    r"(?:the|an?|to|any|some|more|less|much|many|little|too|great|their|its|his|her|our|my|rights?|harm)\b"
+    r"(?:the|an?|to|any|some|more|less|much|many|little|too|great|their|its|his|her|our|my|it|rights?|harm)\b"
 )
 # "There is no doubt", but "there is not a great deal", "there are not enough".
 _THING = re.compile(
@@ -102,9 +102,7 @@ def _with_negation(text: str) -> str | None:
     low = bare(verb)
     base = base_of(low)
     helper = "did" if low == past(base) and low != base else "do" if low == base else "does"
-    start = at
-    while start > 1 and is_adverb(bare(words[start - 1])):
-        start -= 1
+    start = at - (at > 1 and is_adverb(bare(words[at - 1])))  # "do not usually decide"
     said = [*words[start:at], re.sub(rf"^{low}", base, verb, flags=re.I), *words[at + 1 :]]
     return _denied(" ".join(words[:start]), helper, " ".join(said))
 

@@ -197,6 +197,8 @@ def test_sides_that_are_not_sure(question):
         ("She won the war.", "She did not win the war."),
         ("They have the right to vote", "They do not have the right to vote"),
         ("The choices people make cause harm", "The choices people make do not cause harm"),
+        ("They have it easy", "They do not have it easy"),
+        ("Men who lie openly often win", "Men who lie openly do not often win"),
         ("Zoos still exist", "Zoos no longer exist"),
         ("The war is, in part, over", "It is not true that the war is, in part, over"),
         ("People who do not vote complain", "It is not true that people who do not vote complain"),
