@@ -145,7 +145,7 @@ def _read_all(
     replies = answers(step, [drafts[i] for i in turn], list(turn.values())) if turn else []
     for i, (reply, problem) in zip(turn, replies, strict=True):
         if reply is None and problem == NO_RULE:
-            found.leave_out(i, step, drafts[i], NO_RULE, "")
+            found.leave_out(i, step, drafts[i], NO_RULE, "a chat model is needed")
         elif reply is None:
             found.unanswered[i] = Rejection(drafts[i], step.name, UNANSWERED, problem)
         else:

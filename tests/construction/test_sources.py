@@ -153,7 +153,7 @@ A_3,Which is it?,"['Refused', ""Don't know"", 'Only one']"
 """
 
 
-def test_survey_questions(tmp_path):
+def test_b16_survey_questions_without_ways_of_not_answering(tmp_path):
     path = tmp_path / "info.csv"
     path.write_text(SURVEY, encoding="utf-8")
     found, few = read_survey(path)
