@@ -59,7 +59,7 @@ def keyed(
     found: list[dict[str, str]] = []
     for builder, raw in sources:
         written = Written(builder, rows)
-        made = make(builder, read_items(builder, raw, sample, seed)[0], written)
+        made = make(builder, read_items(builder, raw, sample, seed).drafts, written)
         for one in made.unanswered:
             print(f"{builder}: {one.detail}", file=sys.stderr)
         found += written.keyed.values()

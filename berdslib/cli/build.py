@@ -56,7 +56,9 @@ class _Prices(click.ParamType[tuple[float, float]]):
     help="Of the prompts; the published ones are imported first (berds prompts list).",
 )
 @click.option("--sample", default=0, show_default=True, type=click.IntRange(min=0), help="Items to draw; 0 for all.")
-@click.option("--seed", default=0, show_default=True, help="Of the sample and of the split.")
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the sample and of the split."
+)
 @click.option(
     "--dev",
     type=click.FloatRange(0, 1, max_open=True),
@@ -108,32 +110,32 @@ def build_command(
 
     drawn: dict[str, Any] = {"sample": sample, "seed": seed, "wording": wording}
     if dry_run:
-        _print_rehearsal(rehearse(builder, raw, folder, model, prices=prices or (0.0, 0.0), **drawn), prices, as_json)
+        table = rehearse(builder, raw, folder, model, prices=prices or (0.0, 0.0), **drawn)
+        _print_rehearsal(table, prices, budget, as_json)
         return
-    built = build(
-        builder,
-        raw,
-        folder,
-        model,
-        name=name,
-        title=title,
-        licence=licence,
-        source=source,
-        language=language,
-        passages=load_passages(corpus) if corpus else (),
-        dev=dev,
-        prices=prices,
-        budget=budget,
-        workers=workers,
-        **drawn,
-    )
+    about: dict[str, Any] = {"name": name, "title": title, "licence": licence, "source": source, "language": language}
+    passages = load_passages(corpus) if corpus else ()
+    paid: dict[str, Any] = {"prices": prices, "budget": budget, "workers": workers}
+    try:
+        built = build(builder, raw, folder, model, passages=passages, dev=dev, **about, **paid, **drawn)
+    except KeyboardInterrupt:
+        click.echo(f"what was answered is kept in {folder}; run the same command to go on", err=True)
+        raise
     _report(built, examples, as_json)
 
 
-def _print_rehearsal(table: pd.DataFrame, prices: tuple[float, float] | None, as_json: bool) -> None:
+def _print_rehearsal(
+    table: pd.DataFrame, prices: tuple[float, float] | None, budget: float | None, as_json: bool
+) -> None:
     print_frame(table, as_json)
-    if prices is None and not as_json:
+    if as_json:
+        return
+    if prices is None:
         click.echo("costs need the prices: --prices IN,OUT, per million tokens", err=True)
+    elif budget is not None:
+        likely = table["likely_cost"].iloc[-1]
+        click.echo(f"{budget:g} {'covers' if likely <= budget else 'does not cover'} the {likely:.4f} that are likely; "
+                   "what earlier runs into the folder cost comes off it", err=True)  # fmt: skip
 
 
 def _report(built: Built, examples: int, as_json: bool) -> None:

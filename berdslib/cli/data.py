@@ -198,7 +198,7 @@ def data_export(
     from berdslib.data.export import export_collection
 
     if run_path and not (layout == "berds" or str(path).removesuffix(".gz").endswith(".jsonl")):
-        raise click.UsageError("a BEIR folder holds no run; --run is for a BeRDS JSONL")
+        raise click.UsageError("only a BeRDS JSONL lists a run; --run is for --layout berds")
     found = read_collection(questions, corpus, split, limit, gold=gold)
     asked, passages, verdicts = found.questions, found.passages, found.gold
     if verdicts is None:

@@ -39,10 +39,13 @@ def data_validate(folder: Path, as_json: bool) -> None:
 def data_add(folder: Path, as_json: bool) -> None:
     """Have a data set of your own load by the name on its card, from anywhere; the folder stays where it is."""
     from berdslib.data.catalogue import add
-    from berdslib.data.validation import require_valid
+    from berdslib.data.own import remembered_folders
 
-    require_valid(folder)
+    before = remembered_folders()
     one = add(folder)
+    replaced = before.get(one.name, str(folder.resolve()))
+    if replaced != str(folder.resolve()):
+        click.echo(printable(f"{one.name} no longer means {replaced}"), err=True)
     if as_json:
         click.echo(json.dumps({"name": one.name, "folder": str(folder.resolve())}))
     else:

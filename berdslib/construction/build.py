@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+from filelock import FileLock, Timeout
 
 from berdslib.construction.builders import BUILDERS, read_items
 from berdslib.construction.drafts import Draft, Rejection, write_rejections
@@ -23,9 +25,10 @@ from berdslib.construction.rehearsal import Rehearsal
 from berdslib.construction.split import split_questions
 from berdslib.construction.statements import LABEL
 from berdslib.construction.steps import Answers, ByChat, ByRule
+from berdslib.data import own
 from berdslib.data.collection import Collection
 from berdslib.data.own import OwnCard, write_dataset
-from berdslib.data.records import Passage
+from berdslib.data.records import Passage, check_passages
 from berdslib.errors import InputError
 from berdslib.llm.budget import Budgeted
 from berdslib.llm.chat import ChatModel, Endpoint
@@ -34,6 +37,7 @@ from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Kept
 
 EXCHANGES, SPENDING, REJECTED, UNANSWERED = "exchanges.jsonl", "spending.jsonl", "rejected.jsonl", "unanswered.jsonl"
+FAILED, LOCK = "failed.jsonl", "build.lock"
 MAX_TOKENS = 1000  # of an answer: thirty statements, one for each answer to a question
 DEV_SHARE = 0.25  # of BeRDS (Table 1)
 
@@ -81,7 +85,7 @@ def build(
         builder: "arguana", "kialo" or "opinionqa", whose sources BeRDS is made of; or "questions", a plain list.
         raw: the source's file or folder; see the builder's reader for its form.
         folder: where the data set goes, with all answers (`exchanges.jsonl`), what was left out (`rejected.jsonl`), and
-            what could not be answered (`unanswered.jsonl`).
+            what could not be answered (`unanswered.jsonl`). It must be new, or that of an earlier run of this build.
         model: who answers: "rule" for rules alone, which answer what they are sure of; a name as
             :func:`berdslib.llm.local.make_chat` reads it; or a chat model.
         name: of the data set; None for the folder's.
@@ -90,7 +94,8 @@ def build(
         source: where its texts come from.
         language: of its texts.
         passages: a corpus to go with it; none where it is searched in another's.
-        dev: share of development questions; 0 for no split; None for a quarter as in BeRDS, or of a plain list, none.
+        dev: share of development questions; 0 to leave the splits of the source, if it has some; None for a quarter as
+            in BeRDS, or 0 for a plain list.
         sample: how many items to draw from the source; 0 for all.
         seed: of that draw, and of the split.
         wording: of the prompts: "ours", or "published" for the papers', which are imported first.
@@ -107,36 +112,48 @@ def build(
     Source: BeRDS, section 4.1, A.1 and A.8.
     """
     raw, folder = Path(raw), Path(folder)
+    share = (0.0 if builder == "questions" else DEV_SHARE) if dev is None else dev
+    _check_options(dev=share, sample=sample, seed=seed, workers=workers, prices=prices, budget=budget)
+    _check_folder(folder, raw, builder)
     called = name or folder.resolve().name
     card = OwnCard(called, title or f"Questions and perspectives: {called}", licence, source, language)
-    drafts, unusable = read_items(builder, raw, sample, seed)
-    answers, meter = _answers(model, folder, prices, budget, workers)
-    made = make(builder, drafts, answers, wording)
-    write_rejections(folder / REJECTED, [*unusable, *made.rejected])
-    write_rejections(folder / UNANSWERED, made.unanswered)
-    if not made.drafts:
-        why = f"{len(made.rejected)} were left out ({folder / REJECTED}) and {len(made.unanswered)} not answered"
-        raise InputError(f"nothing is left of {len(drafts)} items: {why}", path=raw)
-    found = [draft.as_question(card.name) for draft in made.drafts]
-    share = (0.0 if builder == "questions" else DEV_SHARE) if dev is None else dev
-    found = split_questions(found, dev=share, seed=seed) if share else found
-    facts = {
-        "builder": builder,
-        "from": f"{raw.name} (sha256 {_digest(raw)[:16]})",
-        "answers": answers.id,
-        "prompts": {} if answers.id == ByRule.id else _prompts(builder, wording),
-        "items": len(drafts),
-        "left_out": dict(Counter(one.reason for one in made.rejected).most_common()),
-        "unanswered": len(made.unanswered),
-        "drawn_with_seed": seed if sample else None,
-        "split_with_seed": seed if share else None,
-    }
-    card = replace(card, made={name: value for name, value in facts.items() if value not in ({}, None)})
-    write_dataset(folder, card, found, passages, more={d.key: _origin(d) for d in made.drafts})
-    row = {"step": "read", "items": len(drafts) + len(unusable), "asked": 0, "left_out": len(unusable), "unanswered": 0}
-    counts = pd.concat([pd.DataFrame([row]), made.counts], ignore_index=True)
-    left_out, spent = [*unusable, *made.rejected], meter.spent if meter else 0.0
-    return Built(Collection(card.name, found, passages), left_out, made.unanswered, counts, folder, spent)
+    check_passages(passages)
+    items = read_items(builder, raw, sample, seed)
+    with _alone_in(folder):
+        answers, meter = _answers(model, folder, prices, budget, workers)
+        made = make(builder, items.drafts, answers, wording)
+        if not made.drafts:
+            write_rejections(folder / FAILED, [*items.unusable, *made.rejected])
+            why = f"{len(made.rejected)} were left out ({folder / FAILED}) and {len(made.unanswered)} not answered"
+            raise InputError(f"nothing is left of {len(items.drafts)} items: {why}", path=raw)
+        found = [draft.as_question(card.name) for draft in made.drafts]
+        found = split_questions(found, dev=share, seed=seed) if share else found
+        facts = {
+            "builder": builder,
+            "raw": raw.name,
+            "raw_sha256": _digest(raw)[:16],
+            "answers": answers.id,
+            "prompts": {} if answers.id == ByRule.id else _prompts(builder, wording),
+            "items": items.usable,
+            "drawn": len(items.drafts) if sample else None,
+            "left_out": dict(Counter(one.reason for one in [*items.unusable, *made.rejected]).most_common()),
+            "unanswered": len(made.unanswered),
+            "seed": seed if sample or share else None,
+        }
+        card = replace(card, made={name: value for name, value in facts.items() if value not in ({}, None)})
+        write_dataset(folder, card, found, passages, more={d.key: _origin(d) for d in made.drafts})
+        write_rejections(folder / REJECTED, [*items.unusable, *made.rejected])
+        write_rejections(folder / UNANSWERED, made.unanswered)
+    unusable, total = len(items.unusable), items.usable + len(items.unusable)
+    row = {"step": "read", "items": total, "asked": 0, "left_out": unusable, "unanswered": 0}
+    return Built(
+        Collection(card.name, found, passages),
+        [*items.unusable, *made.rejected],
+        made.unanswered,
+        pd.concat([pd.DataFrame([row]), made.counts], ignore_index=True),
+        folder,
+        meter.spent if meter else 0.0,
+    )
 
 
 def rehearse(
@@ -172,10 +189,66 @@ def rehearse(
     """
     if model == ByRule.id:
         raise InputError("the rules ask nobody and cost nothing; a dry run is for a chat model")
-    drafts, _ = read_items(builder, Path(raw), sample, seed)
+    _check_options(sample=sample, seed=seed, prices=prices)
+    drafts = read_items(builder, Path(raw), sample, seed).drafts
     rehearsal = Rehearsal(_chat(model), Path(folder) / EXCHANGES)
     make(builder, drafts, rehearsal, wording, check=False)
     return rehearsal.table(prices)
+
+
+def _check_options(
+    *,
+    dev: float = 0.0,
+    sample: int = 0,
+    seed: int = 0,
+    workers: int = 1,
+    prices: tuple[float, float] | None = None,
+    budget: float | None = None,
+) -> None:
+    """Refuse a wrong option before anything is read, asked or paid."""
+    whole = {"sample": (sample, 0), "seed": (seed, 0), "workers": (workers, 1)}
+    for name, (value, least) in whole.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InputError(f"a whole number from {least} was expected, not {value!r}", field=name)
+    if isinstance(dev, bool) or not isinstance(dev, int | float) or not 0 <= dev < 1:
+        raise InputError(f"a share from 0 to below 1 was expected, not {dev!r}", field="dev")
+    amounts = [*([] if budget is None else [budget]), *(() if prices is None else prices)]
+    if any(isinstance(n, bool) or not isinstance(n, int | float) or not 0 <= n < float("inf") for n in amounts):
+        raise InputError(f"amounts from 0 were expected, not {budget!r} at {prices!r}", field="prices")
+    if prices is not None and len(prices) != 2:
+        problem = f"two prices were expected, of prompt and completion tokens, not {prices!r}"
+        raise InputError(problem, field="prices")
+    if budget is not None and prices is None:
+        raise InputError("a budget needs the prices per million prompt and completion tokens", field="prices")
+
+
+def _check_folder(folder: Path, raw: Path, builder: str) -> None:
+    """Refuse to write over the source, other people's files, or a data set that was built from something else."""
+    inner, outer = folder.resolve(), raw.resolve()
+    if inner == outer or inner in outer.parents or outer in inner.parents:
+        raise InputError("the data set needs a folder of its own, apart from its source", path=folder)
+    if own.is_own(folder):
+        before = own.read_card(folder).made
+        if (before.get("builder"), before.get("raw")) != (builder, raw.name):
+            told = f"from {before['raw']} by {before['builder']}" if "raw" in before else "by hand"
+            raise InputError(f"holds a data set that was made {told}; name another folder", path=folder)
+        return
+    ours = (EXCHANGES, SPENDING, FAILED, LOCK)
+    if not any((folder / name).exists() for name in ours):
+        foreign = [name for name in (own.QUESTIONS, own.CORPUS, own.README) if (folder / name).exists()]
+        if foreign:
+            raise InputError(f"holds {foreign[0]!r}, which is no work of a build; name another folder", path=folder)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold a folder for one build: two would pay for the same answers, each up to the whole budget."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            yield
+    except Timeout:
+        raise InputError("another build is under way in this folder; wait for it", path=folder) from None
 
 
 def _chat(model: str | ChatModel) -> ChatModel:
@@ -186,12 +259,10 @@ def _answers(
     model: str | ChatModel, folder: Path, prices: tuple[float, float] | None, budget: float | None, workers: int
 ) -> tuple[Answers, Budgeted | None]:
     """Return who answers, and what counts the cost: of an endpoint always, so that a later limit knows of all runs."""
-    if budget is not None and prices is None:
-        raise InputError("a budget needs the prices per million prompt and completion tokens", field="prices")
     if model == ByRule.id:
         return ByRule(), None
     chat, meter = _chat(model), None
-    if budget is not None or isinstance(chat, Endpoint):
+    if prices is not None or isinstance(chat, Endpoint):
         limit = sys.float_info.max if budget is None else budget
         meter = Budgeted(chat, prices=prices or (0.0, 0.0), limit=limit, ledger=folder / SPENDING)
     return ByChat(Kept(meter or chat, folder / EXCHANGES), workers), meter

@@ -77,7 +77,15 @@ def reasons(builder: str) -> dict[str, str]:
 # ---------------------------------------------------------------- items
 
 
-def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0) -> tuple[list[Draft], list[Rejection]]:
+class Items(NamedTuple):
+    """What a source holds: ``drafts`` drawn from the ``usable`` ones, their number, and what is ``unusable``."""
+
+    drafts: list[Draft]
+    usable: int
+    unusable: list[Rejection]
+
+
+def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0) -> Items:
     """Read a source, and draw a sample of its items.
 
     Args:
@@ -86,16 +94,11 @@ def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0) -> tuple
         sample: how many items, drawn at random and kept in the order of the file; 0 for all.
         seed: of the draw.
 
-    Returns:
-        The items, and what cannot be used, which is of the whole source.
-
     Raises:
         InputError: no such builder, a file that cannot be read, or fewer items than are to be drawn.
     """
     drafts, left_out = BUILDERS[known("builder", builder, BUILDERS)].read(raw)
-    if sample < 0 or sample > len(drafts):
+    if sample > len(drafts):
         raise InputError(f"a sample of 1 to {len(drafts)} items can be drawn, or 0 for all, not {sample}", path=raw)
-    if sample:
-        drawn = np.sort(np.random.default_rng(seed).choice(len(drafts), sample, replace=False))
-        drafts = [drafts[i] for i in drawn]
-    return drafts, left_out
+    drawn = np.sort(np.random.default_rng(seed).choice(len(drafts), sample or len(drafts), replace=False))
+    return Items([drafts[i] for i in drawn], len(drafts), left_out)

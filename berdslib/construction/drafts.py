@@ -16,7 +16,7 @@ class Draft(NamedTuple):
     Fields: ``key`` names it for good, and becomes the question's id; ``where`` is its file and line; ``question`` and
     ``perspectives`` are "" and () until a step makes them, or the source has them; ``stances`` as in a Question;
     ``sources`` the texts that it is made of; ``options`` the answers that the source offers; ``documents`` the ids of
-    those texts, where they have some.
+    those texts, where they have some; ``split`` that of the source, where it has one.
     """
 
     key: str
@@ -27,11 +27,12 @@ class Draft(NamedTuple):
     sources: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
+    split: str = ""
 
     def as_question(self, source: str) -> Question:
-        """Return the question that came of it."""
+        """Return the question that was made of it."""
         stances = self.stances or (None,) * len(self.perspectives)
-        return Question(self.key, self.question, self.perspectives, stances, source)
+        return Question(self.key, self.question, self.perspectives, stances, source, self.split)
 
 
 class Rejection(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 from berdslib.construction import reading
 from berdslib.construction.drafts import Draft, Rejected, Rejection
-from berdslib.construction.statements import TOO_FEW, as_typed
+from berdslib.construction.statements import STATEMENT_LABELS, TOO_FEW, as_typed
 from berdslib.construction.steps import Step
 from berdslib.data.negation import negate
 from berdslib.data.records import OPPOSE, SUPPORT
@@ -128,7 +128,7 @@ OPPOSITE = Step(
 
 
 def _read_one_each(draft: Draft, answer: str) -> Draft:
-    found = reading.lines(answer)
+    found = reading.lines(answer, STATEMENT_LABELS)
     if len(found) != len(draft.options):
         problem = f"{len(found)} statements for {len(draft.options)} answers"
         raise Rejected(OTHER_NUMBER, problem, ask_again=True)
@@ -148,6 +148,8 @@ def _one_each_by_rule(draft: Draft) -> str | None:
         return None
     verb = "are" if re.match(r"\w+ are ", draft.question, re.IGNORECASE) else "is"
     subject = asked[1][:1].upper() + asked[1][1:]
+    if any(re.search(r"[.!?:;]|['’](?:s|m|re)\b", answer.rstrip(".")) for answer in draft.options):
+        return None  # whole sentences, not names
     return "\n".join(f"{subject} {verb} {answer.rstrip('.')}." for answer in draft.options)
 
 

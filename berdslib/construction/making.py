@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pandas as pd
@@ -12,9 +13,11 @@ from berdslib.construction.builders import BUILDERS
 from berdslib.construction.checks import duplicates, problems_of
 from berdslib.construction.drafts import Draft, Rejection
 from berdslib.construction.statements import LABEL
-from berdslib.construction.steps import Answers, take
+from berdslib.construction.steps import Answers, Passed, take
 from berdslib.errors import known
 from berdslib.llm.prompting import wordings
+
+_CHECKS = "checks"
 
 
 class Made(NamedTuple):
@@ -45,19 +48,29 @@ def make(builder: str, drafts: Sequence[Draft], answers: Answers, wording: str =
         ChatError: the endpoint refuses.
         MissingDataError: a published wording that has not been imported.
     """
-    alive, rejected, unanswered, rows = list(drafts), list[Rejection](), list[Rejection](), []
-    _, _, making, _, passes = BUILDERS[known("builder", builder, BUILDERS)]
-    for step in (*making, None, LABEL):
-        items = len(alive)
-        if step is None:
-            alive, out = _checked(alive, passes) if check else (alive, [])
-            lost, asked = list[Rejection](), items
-        else:
-            alive, out, lost, asked = take(step, alive, answers, wording_of(step.task, wording))
-        rejected += out
-        unanswered += lost
-        name = step.name if step else "checks"
-        rows.append({"step": name, "items": items, "asked": asked, "left_out": len(out), "unanswered": len(lost)})
+    one = BUILDERS[known("builder", builder, BUILDERS)]
+    given = {draft.key for draft in drafts if draft.stances}  # what people said of their own perspectives stands
+    label = replace(LABEL, applies=lambda draft: draft.key not in given and LABEL.applies(draft))
+    alive, passes = list(drafts), list[tuple[str, Passed]]()
+    for step in (*one.steps, None, label):
+        if step is not None:
+            passed = take(step, alive, answers, wording_of(step.task, wording))
+        else:  # what has been made is checked before more is asked about it
+            passed = _checked(alive, one.passes) if check else Passed(alive, [], [], len(alive))
+        passes.append((step.name if step else _CHECKS, passed))
+        alive = passed.drafts
+    rows = [
+        {
+            "step": name,
+            "items": len(passed.drafts) + len(passed.rejected) + len(passed.unanswered),
+            "asked": passed.asked,
+            "left_out": len(passed.rejected),
+            "unanswered": len(passed.unanswered),
+        }
+        for name, passed in passes
+    ]
+    rejected = [one for _, passed in passes for one in passed.rejected]
+    unanswered = [one for _, passed in passes for one in passed.unanswered]
     return Made(alive, rejected, unanswered, pd.DataFrame(rows))
 
 
@@ -72,17 +85,22 @@ def wording_of(task: str, wording: str) -> str:
     return next((one for one in wordings(task) if one.startswith("table-")), "ours")
 
 
-def _checked(drafts: Sequence[Draft], passes: frozenset[str]) -> tuple[list[Draft], list[Rejection]]:
-    """Leave out what the automatic checks find fault with, and of questions that are the same all but the first."""
+def _checked(drafts: Sequence[Draft], passes: frozenset[str]) -> Passed:
+    """Leave out what the automatic checks find fault with, and of questions that are the same all but the first.
+
+    Args:
+        drafts: the items.
+        passes: reasons that do not count here.
+    """
     passed, out = [], []
     for draft in drafts:
         found = problems_of(draft.question, draft.perspectives, sources=(*draft.sources, *draft.options))
         found = [one for one in found if one.reason not in passes]
         if found:
             detail = "; ".join([found[0].detail, *(f"{one.reason}: {one.detail}" for one in found[1:])])
-            out.append(Rejection(draft, "checks", found[0].reason, detail))
+            out.append(Rejection(draft, _CHECKS, found[0].reason, detail))
         else:
             passed.append(draft)
     first = {qid: same[0] for same in duplicates([d.as_question("") for d in passed]) for qid in same[1:]}
-    out += [Rejection(d, "checks", questions.TWICE, f"as {first[d.key]!r}") for d in passed if d.key in first]
-    return [draft for draft in passed if draft.key not in first], out
+    out += [Rejection(d, _CHECKS, questions.TWICE, f"as {first[d.key]!r}") for d in passed if d.key in first]
+    return Passed([draft for draft in passed if draft.key not in first], out, [], len(drafts))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from berdslib.construction.drafts import Draft, Rejection
-from berdslib.construction.statements import POSITIONS, STATEMENTS, as_typed, asks_yes_or_no
+from berdslib.construction.statements import POSITIONS, STATEMENTS, as_typed, asks_to_choose, asks_yes_or_no
 from berdslib.data.formats import read_questions
 from berdslib.errors import InputError
 from berdslib.files import read_lines
@@ -19,13 +19,15 @@ def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
     """Read questions, and the perspectives of those that have some already.
 
     Args:
-        path: a text file with a question a line (blank lines and lines that begin with "#" are passed over), or a table
-            that :func:`berdslib.data.formats.read_questions` reads.
+        path: a text file (.txt, .md, also .gz) with a question a line, named after the file and the line; blank lines
+            and lines that begin with "#" are passed over. Or a table that :func:`berdslib.data.formats.read_questions`
+            reads, whose perspectives, stances and splits are kept.
 
     Raises:
         InputError: a file that cannot be read, or holds no question.
     """
-    found = _lines(path) if path.suffix == ".txt" else _rows(path)
+    is_text = path.name.lower().removesuffix(".gz").endswith((".txt", ".md"))
+    found = _lines(path) if is_text else _rows(path)
     if not found:
         raise InputError("holds no questions; one a line was expected", path=path)
     first: dict[str, Draft] = {}
@@ -40,22 +42,30 @@ def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
 def _lines(path: Path) -> list[Draft]:
     stem = path.name.partition(".")[0]
     texts = [(line, text.strip()) for line, text in read_lines(path)]
-    texts = [(line, text) for line, text in texts if text and not text.startswith("#")]
-    width = len(str(len(texts)))
     return [
-        Draft(f"{stem}-{i:0{width}}", f"{path.name}:{line}", as_typed(text))
-        for i, (line, text) in enumerate(texts, start=1)
+        Draft(f"{stem}-{line}", f"{path.name}:{line}", as_typed(text))
+        for line, text in texts
+        if text and not text.startswith("#")
     ]
 
 
 def _rows(path: Path) -> list[Draft]:
     return [
-        Draft(q.qid, path.name, as_typed(q.text), q.perspectives, () if None in q.stances else q.stances)
+        Draft(q.qid, path.name, as_typed(q.text), q.perspectives, _sides(q.stances), split=q.split)
         for q in read_questions(path)
     ]
 
 
+def _sides(stances: tuple[str | None, ...]) -> tuple[str | None, ...]:
+    """Return stances that say something, or none at all."""
+    return stances if any(stances) else ()
+
+
 # Of a plain list nobody has said that its questions are answered with yes or no.
-_YES_OR_NO = replace(STATEMENTS, applies=lambda draft: not draft.perspectives and asks_yes_or_no(draft.question))
+def _is_yes_or_no(draft: Draft) -> bool:
+    return not draft.perspectives and asks_yes_or_no(draft.question) and not asks_to_choose(draft.question)
+
+
+_YES_OR_NO = replace(STATEMENTS, applies=_is_yes_or_no)
 
 STEPS = (_YES_OR_NO, POSITIONS)

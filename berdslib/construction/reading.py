@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 from berdslib.errors import InputError
 from berdslib.llm.answers import strip_reasoning
 
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
-_LIST_MARK = re.compile(r"^\s*(?:[-*•]\s+|\(?\d{1,2}[.):]\s+)")
+_LIST_MARK = re.compile(r"^\s*(?:(?:[-*•–]\s+|\(?\d{1,2}[.):]\s+|\(?[a-zA-Z]\)\s+))+")
+_NO_SENTENCE = re.compile(r"^[#|]")  # a heading, a row of a table
 _QUOTED = re.compile(r"^(?:\"(.*)\"|“(.*)”|'(.*)'|‘(.*)’)$", re.DOTALL)
 _LABEL = re.compile(r"^[\s*#-]{0,4}([A-Za-z][A-Za-z /-]{1,40}?)(?:\s*\d)?\*{0,2}:[\s*]{0,4}(?=\S)")
 LONGEST = 10_000  # characters of an answer; a statement has a hundred
@@ -25,33 +28,46 @@ def one_line(answer: str, labels: Sequence[str] = ()) -> str:
     """Return an answer that is one sentence, without a label before it.
 
     Raises:
-        InputError: nothing, or several lines.
+        InputError: nothing, several lines, or what :func:`lines` refuses.
 
     >>> one_line('Question: "Should zoos close?"', ["question"])
     'Should zoos close?'
     """
-    found = lines(answer)
+    found = lines(answer, labels)
     if len(found) != 1:
         raise InputError(f"one line was expected, not {len(found)}")
-    label = _LABEL.match(found[0])
-    if label and _same(label[1]) in {_same(one) for one in labels}:
-        found = [found[0][label.end() :]]
-    return _sentence(found[0])
+    return found[0]
 
 
-def lines(answer: str) -> list[str]:
-    """Return the lines of an answer that hold text, without list marks and quotation marks around them.
+def lines(answer: str, labels: Sequence[str] = ()) -> list[str]:
+    r"""Return the lines of an answer that hold text, or the texts of a JSON list.
+
+    List marks, labels and quotation marks around a line are left out.
 
     Raises:
-        InputError: nothing to read.
+        InputError: nothing to read, a heading or a table, or a line that announces what follows.
+
+    >>> lines("1. Tea.\n2. Milk."), lines('["Tea.", "Milk."]')
+    (['Tea.', 'Milk.'], ['Tea.', 'Milk.'])
     """
-    found = [_sentence(_LIST_MARK.sub("", line)) for line in _plain(answer).splitlines()]
+    text = _plain(answer)
+    given: list[str] = _json(text, list) if text.startswith("[") else text.splitlines()
+    found = [_unlabelled(_sentence(_LIST_MARK.sub("", line)), labels) for line in given]
     found = [line for line in found if line]
     if not found:
         raise InputError("it is empty")
-    if announcing := [line for line in found if line.endswith(":")]:
-        raise InputError(f"{announcing[0][:60]!r} announces what was asked for; that alone was expected")
+    for line in found:
+        if line.endswith(":"):
+            raise InputError(f"{line[:60]!r} announces what was asked for; that alone was expected")
+        if _NO_SENTENCE.match(line) or line.startswith(("{", "[")):
+            raise InputError(f"a sentence was expected, not {line[:60]!r}")
     return found
+
+
+def _unlabelled(line: str, labels: Sequence[str]) -> str:
+    label = _LABEL.match(line)
+    known = label and _same(label[1]) in {_same(one) for one in labels}
+    return _sentence(line[label.end() :]) if label and known else line
 
 
 def fields(answer: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -83,14 +99,14 @@ def fields(answer: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def choice(answer: str, choices: Mapping[str, Sequence[str]]) -> str:
-    """Return which choice an answer that is a word or two makes.
+    """Return which of several choices an answer of a word or two makes.
 
     Args:
         answer: what the model said.
         choices: what to return → the words that stand for it.
 
     Raises:
-        InputError: none of them, or an answer that goes on.
+        InputError: none of them, or more is said.
 
     >>> choice("**Perspective 2**.", {"first": ["1", "perspective 1"], "second": ["2", "perspective 2"]})
     'second'
@@ -107,6 +123,8 @@ def _plain(answer: str) -> str:
     text = _FENCE.sub("", strip_reasoning(answer)).strip()
     if not text:
         raise InputError("it is empty")
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise InputError("it holds half a character")
     if len(text) > LONGEST:
         raise InputError(f"it has {len(text)} characters; at most {LONGEST} are read")
     return text
@@ -115,10 +133,7 @@ def _plain(answer: str) -> str:
 def _labelled(text: str) -> list[tuple[str, str]]:
     """Return (label, text) pairs, of a JSON object or of lines; one without a label goes on with what came before."""
     if text.startswith("{"):
-        try:
-            row = json.loads(text)
-        except (ValueError, RecursionError):
-            raise InputError("it begins as a JSON object and is none") from None
+        row = _json(text, dict)
         return [(str(key).replace("_", " "), value) for key, value in row.items() if isinstance(value, str)]
     found: list[tuple[str, str]] = []
     for line in text.splitlines():
@@ -132,9 +147,20 @@ def _labelled(text: str) -> list[tuple[str, str]]:
     return found
 
 
+def _json(text: str, kind: type) -> Any:
+    """Return the texts of a JSON list, or a JSON object."""
+    value: Any = None
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+    listed = value if isinstance(value, list) else []
+    if not isinstance(value, kind) or not all(isinstance(one, str) for one in listed):
+        raise InputError("it begins as JSON and cannot be read as that")
+    return value
+
+
 def _sentence(text: str) -> str:
-    """Return a text in one line, without bold marks or quotation marks around all of it."""
-    text = " ".join(text.strip().strip("*").split())
+    """Return a text in one line, without bold marks, and without quotation marks around all of it."""
+    text = " ".join(text.replace("**", "").strip().strip("*").split())
     quoted = _QUOTED.match(text)
     inner = next((part for part in quoted.groups() if part is not None), None) if quoted else None
     return text if inner is None or re.search('["“”]', inner) else inner.strip()

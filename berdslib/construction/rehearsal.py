@@ -65,7 +65,14 @@ class Rehearsal:
             Frame with columns step, recorded, to_ask, prompt_tokens, completion_tokens (as is likely), likely_cost and
             most_cost. The most holds if no answer has to be asked for again.
         """
-        rows = [
+        whole = _Row(
+            "all",
+            sum(row.recorded for row in self._rows),
+            sum(row.to_ask for row in self._rows),
+            sum((row.likely for row in self._rows), Tokens()),
+            sum((row.most for row in self._rows), Tokens()),
+        )
+        return pd.DataFrame(
             {
                 "step": row.step,
                 "recorded": row.recorded,
@@ -75,11 +82,7 @@ class Rehearsal:
                 "likely_cost": row.likely.cost(prices),
                 "most_cost": row.most.cost(prices),
             }
-            for row in self._rows
-        ]
-        frame = pd.DataFrame(rows)
-        return pd.concat(
-            [frame, pd.DataFrame([{"step": "all", **frame.drop(columns="step").sum()}])], ignore_index=True
+            for row in (*self._rows, whole)
         )
 
     def _known(self, messages: Messages) -> Reply | None:

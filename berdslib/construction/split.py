@@ -46,7 +46,9 @@ def split_questions(
     for i in np.random.default_rng(seed).permutation(len(together)):
         if len(chosen) + len(together[i]) <= wanted:
             chosen.update(together[i])
-    if not chosen:
-        logger.warning("no question is in dev: %d of %d were wanted, and all that leak into one another stay together",
-                       wanted, len(questions))  # fmt: skip
+    if not wanted:
+        logger.warning("%d questions are too few for a share of %g in dev: all are in test", len(questions), dev)
+    elif not chosen:
+        logger.warning("all questions are in test: those that overlap stay together, and no group is as small as %d",
+                       wanted)  # fmt: skip
     return [q._replace(split="dev" if q.qid in chosen else "test") for q in questions]

@@ -28,13 +28,21 @@ def as_typed(question: str) -> str:
 
 
 def asks_yes_or_no(question: str) -> bool:
-    """Return whether a question can be answered with yes or no, as its last clause shows.
+    """Return whether a question can be answered with yes or no, as the beginnings of its clauses show.
 
     >>> asks_yes_or_no("In your city, should cars be banned?"), asks_yes_or_no("Which is better, tea or coffee?")
     (True, False)
     """
-    clauses = re.split(r"[,:;]\s+", question.strip())
-    return any(_ASKS_YES_OR_NO.match(clause) for clause in clauses) and not _CHOICE.search(clauses[-1])
+    return any(_ASKS_YES_OR_NO.match(clause) for clause in re.split(r"[.,:;?!]\s+", question.strip()))
+
+
+def asks_to_choose(question: str) -> bool:
+    """Return whether a question names answers to choose from; one that asks for yes or no may seem to.
+
+    >>> asks_to_choose("Is tea or coffee better?"), asks_to_choose("Is tea good or not?")
+    (True, False)
+    """
+    return _CHOICE.search(question) is not None
 
 
 # ---------------------------------------------------------------- statement and negation
@@ -48,7 +56,8 @@ def _read_statements(draft: Draft, answer: str) -> Draft:
             "no": ["negation", "negative statement", "negated statement", "negation of the statement"],
         },
     )
-    return draft._replace(perspectives=(found["yes"], found["no"]), stances=(SUPPORT, OPPOSE))
+    stances = (SUPPORT, OPPOSE) if asks_yes_or_no(draft.question) else ()
+    return draft._replace(perspectives=(found["yes"], found["no"]), stances=stances)
 
 
 def _statements_by_rule(draft: Draft) -> str | None:
@@ -75,11 +84,13 @@ STATEMENTS = Step(
 
 # ---------------------------------------------------------------- any number of positions
 
+STATEMENT_LABELS = ("statement", "perspective", "position", "answer")
+
 
 def _read_positions(draft: Draft, answer: str) -> Draft:
-    found = tuple(dict.fromkeys(reading.lines(answer)))
+    found = tuple(dict.fromkeys(reading.lines(answer, STATEMENT_LABELS)))
     if len(found) < 2:
-        raise Rejected(TOO_FEW, f"{len(found)} was named")
+        raise Rejected(TOO_FEW, "only one is named", ask_again=True)
     return draft._replace(perspectives=found)
 
 
@@ -90,7 +101,7 @@ POSITIONS = Step(
     _read_positions,
     by_rule=lambda _: None,
     usual=lambda _: "The city should build trams.\nThe city should widen its roads.\nThe city should price parking.",
-    applies=lambda draft: not draft.perspectives and not asks_yes_or_no(draft.question),
+    applies=lambda draft: not draft.perspectives,
 )
 
 
@@ -123,6 +134,6 @@ LABEL = Step(
     _read_side,
     _side_by_rule,
     usual=lambda _: "1",
-    applies=lambda draft: len(draft.perspectives) == 2,
+    applies=lambda draft: len(draft.perspectives) == 2 and asks_yes_or_no(draft.question),
     optional=True,
 )

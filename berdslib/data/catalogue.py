@@ -10,6 +10,7 @@ from berdslib.data.dataset import Dataset, HubTable, RemoteFile
 from berdslib.data.fetch import first_passages
 from berdslib.data.pairs import pairs_file
 from berdslib.data.synthetic_arguments import CARD
+from berdslib.data.validation import require_valid
 from berdslib.errors import errors_in
 from berdslib.registry import Registry
 
@@ -507,8 +508,9 @@ def add(folder: Path) -> Dataset:
     """Have a data set of one's own load by the name on its card, here and in every later process.
 
     Raises:
-        InputError: no data set's folder, or the name is built in.
+        InputError: no data set's folder, the name is built in, or :func:`berdslib.data.validation.require_valid`.
     """
+    require_valid(folder)
     with errors_in(folder / own.CARD):
         DATASETS.add(own.read_card(folder).name, own.as_dataset(folder))
     return own.remember(folder)

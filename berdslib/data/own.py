@@ -7,11 +7,14 @@ it can be given to others: `dataset.json` is the card, `README.md` says the same
 from __future__ import annotations
 
 import json
+import logging
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -20,13 +23,16 @@ from berdslib.data import formats, trec
 from berdslib.data.dataset import Dataset
 from berdslib.data.records import Passage, Question, check_questions
 from berdslib.data.tables import from_json, write_jsonl
-from berdslib.errors import InputError, MissingDataError, errors_in
+from berdslib.errors import InputError, MissingDataError, errors_in, printable
 from berdslib.files import read_lines, write_text
 from berdslib.paths import cache_dir
+
+logger = logging.getLogger(__name__)
 
 FORMAT = "berdslib-dataset-1"
 CARD, QUESTIONS, CORPUS, GOLD, README = "dataset.json", "questions.jsonl", "corpus.jsonl", "gold.tsv", "README.md"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_LIKE_FILES = (".jsonl", ".json", ".csv", ".tsv", ".txt", ".gz")  # such a name is taken for a path
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,15 @@ class OwnCard:
     made: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise InputError(f"letters, digits, '.', '_' and '-' are needed, not {self.name!r}", field="name")
+        for name in ("name", "title", "licence", "source", "language"):
+            text = getattr(self, name)
+            if not isinstance(text, str):
+                raise InputError(f"text was expected, not {type(text).__name__}", field=name)
+            if text != printable(text) or "\n" in text:
+                raise InputError("one line without control characters was expected", field=name)
+        if not _NAME.fullmatch(self.name) or self.name.endswith(_LIKE_FILES):
+            problem = f"letters, digits, '.', '_' and '-' are needed, and no ending of a file, not {self.name!r}"
+            raise InputError(problem, field="name")
         for name in ("title", "licence"):
             if not getattr(self, name).strip():
                 raise InputError(f"a data set needs a {name}", field=name)
@@ -67,6 +80,9 @@ def write_dataset(
 ) -> None:
     """Write a data set's folder; the card comes last, so that a folder with a card is complete.
 
+    The card says whether there is a corpus and gold: files of an earlier data set are left where they are, and are no
+    part of this one.
+
     Args:
         folder: where; other files in it are left alone.
         card: what it is.
@@ -79,19 +95,33 @@ def write_dataset(
         InputError: unusable questions or passages, or nothing can be written there.
     """
     check_questions(questions, need_perspectives=True)
-    (folder / CARD).unlink(missing_ok=True)
-    write_jsonl(folder / QUESTIONS, ({**_row(q), **(more or {}).get(q.qid, {})} for q in questions))
     there = iter(passages)
     first = next(there, None)
-    if first is not None:
-        formats.write_passages(folder / CORPUS, chain([first], there))
-    if gold is not None:
-        trec.write_verdicts(folder / GOLD, gold)
-    with write_text(folder / README) as file:
-        file.write(_in_words(card, questions, has_corpus=first is not None, has_gold=gold is not None))
-    with write_text(folder / CARD) as file:
-        row = {"format": FORMAT, **asdict(card), "questions": len(questions), "splits": splits_of(questions)}
-        file.write(json.dumps(row, indent=1, ensure_ascii=False) + "\n")
+    row = {
+        "format": FORMAT,
+        **asdict(card),
+        "questions": len(questions),
+        "splits": splits_of(questions),
+        "corpus": first is not None,
+        "gold": gold is not None,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    # All is written beside before any of it takes its place.
+    with TemporaryDirectory(prefix=".unfinished-", dir=folder) as place:
+        new = Path(place)
+        write_jsonl(new / QUESTIONS, ({**_row(q), **(more or {}).get(q.qid, {})} for q in questions))
+        if first is not None:
+            formats.write_passages(new / CORPUS, chain([first], there))
+        if gold is not None:
+            trec.write_verdicts(new / GOLD, gold)
+        with write_text(new / README) as file:
+            file.write(_in_words(card, questions, has_corpus=first is not None, has_gold=gold is not None))
+        with write_text(new / CARD) as file:
+            file.write(json.dumps(row, indent=1, ensure_ascii=False) + "\n")
+        (folder / CARD).unlink(missing_ok=True)
+        for name in (QUESTIONS, CORPUS, GOLD, README, CARD):
+            if (new / name).exists():
+                os.replace(new / name, folder / name)
 
 
 def is_own(path: str | Path) -> bool:
@@ -105,20 +135,22 @@ def read_card(folder: Path) -> OwnCard:
     Raises:
         InputError: no such card, or one in another form.
     """
-    row = card_row(folder)
-    values = {name: row[name] for name in ("name", "title", "licence", "source", "language", "made")}
+    return _card(folder, card_row(folder))
+
+
+def _card(folder: Path, row: Mapping[str, Any]) -> OwnCard:
     with errors_in(folder / CARD):
-        return OwnCard(**values)
+        return OwnCard(**{name: row[name] for name in ("name", "title", "licence", "source", "language", "made")})
 
 
 _FIELDS: Mapping[str, type] = {
     "name": str, "title": str, "licence": str, "source": str, "language": str, "made": dict, "questions": int,
-    "splits": list,
+    "splits": list, "corpus": bool, "gold": bool,
 }  # fmt: skip
 
 
 def card_row(folder: Path) -> dict[str, Any]:
-    """Return the card of a data set's folder as it is written, with the counts that it holds of its questions.
+    """Return the card of a data set's folder as it is written, with what it says of its files.
 
     Raises:
         InputError: no such card, or one in another form.
@@ -129,7 +161,7 @@ def card_row(folder: Path) -> dict[str, Any]:
         raise InputError(f'the card of a data set was expected, with "format": "{FORMAT}"', path=path)
     for name, kind in _FIELDS.items():
         if not isinstance(found.get(name), kind):
-            wanted = {str: "text", dict: "an object", int: "a number", list: "a list"}[kind]
+            wanted = {str: "text", dict: "an object", int: "a number", list: "a list", bool: "true or false"}[kind]
             problem = f"{wanted} was expected, not {type(found.get(name)).__name__}"
             raise InputError(problem, path=path, field=name)
     return found
@@ -141,20 +173,22 @@ def as_dataset(folder: Path) -> Dataset:
     Raises:
         InputError: the card cannot be read.
     """
-    card, row = read_card(folder), card_row(folder)
-    has_corpus, has_gold = (folder / CORPUS).is_file(), (folder / GOLD).is_file()
-    loaders: dict[str, Any] = {
-        "load_questions": lambda _, asked=(): [q for q in own_questions(folder) if not asked or q.split in asked]
-    }
-    if has_corpus:
+    row = card_row(folder)
+    card = _card(folder, row)
+
+    def questions(_: Dataset, asked: Sequence[str] = ()) -> list[Question]:
+        return [q for q in own_questions(folder, card.name) if not asked or q.split in asked]
+
+    loaders: dict[str, Any] = {"load_questions": questions}
+    if row["corpus"]:
         loaders["load_passages"] = lambda _: folder / CORPUS
-    if has_gold:
+    if row["gold"]:
         loaders["load_gold"] = lambda _: trec.read_verdicts(folder / GOLD)
     return Dataset(
         name=card.name,
         title=card.title,
         paper="own",
-        kind="both" if has_corpus else "questions",
+        kind="both" if row["corpus"] else "questions",
         source=card.source or "a data set of your own",
         licence=card.licence,
         size=f"{row['questions']} questions",
@@ -164,13 +198,13 @@ def as_dataset(folder: Path) -> Dataset:
     )
 
 
-def own_questions(folder: Path) -> list[Question]:
-    """Return all questions of a data set's folder.
+def own_questions(folder: Path, name: str) -> list[Question]:
+    """Return all questions of a data set's folder, under the name of the data set.
 
     Raises:
         InputError: the file cannot be read.
     """
-    return formats.read_questions(folder / QUESTIONS, source=read_card(folder).name)
+    return [q._replace(source=name) for q in formats.read_questions(folder / QUESTIONS)]
 
 
 # ---------------------------------------------------------------- by name
@@ -183,7 +217,7 @@ def remember(folder: Path) -> Dataset:
         InputError: no data set, or the list of those that were added cannot be read or written.
     """
     one = as_dataset(folder)
-    known = {**_added(), one.name: str(folder.resolve())}
+    known = {**remembered_folders(), one.name: str(folder.resolve())}
     with write_text(_list()) as file:
         file.write(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
     return one
@@ -191,21 +225,32 @@ def remember(folder: Path) -> Dataset:
 
 def remembered() -> Iterator[Dataset]:
     """Yield the data sets that load by name; one whose folder is gone says so when it is loaded."""
-    for name, place in _added().items():
+    try:
+        known = remembered_folders()
+    except InputError as error:
+        logger.warning("data sets of your own are not known by name: %s", error)
+        return
+    for name, place in known.items():
         folder = Path(place)
         try:
-            yield as_dataset(folder)
-        except InputError as error:
+            yield replace(as_dataset(folder), name=name)
+        except (InputError, OSError) as error:
             yield _broken(name, folder, str(error))
 
 
-def _added() -> dict[str, str]:
+def remembered_folders() -> dict[str, str]:
+    """Return name → folder of the data sets that were added.
+
+    Raises:
+        InputError: the list cannot be read.
+    """
     path = _list()
     if not path.is_file():
         return {}
-    found = from_json("".join(text for _, text in read_lines(path)), path)
-    if not isinstance(found, dict) or not all(isinstance(place, str) for place in found.values()):
-        raise InputError("a JSON object of names and folders was expected; remove the file to begin anew", path=path)
+    with errors_in(path):
+        found = from_json("".join(text for _, text in read_lines(path)), path)
+        if not isinstance(found, dict) or not all(isinstance(place, str) for place in found.values()):
+            raise InputError("an object of names and folders was expected; remove the file to begin anew", path=path)
     return found
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from berdslib.data import formats, own, trec
 from berdslib.data.leaks import across_splits, leaks
@@ -31,13 +33,14 @@ def validate(folder: Path) -> list[Finding]:
         InputError: a file that cannot be read at all; it says where.
     """
     card, row = own.read_card(folder), own.card_row(folder)
-    questions = own.own_questions(folder)
+    questions = own.own_questions(folder, card.name)
     check_questions(questions, need_perspectives=True)
-    passages = formats.read_passages(folder / own.CORPUS) if (folder / own.CORPUS).is_file() else []
+    passages = formats.read_passages(folder / own.CORPUS) if row["corpus"] else []
     found = [
         *_of_card(card, row["questions"], len(questions)),
         *_of_questions(questions, row["splits"]),
-        *_of_gold(folder, questions, passages),
+        *_of_gold(folder, questions, passages, listed=row["gold"]),
+        *_of_files(folder, row),
     ]
     return sorted(found, key=lambda one: not one.grave)
 
@@ -69,8 +72,16 @@ def _of_questions(questions: Sequence[Question], splits: Sequence[str]) -> list[
     return found
 
 
-def _of_gold(folder: Path, questions: Sequence[Question], passages: Sequence[Passage]) -> list[Finding]:
-    if not (folder / own.GOLD).is_file():
+def _of_files(folder: Path, row: Mapping[str, Any]) -> list[Finding]:
+    unlisted = [name for name, said in ((own.CORPUS, "corpus"), (own.GOLD, "gold"))
+                if (folder / name).exists() and not row[said]]  # fmt: skip
+    return [Finding(False, f"{name} is there, and no part of it by its card") for name in unlisted]
+
+
+def _of_gold(
+    folder: Path, questions: Sequence[Question], passages: Sequence[Passage], *, listed: bool
+) -> list[Finding]:
+    if not listed:
         return []
     gold = trec.read_verdicts(folder / own.GOLD)
     sizes = {q.qid: len(q.perspectives) for q in questions}
@@ -86,7 +97,13 @@ def _of_gold(folder: Path, questions: Sequence[Question], passages: Sequence[Pas
         Finding(True, f"{len(ids)} gold verdicts are {what}, such as {ids.iloc[0]!r}")
         for what, ids in kinds.items()
         if len(ids)
-    ]
+    ] + _without_gold(questions, gold)
+
+
+def _without_gold(questions: Sequence[Question], gold: pd.DataFrame) -> list[Finding]:
+    judged = set(gold["qid"])
+    splits = {q.split for q in questions} - {q.split for q in questions if q.qid in judged}
+    return [Finding(False, f"no question of the split {part!r} has gold verdicts") for part in sorted(splits)]
 
 
 def require_valid(folder: Path) -> list[Finding]:

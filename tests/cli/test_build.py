@@ -127,7 +127,7 @@ def test_a_model_of_this_machine(tmp_path, tiny_chat, monkeypatch):
     result = tried("build", "questions", "my.txt", "mine", "--model", f"local:{tiny_chat}")
     assert result.exit_code == 1
     assert "nothing is left of 1 items" in result.output
-    assert next(read_jsonl(tmp_path / "mine" / "rejected.jsonl"))[1]["reason"] == "unreadable answer"
+    assert next(read_jsonl(tmp_path / "mine" / "failed.jsonl"))[1]["reason"] == "unreadable answer"
     assert len(list(read_jsonl(tmp_path / "mine" / "exchanges.jsonl"))) == 2
 
 

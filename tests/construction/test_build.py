@@ -7,15 +7,16 @@ import pytest
 from debater import TOPICS, Debater, asks, labelled, plainly, says, write_arguments
 
 import berdslib as bd
-from berdslib.construction.build import EXCHANGES, REJECTED, UNANSWERED, build, rehearse
+from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, UNANSWERED, build, rehearse
 from berdslib.construction.builders import BUILDERS, reasons
 from berdslib.construction.review import read_sources
 from berdslib.data.leaks import across_splits, leaks
 from berdslib.data.own import read_card
 from berdslib.data.tables import read_jsonl
+from berdslib.data.validation import validate
 from berdslib.errors import InputError
 from berdslib.llm.budget import BudgetError
-from berdslib.llm.chat import ChatError, UnavailableError
+from berdslib.llm.chat import ChatError, Reply, UnavailableError
 
 
 @pytest.fixture
@@ -190,7 +191,7 @@ def test_nothing_left_is_an_error_that_says_why(tmp_path):
     (tmp_path / "my.txt").write_text("What is best?\n")
     with pytest.raises(InputError, match=r"nothing is left of 1 items: 1 were left out"):
         bd.build("questions", tmp_path / "my.txt", tmp_path / "set")
-    assert next(read_jsonl(tmp_path / "set" / REJECTED))[1]["reason"] == "no rule"
+    assert next(read_jsonl(tmp_path / "set" / FAILED))[1]["reason"] == "no rule"
 
 
 def test_leaking_questions_share_a_split(tmp_path):
@@ -211,3 +212,110 @@ def test_every_builder_says_what_it_does():
     for name, one in BUILDERS.items():
         assert one.title
         assert all(meaning.endswith(".") for meaning in reasons(name).values())
+
+
+# ---------------------------------------------------------------- folders, options, what people gave
+
+
+def test_a_build_writes_over_nothing_that_is_not_its_own(tmp_path):
+    raw = tmp_path / "project" / "questions.jsonl"
+    raw.parent.mkdir()
+    raw.write_text('{"question": "Should zoos close?", "author": "Ada"}\n')
+    before = raw.read_bytes()
+    for folder in (raw.parent, raw, tmp_path):
+        with pytest.raises(InputError, match="a folder of its own"):
+            build("questions", raw, folder)
+    other = tmp_path / "thesis"
+    other.mkdir()
+    (other / "README.md").write_text("My thesis")
+    with pytest.raises(InputError, match=r"holds 'README\.md'"):
+        build("questions", raw, other)
+    assert (other / "README.md").read_text() == "My thesis"
+    assert raw.read_bytes() == before and [p.name for p in raw.parent.iterdir()] == ["questions.jsonl"]
+
+
+def test_another_source_needs_another_folder(arguments, tmp_path):
+    (tmp_path / "my.txt").write_text("Should zoos close?\n")
+    build("questions", tmp_path / "my.txt", tmp_path / "set")
+    with pytest.raises(InputError, match=r"made from my\.txt by questions; name another folder"):
+        build("arguana", arguments, tmp_path / "set", Debater())
+    (tmp_path / "my.txt").write_text("Should zoos close?\nWill trams help?\n")  # a list that has grown
+    assert len(build("questions", tmp_path / "my.txt", tmp_path / "set").collection.questions) == 2
+
+
+def test_two_builds_in_one_folder_at_once(arguments, tmp_path):
+    model = Debater()
+    complete, inner = model.complete, []
+
+    def while_another_starts(messages):
+        if not inner:
+            with pytest.raises(InputError, match="another build is under way"):
+                build("arguana", arguments, tmp_path / "set", Debater("second"))
+            inner.append(True)
+        return complete(messages)
+
+    model.complete = while_another_starts
+    assert build("arguana", arguments, tmp_path / "set", model, workers=1).collection.questions
+    assert inner
+
+
+def test_a_failed_build_leaves_the_finished_one(tmp_path):
+    raw = tmp_path / "my.txt"
+    raw.write_text("Should zoos close?\n")
+    build("questions", raw, tmp_path / "set", passages=[bd.Passage("d1", "Zoos.")])
+    finished = {p.name: p.read_bytes() for p in (tmp_path / "set").iterdir()}
+    raw.write_text("What is best?\n")
+    with pytest.raises(InputError, match="nothing is left"):
+        build("questions", raw, tmp_path / "set")
+    after = {p.name: p.read_bytes() for p in (tmp_path / "set").iterdir()}
+    assert finished.items() <= after.items()
+    twice = [bd.Passage("d1", "A."), bd.Passage("d1", "B.")]
+    with pytest.raises(InputError, match="'d1' occurs twice"):
+        build("questions", raw, tmp_path / "set", passages=twice)
+
+
+def test_a_corpus_of_an_earlier_build_is_no_part_of_a_later_one(tmp_path):
+    (tmp_path / "my.txt").write_text("Should zoos close?\n")
+    build("questions", tmp_path / "my.txt", tmp_path / "set", passages=[bd.Passage("d1", "Zoos.")])
+    assert len(bd.load(tmp_path / "set").passages) == 1
+    build("questions", tmp_path / "my.txt", tmp_path / "set")
+    assert not bd.load(tmp_path / "set").passages
+    assert (tmp_path / "set" / "corpus.jsonl").exists()  # but nothing is thrown away
+    assert ["corpus.jsonl is there" in one.problem for one in validate(tmp_path / "set")].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dev": 1.0}, {"dev": float("nan")}, {"dev": "half"}, {"sample": 1.5}, {"sample": -1}, {"seed": -1},
+        {"seed": "x"}, {"workers": 0}, {"prices": (1.0,)}, {"prices": (-1.0, 1.0)}, {"budget": 1.0},
+        {"prices": (1.0, 1.0), "budget": float("inf")}, {"language": 3}, {"title": "a\nb"}, {"licence": "\x1b[31m"},
+        {"name": "my.jsonl"}, {"source": "\udcff"},
+    ],
+)  # fmt: skip
+def test_wrong_options_are_refused_before_anything_is_asked(arguments, tmp_path, options):
+    model = Debater()
+    with pytest.raises(InputError):
+        build("arguana", arguments, tmp_path / "set", model, **options)
+    assert not model.asked
+    assert not (tmp_path / "set").exists()
+
+
+def test_what_people_said_of_their_perspectives_stands(tmp_path):
+    rows = [
+        {"qid": "z", "question": "Should zoos close?", "perspectives": ["Zoos should stay.", "Zoos should close."],
+         "stances": ["oppose", "support"], "split": "test"},
+        {"qid": "t", "question": "Should trams go?", "perspectives": ["Trams should go.", "Trams should stay."],
+         "split": "dev"},
+        {"qid": "p", "question": "Which drink is best?", "perspectives": ["Tea is best.", "Milk is best."],
+         "split": "dev"},
+    ]  # fmt: skip
+    (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    model = Debater()
+    model.complete = lambda _: Reply("1")
+    built = build("questions", tmp_path / "my.jsonl", tmp_path / "set", model)
+    assert {q.qid: (q.stances, q.split) for q in built.collection.questions} == {
+        "z": (("oppose", "support"), "test"),
+        "t": (("support", "oppose"), "dev"),
+        "p": ((None, None), "dev"),
+    }

@@ -72,7 +72,7 @@ def test_labelled_parts(answer):
         ("statement: Zoos help.", "'negation' is missing"),
         ("Zoos help. Zoos do not help.", "'statement' is missing"),
         ("statement: A.\nstatement: B.\nnegation: C.", "there twice"),
-        ('{"statement": "Zoos help.", "negation": "Zoos', "is none"),
+        ('{"statement": "Zoos help.", "negation": "Zoos', "cannot be read as that"),
         ('{"statement": ["Zoos help."], "negation": "No."}', "'statement' is missing"),
         ("", "empty"),
         ("statement: A.\nnegation: Not A.\n\nI hope this helps!", "not asked for"),
@@ -88,6 +88,37 @@ def test_lines_lose_their_marks_only():
         "Tea is best.", "Milk.", "Water.", "Beer.", "Wine: the red one.",
     ]  # fmt: skip
     assert lines("1984 is the best book.") == ["1984 is the best book."]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Tea is best.\nMilk is best.",
+        '["Tea is best.", "Milk is best."]',
+        "a) Tea is best.\nb) Milk is best.",
+        "- - Tea is best.\n- 1. Milk is best.",
+        "Statement: Tea is best.\nStatement 2: Milk is best.",
+        "**Tea** is best.\n**Milk is best.**",
+    ],
+)
+def test_lines_in_other_forms(answer):
+    assert lines(answer, ["statement"]) == ["Tea is best.", "Milk is best."]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "# Positions\nTea.",
+        "| Tea | Milk |",
+        '{"1": "Tea."}',
+        '["Tea.", ["Milk."]]',
+        "Here they are:\nTea.",
+        "Tea.\ud83d",
+    ],
+)
+def test_lines_that_are_refused(answer):
+    with pytest.raises(InputError):
+        lines(answer, ["statement"])
 
 
 @pytest.mark.parametrize("answer", ["2", "2.", "Perspective 2", "**Perspective 2**", "perspective 2.", '"2"'])

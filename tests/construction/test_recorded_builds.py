@@ -55,7 +55,7 @@ def test_counts_add_up(built):
     for one in built:
         steps = one.counts
         left = steps["items"] - steps["left_out"] - steps["unanswered"]
-        assert left.tolist()[:-1] == steps["items"].tolist()[1:]
+        assert left.tolist()[:-1] == steps["items"].tolist()[1:]  # nothing was drawn, so all go on
         assert left.iloc[-1] == len(one.collection.questions)
         assert steps["left_out"].sum() == len(one.rejected)
         assert not len(across_splits(leaks(one.collection.questions)))
@@ -77,7 +77,7 @@ def test_two_hundred_pairs_of_arguana(tmp_path):
     model = f"recorded:{Path(__file__).parents[1] / 'recorded' / 'arguana.jsonl'}"
     one = bd.build("arguana", raw, tmp_path / "set", model, sample=200)
     steps = one.counts.set_index("step")
-    assert steps.loc["read"].tolist() == [235, 0, 35, 0]  # 4,263 pairs, of which 200 are drawn, and 35 lone arguments
+    assert steps.loc["read"].tolist() == [4298, 0, 35, 0]  # 4,263 pairs, of which 200 are drawn, and 35 lone arguments
     assert steps.loc["question", ["items", "asked", "left_out"]].tolist() == [200, 200, 0]
     stats = statistics(one.collection.questions)
     assert stats["dev"] == stats["n"] // 4

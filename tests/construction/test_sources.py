@@ -1,5 +1,6 @@
 """Raw rows of each source: what is read, what is put aside, and which rows are refused with file, line and field."""
 
+import gzip
 import json
 
 import pytest
@@ -9,7 +10,7 @@ from berdslib.construction.builders import read_items
 from berdslib.construction.kialo import NO_ANSWERS, read_discussions
 from berdslib.construction.opinionqa import FEW_OPTIONS, FILTER, SIDES, read_survey, shown
 from berdslib.construction.questions import TWICE, read_list
-from berdslib.construction.statements import asks_yes_or_no
+from berdslib.construction.statements import asks_to_choose, asks_yes_or_no
 from berdslib.construction.steps import ByRule, take
 from berdslib.errors import InputError
 
@@ -65,12 +66,11 @@ def test_arguments_that_are_refused(tmp_path, rows, problem):
 def test_a_sample_is_drawn_once_and_for_all(tmp_path):
     rows = [argument(f"q{n:02}-pro01{side}", f"Text {n}{side}.") for n in range(30) for side in "ab"]
     path = wrote(tmp_path / "corpus.jsonl", *rows)
-    first, _ = read_items("arguana", path, sample=8, seed=3)
-    again, _ = read_items("arguana", path, sample=8, seed=3)
-    other, _ = read_items("arguana", path, sample=8, seed=4)
-    keys = [d.key for d in first]
-    assert keys == [d.key for d in again] == sorted(set(keys))
-    assert keys != [d.key for d in other]
+    first, again, other = (read_items("arguana", path, sample=8, seed=seed) for seed in (3, 3, 4))
+    keys = [d.key for d in first.drafts]
+    assert keys == [d.key for d in again.drafts] == sorted(set(keys))
+    assert keys != [d.key for d in other.drafts]
+    assert (len(keys), first.usable, first.unusable) == (8, 30, [])
     with pytest.raises(InputError, match="a sample of 1 to 30"):
         read_items("arguana", path, sample=31)
 
@@ -216,8 +216,8 @@ def test_a_list_of_questions(tmp_path):
     path.write_text("# transport\nshould cars go?\n\nWhat is best?\nShould  cars go?\n", encoding="utf-8")
     found, twice = read_list(path)
     assert [(d.key, d.where, d.question) for d in found] == [
-        ("my-1", "my.txt:2", "Should cars go?"),
-        ("my-2", "my.txt:4", "What is best?"),
+        ("my-2", "my.txt:2", "Should cars go?"),
+        ("my-4", "my.txt:4", "What is best?"),
     ]
     assert [(r.draft.where, r.reason, r.detail) for r in twice] == [("my.txt:5", TWICE, "as in my.txt:2")]
 
@@ -243,7 +243,6 @@ def test_an_empty_list_is_refused(tmp_path):
         ("In the centre, should cars be banned?", True),
         ("Cars: should they be banned?", True),
         ("Are cars good or not?", True),
-        ("Is tea or coffee better?", False),
         ("What should be done?", False),
         ("How is it that cars are banned?", False),
         ("Cars?", False),
@@ -251,3 +250,19 @@ def test_an_empty_list_is_refused(tmp_path):
 )
 def test_what_asks_for_yes_or_no(question, yes_or_no):
     assert asks_yes_or_no(question) is yes_or_no
+
+
+@pytest.mark.parametrize(
+    ("question", "choice"),
+    [("Is tea or coffee better?", True), ("Are cars good or not?", False), ("Should cars be banned?", False)],
+)
+def test_what_asks_to_choose(question, choice):
+    assert asks_to_choose(question) is choice
+
+
+def test_a_list_may_be_packed_and_of_any_case(tmp_path):
+    with gzip.open(tmp_path / "My.TXT.gz", "wt") as file:
+        file.write("Should zoos close?\r\n")
+    assert [(d.key, d.question) for d in read_list(tmp_path / "My.TXT.gz")[0]] == [("My-1", "Should zoos close?")]
+    rows = [{"qid": "a", "question": "Zoos?", "perspectives": ["A.", "B."], "split": "test"}]
+    assert [(d.split, d.stances) for d in read_list(wrote(tmp_path / "t.jsonl", *rows))[0]] == [("test", ())]

@@ -1,6 +1,8 @@
 """A data set's folder: written, read back, loaded by path and by name, checked, and refused with a reason."""
 
 import json
+import shutil
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -82,7 +84,7 @@ def test_a_name_that_is_taken(folder, tmp_path):
     with pytest.raises(InputError, match=r"dataset\.json.*built in"):
         catalogue.add(tmp_path / "other")
     assert not list(remembered())
-    assert bd.load(tmp_path / "other").questions == (ZOO,)  # by its path it loads all the same
+    assert bd.load(tmp_path / "other").questions == (ZOO._replace(source="kialo"),)  # by its path it loads all the same
 
 
 def test_a_folder_that_was_moved_says_so_when_it_is_loaded(folder, tmp_path):
@@ -152,3 +154,46 @@ def test_leaks_across_splits_are_grave(tmp_path):
     twin = ZOO._replace(qid="zoo2", text="Must all zoos go?", split="test")
     write_dataset(tmp_path / "leaky", CARD, [ZOO, twin])
     assert ["1 pairs of questions leak across splits" in one.problem for one in validate(tmp_path / "leaky")] == [True]
+
+
+@pytest.mark.parametrize("harm", ["file", "list", "nonsense"])
+def test_what_was_added_and_is_broken_spoils_nothing_else(folder, tmp_path, harm, caplog):
+    catalogue.add(folder)
+    if harm == "file":
+        shutil.rmtree(folder)
+        folder.write_text("x")
+        assert [one.name for one in remembered()] == ["mine"]
+    else:
+        (tmp_path / "cache" / "data" / "own.json").write_text("[1]" if harm == "list" else "{")
+        assert list(remembered()) == []
+        assert "not known by name" in caplog.text and "own.json" in caplog.text
+    assert bd.load("sample").questions
+
+
+def test_the_name_that_it_was_added_by_stands(folder):
+    catalogue.add(folder)
+    changed(folder, "dataset.json", lambda text: text.replace('"mine"', '"yours"'))
+    assert [(one.name, one.title) for one in remembered()] == [("mine", "Zoos and tea")]
+    assert {q.source for q in bd.load(folder, split="all").questions} == {"yours"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": "x.jsonl"},
+        {"name": "a/b"},
+        {"title": "a\nb"},
+        {"title": "\x1b[31mred"},
+        {"source": "\udcff"},
+        {"language": 3},
+    ],
+)
+def test_a_card_in_one_line_each(fields):
+    with pytest.raises(InputError):
+        replace(CARD, **fields)
+
+
+def test_a_set_with_leaks_is_not_added(tmp_path):
+    write_dataset(tmp_path / "leaky", CARD, [ZOO, ZOO._replace(qid="zoo2", split="test")])
+    with pytest.raises(InputError, match="leak across splits"):
+        catalogue.add(tmp_path / "leaky")
