@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -254,7 +255,9 @@ def test_the_names_of_the_front_door():
 @pytest.mark.slow
 def test_types_of_the_front_door_are_seen_by_a_type_checker(tmp_path):
     root = Path(bd.__file__).parents[1]
-    (tmp_path / "user.py").write_text(
+    # A name of its own each time: mypy's cache of a file of the same name tells where that one was.
+    user = tmp_path / f"user_{uuid.uuid4().hex}.py"
+    user.write_text(
         textwrap.dedent("""
             import berdslib as bd
 
@@ -268,9 +271,9 @@ def test_types_of_the_front_door_are_seen_by_a_type_checker(tmp_path):
         encoding="utf-8",
     )
     # The cache of the type check of the package itself, which comes first in the test command.
-    command = [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"), str(tmp_path / "user.py")]
+    command = [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"), str(user)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=root)
-    ours = [line for line in done.stdout.splitlines() if line.startswith(str(tmp_path / "user.py"))]
+    ours = [line for line in done.stdout.splitlines() if line.startswith(str(user))]
     told = "\n".join(ours)
     assert "Revealed type is" in told and "DataFrame" in told.split("Revealed type is")[1], done.stdout + done.stderr
     assert re.search(r"tuple\[(builtins\.)?str, \.\.\.\]", told)
