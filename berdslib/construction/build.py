@@ -237,7 +237,7 @@ def _check_folder(folder: Path, raw: Path, builder: str) -> None:
     if not any((folder / name).exists() for name in ours):
         foreign = [name for name in (own.QUESTIONS, own.CORPUS, own.README) if (folder / name).exists()]
         if foreign:
-            raise InputError(f"holds {foreign[0]!r}, which is no work of a build; name another folder", path=folder)
+            raise InputError(f"holds {foreign[0]!r}, which no build wrote; name another folder", path=folder)
 
 
 @contextmanager

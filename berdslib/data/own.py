@@ -301,7 +301,7 @@ def _row(question: Question) -> dict[str, Any]:
 def _in_words(card: OwnCard, questions: Sequence[Question], *, has_corpus: bool, has_gold: bool) -> str:
     counts = {part: sum(q.split == part for q in questions) for part in ("dev", "test")}
     split = f" ({counts['dev']} dev, {counts['test']} test)" if all(counts.values()) else ""
-    corpus = f"`{CORPUS}`" if has_corpus else "none; it is searched in a corpus of your choice"
+    corpus = f"`{CORPUS}`" if has_corpus else "none; choose one to search"
     lines = [
         f"# {card.title}",
         "",
