@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 
 def _words(text: str) -> frozenset[str]:
@@ -39,7 +40,9 @@ _PREPOSITIONS = _words(
     "across amid among around during within toward towards upon behind beyond above below after before near onto to "
     "off out up down beside besides throughout along outside inside regarding concerning following versus vs"
 )
-_ADVERBS = _words("also always ever still never truly really just even already often indeed now generally fully rather")
+_ADVERBS = _words(
+    "also always ever still never truly really just even already often indeed now generally fully rather well"
+)
 _NO_ADVERBS = _words(
     "family july italy rally supply reply monopoly assembly anomaly bully friendly elderly costly deadly lovely likely "
     "unlikely early daily only ugly lonely orderly apply imply comply multiply lively timely worldly"
@@ -67,6 +70,10 @@ _STAND_ALONE = _words("work matter help end change count stop pay last vote fall
 _BEHIND_VERBS = _words("NNS NNP TO IN JJ VBG CD JJR RBR")
 # A word behind these belongs with them.
 _UNFINISHED = _words("and or but nor such own too so very more most less")
+_POINTING = _words("this that these those")
+_ARTICLES = _words("a an the no my your his her its our their")
+_NO_NAMES = _DETERMINERS | _PREPOSITIONS | _PRONOUNS
+_DEGREES = _words("more most less too so very half")
 _VOWELS = "aeiou"
 
 
@@ -187,7 +194,7 @@ def is_adverb(word: str) -> bool:
 
 def is_participle(word: str) -> bool:
     """Whether a word can stand behind "has"."""
-    return word in _PARTICIPLES or tag(word) in ("VBN", "VBD")
+    return word not in AUXILIARIES and (word in _PARTICIPLES or tag(word) in ("VBN", "VBD"))
 
 
 def is_adjective(word: str) -> bool:
@@ -215,7 +222,7 @@ def is_plural(subject: str) -> bool:
 
 def is_noun(word: str) -> bool:
     """Whether a word can be the last of a subject: "tax", "schools", "they", "2024"."""
-    return tag(word)[:2] in ("NN", "PR", "CD", "FW")
+    return word != "" and tag(word)[:2] in ("NN", "PR", "CD", "FW")
 
 
 # ---------------------------------------------------------------- the end of the subject
@@ -223,14 +230,33 @@ def is_noun(word: str) -> bool:
 
 def is_title(words: Sequence[str]) -> bool:
     """Whether Most Words Have a Capital, so that a capital says nothing."""
-    long = [w for w in words if len(w) > 3]
-    return sum(w[:1].isupper() for w in long) >= 0.6 * len(long)
+    long = [w for w in words if len(w) > 3 and w[0].isalpha()]
+    return sum(w[:1].isupper() for w in long) >= 0.75 * len(long)
 
 
-def _read(words: Sequence[str]) -> list[str]:
-    """Return the bare words; in the midst of other text one with a capital is a name, and keeps it: "World War I"."""
-    title = is_title(words)
-    return [bare(w).capitalize() if w.istitle() and i and not title else bare(w) for i, w in enumerate(words)]
+def _read(words: Sequence[str], names_from: int) -> list[str]:
+    """Return the bare words; one with a capital is a name and keeps it ("Die Hard"), and so is all that is quoted."""
+    title, quoted = is_title(words), _quoted(words)
+    low = [bare(w) for w in words]
+    for i, word in enumerate(words):
+        if i in quoted:
+            low[i] = "Quotation"
+        elif i >= names_from and word.istitle() and not title and low[i] not in _NO_NAMES:
+            low[i] = low[i].capitalize()
+    return low
+
+
+def _quoted(words: Sequence[str]) -> set[int]:
+    """Return which words stand between quotation marks."""
+    found: set[int] = set()
+    opened: int | None = None
+    for i, word in enumerate(words):
+        if opened is None and word[0] in '"“':
+            opened = i
+        if opened is not None and re.search(r"\w\W*[\"”]\W*$", word):
+            found |= set(range(opened, i + 1))
+            opened = None
+    return found
 
 
 def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
@@ -248,10 +274,10 @@ def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
     >>> end_of_subject("is", "banning the burqa justified".split())
     3
     """
-    low = _read(words)
+    low = _read(words, 0)
     if len(low) < 2 or not all(low[:2]):
         return None
-    if low[0] in _PRONOUNS:
+    if low[0] in _PRONOUNS or (low[0] in _POINTING and (len(low) == 2 or low[1] in _ARTICLES)):
         return 1
     if auxiliary in BE:
         end = _predicate(low)
@@ -271,9 +297,11 @@ def _complete(low: Sequence[str], i: int) -> bool:
     while i > 1 and is_adverb(low[i - 1]):
         i -= 1
     last = low[i - 1]
-    if last in _DETERMINERS or last in _PREPOSITIONS or last in _UNFINISHED:
+    if last in _DETERMINERS | _PREPOSITIONS | _UNFINISHED | RELATIVES | SUBORDINATORS:
         return False
-    return tag(last) not in ("POS", "PRP$", "CC", "MD", "JJR", "RBR") and not last.endswith("'s")
+    if last.endswith("'s"):  # "McDonald's pay its workers": no noun stands before an article
+        return low[i] in _ARTICLES or (is_base(low[i]) and low[i + 1] in _ARTICLES if i + 1 < len(low) else False)
+    return tag(last) not in ("POS", "PRP$", "CC", "JJR", "RBR")
 
 
 def _after_relative(low: Sequence[str], i: int) -> int:
@@ -318,7 +346,8 @@ def _behind_adverb(low: Sequence[str], i: int) -> bool:
 
 def _is_described(low: Sequence[str], i: int) -> bool:
     """Whether a word has an adjective before it, as a noun has: "public support", but "the rich support"."""
-    return is_adjective(low[i - 1]) and tag(low[i]) not in ("VB", "VBP") and low[i - 2 : i - 1] != ["the"]
+    doing = i == 1 and low[0].endswith("ing")  # "spanking harm children"
+    return is_adjective(low[i - 1]) and not doing and tag(low[i]) not in ("VB", "VBP") and low[i - 2 : i - 1] != ["the"]
 
 
 def _plural_before(low: Sequence[str], i: int) -> bool:
@@ -352,8 +381,8 @@ def _participle(low: Sequence[str]) -> int | None:
     return first
 
 
-_COMPLEMENTED = _words("making made keeping kept leaving left finding found getting considered called deemed rendered")
-_ARTICLES = _words("a an the no my your his her its our their")
+_CALLED = _words("considered called deemed rendered")
+_MADE = _words("making made keeping kept leaving left finding found getting")
 
 
 def _predicate(low: Sequence[str]) -> int | None:
@@ -368,20 +397,27 @@ def _predicate(low: Sequence[str]) -> int | None:
         return _where(low)
     (first, kind), *later = starts
     doing = first == 1 and low[0].endswith("ing")  # "banning the burqa justified", but "fracking a threat"
+    clause = not RELATIVES.isdisjoint(low[1:first])  # "the man who sold the world guilty"
     rival = next(
-        (i for i, other in later if "to" not in low[first:i] and (other != "verb" or (doing and i == len(low) - 1))),
+        (i for i, other in later if not _has_infinitive(low[first:i]) and (other != "verb" or i == len(low) - 1)),
         None,
     )
-    if rival is None or kind == "adjective" or (kind == "noun" and not doing):
+    if rival is None or kind == "adjective" or (kind == "noun" and not doing and not clause):
         return first
     if kind == "noun":
         return rival
-    if low[first] in _COMPLEMENTED:
+    if low[first] in _CALLED or (low[first] in _MADE and low[first + 1] not in _PREPOSITIONS):
         return first
     # "people living in cities happier", but "the state doing the right thing"
     object_follows = low[first + 1] in _DETERMINERS
     relative = low[first + 1] == "by" or (low[first].endswith("ing") and not object_follows)
-    return rival if relative or low[first] == "being" else None
+    # "drugs sold online dangerous", but "people born gay" and "workers paid far too little"
+    plain = rival > first + 1 and low[rival] not in _DEGREES and low[rival] not in _ARTICLES
+    return rival if relative or plain or low[first] == "being" else None
+
+
+def _has_infinitive(low: Sequence[str]) -> bool:
+    return any(one == "to" and is_base(two) for one, two in pairwise(low))
 
 
 def _where(low: Sequence[str]) -> int | None:
@@ -406,7 +442,9 @@ def _starts_predicate(low: Sequence[str], i: int) -> str:
     following = next((w for w in low[i + 1 :] if not is_adverb(w)), "")
     if word in ("over", "here", "online", "just") and not following:
         return "adjective"
-    if is_adverb(word) or word in ("more", "most", "less", "too", "so", "very"):
+    if word in _DEGREES and low[0].endswith("ing") and _has_object(low, i):
+        return ""
+    if is_adverb(word) or word in _DEGREES:
         return "adjective" if following and not (i + 1 < len(low) and low[i + 1] in _PREPOSITIONS) else ""
     if word in ("worth", "better", "worse") or (word == "as" and is_adjective(following)):
         return "adjective"
@@ -414,6 +452,12 @@ def _starts_predicate(low: Sequence[str], i: int) -> str:
     if is_adjective(word) and (ends or tag(following) in ("DT", "PRP", "RB", "TO", "IN")):
         return "adjective"
     return "verb" if (tag(word) == "VBG" and following) or is_participle(word) else ""
+
+
+def _has_object(low: Sequence[str], i: int) -> bool:
+    """Whether "too" or "more" begins an object: "watching too much television", but "teaching too hard a job"."""
+    one, two = [*low[i + 1 : i + 3], "", ""][:2]
+    return one in ("much", "many", "little", "few") or is_noun(one) or tag(one) == "JJR" or is_noun(two)
 
 
 # ---------------------------------------------------------------- the verb of a statement
@@ -427,7 +471,7 @@ def finite_verb(words: Sequence[str]) -> int | None:
     >>> finite_verb("Phones distract pupils".split())
     1
     """
-    low = _read(words)
+    low = _read(words, 1)
     if any(w.isupper() and w.lower() in AUXILIARIES for w in words):
         return None
     sure: list[int] = []
