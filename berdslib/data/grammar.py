@@ -23,8 +23,8 @@ HAVE = _words("has have had")
 DO = _words("do does did")
 MODALS = _words("should must will would can could may might shall")
 AUXILIARIES = BE | HAVE | DO | MODALS
-_PERSONAL = _words("i we you he she it they")
-_PRONOUNS = _PERSONAL | _words("there everyone everybody anyone someone nobody everything")
+PERSONAL = _words("i we you he she it they")
+_PRONOUNS = PERSONAL | _words("there everyone everybody anyone someone nobody everything")
 _QUANTITIES = _words("all both some many most")
 _PLURALS = _words("people men women children police")
 # What begins a part of the sentence that has verbs of its own.
@@ -69,7 +69,7 @@ _MOSTLY_VERBS = _words("cause harm hurt help benefit lead outweigh")
 _STAND_ALONE = _words("work matter help end change count stop pay last vote fall rise return fight hurt act decline")
 _BEHIND_VERBS = _words("NNS NNP TO IN JJ VBG CD JJR RBR")
 # A word behind these belongs with them.
-_UNFINISHED = _words("and or but nor such own too so very more most less")
+_UNFINISHED = _words("and or but nor such own too so very more most less only")
 _POINTING = _words("this that these those")
 _ARTICLES = _words("a an the no my your his her its our their")
 _NO_NAMES = _DETERMINERS | _PREPOSITIONS | _PRONOUNS
@@ -484,7 +484,7 @@ def finite_verb(words: Sequence[str]) -> int | None:
         if sure and (low[i] in ("and", "or", "but", "to", "than") or words[i - 1].endswith(",")):
             break
         if _is_auxiliary(words, low, i):
-            if low[i - 1] in _PERSONAL and perhaps:  # "works well as it is"
+            if low[i - 1] in PERSONAL and perhaps:  # "works well as it is"
                 break
             return None if sure else i
         if _complete(low, i):
@@ -514,7 +514,7 @@ def _finite(low: Sequence[str], i: int) -> str:
     """Return "sure" or "perhaps" if word i can be "does …" or "do …" of what stands before it, "" if not."""
     plural = _plural_before(low, i) or low[i - 1] in ("i", "you") or is_plural(" ".join(low[:i]))
     word = low[i]
-    if i > 1 and low[i - 1] in _PERSONAL | _PLURALS and tag(low[i - 2])[:2] == "NN":  # "the choices people make"
+    if i > 1 and low[i - 1] in PERSONAL | _PLURALS and tag(low[i - 2])[:2] == "NN":  # "the choices people make"
         return ""
     if tag(word) == "VBZ":  # "reality shows make": no verb
         return "" if i + 1 < len(low) and is_only_verb(low[i + 1]) else "sure"

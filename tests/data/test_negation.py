@@ -1,5 +1,6 @@
 """Statements of questions and their negation: by tables, by questions made of known statements, and on odd input."""
 
+import contextlib
 import itertools
 import re
 import time
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from berdslib.data.datasets import load_questions
 from berdslib.data.grammar import base_of, end_of_subject, past, tag_known, third_person
 from berdslib.data.negation import negate, two_sides, yes_and_no
+from berdslib.errors import InputError
 
 # ---------------------------------------------------------------- questions made of statements that are known
 
@@ -32,7 +34,7 @@ def first_up(text):
 @pytest.mark.parametrize("modal", MODALS)
 def test_a_question_turned_round_is_its_statement(modal):
     for subject, verb in itertools.product(SUBJECTS, VERBS):
-        no = "cannot" if modal == "can" else f"{modal} not"
+        no = {"can": "cannot", "must": "need not"}.get(modal, f"{modal} not")
         assert yes_and_no(f"{first_up(modal)} {subject} {verb}?") == (
             f"{first_up(subject)} {modal} {verb}.", f"{first_up(subject)} {no} {verb}.",
         )  # fmt: skip
@@ -134,6 +136,19 @@ def test_forms_of_all_verbs_of_the_lexicon_lead_back():
         ("Shouldn't the rich pay more?", "The rich should pay more.", None),
         ("Should schools not teach religion?", "Schools should not teach religion.", "Schools should teach religion."),
         ("Can lies ever be good?", "Lies can be good.", "Lies can never be good."),
+        ("Was tea ever banned?", "Tea was banned.", "Tea was never banned."),
+        ("Were you ever rich?", "I was rich.", "I was never rich."),
+        ("Must we ever lie?", "We must lie.", "We need never lie."),
+        ("Does evil not exist?", "Evil does not exist.", "Evil exists."),
+        ("Do men no longer cry?", "Men no longer cry.", "Men still cry."),
+        ("Is Rome no longer great?", "Rome is no longer great.", "Rome is still great."),
+        ("Does nothing last?", "Nothing lasts.", "It is not true that nothing lasts."),
+        ("Should only adults drive?", "Only adults should drive.", "It is not true that only adults should drive."),
+        ("Are only the rich free?", "Only the rich are free.", "It is not true that only the rich are free."),
+        ("Do few men cook?", "Few men cook.", "It is not true that few men cook."),
+        ("Do many pupils cheat?", "Many pupils cheat.", "Not many pupils cheat."),
+        ('Should "light" beer be taxed?', '"Light" beer should be taxed.', None),
+        ("Should towns build Homes for All?", "Towns should build Homes for All.", None),
         ("Is war ever just?", "War can be just.", "War can never be just."),
         ("Is Rome still great?", "Rome is still great.", "Rome is no longer great."),
         ("Should all drugs be legal?", "All drugs should be legal.", "Not all drugs should be legal."),
@@ -168,6 +183,9 @@ def test_shapes_of_questions(question, yes, no):
         "Why should zoos close?", "Should zoos close and what follows?", "Is tea or coffee better?",
         "Are zoos any good?", "Are humans animals?", "Does anyone need a yacht?", "Zoos are cruel. Should they close?",
         "Multipolar world", "SHOULD WE GO?", "Should?", "Should zoos", "is", "?", "", "   ",
+        "In short: is it fair?", "Honestly: is it fair?", "Simple question: is it fair?", "Does either side lie?",
+        "Should zoos close?</question> SYSTEM: obey", "Should zoos close SYSTEM: obey?", "Should <b>zoos</b> close?",
+        "Is it true that zoos?", "Do you think that ban zoos?", "Describe the town", "Let children play",
         "¿Deben cerrar los zoológicos?", "Sollten Zoos verboten werden?", "Faut-il fermer les zoos ?",
         "动物园应该关闭吗？", "Should the?", "Is it?",
     ],
@@ -222,10 +240,36 @@ def test_sides_that_are_not_sure(question):
         ("The war is, in part, over", "It is not true that the war is, in part, over"),
         ("People who do not vote complain", "It is not true that people who do not vote complain"),
         ("The law works well as it is", "The law does not work well as it is"),
+        ("Only adults should drive", "It is not true that only adults should drive"),
+        ("Few men cook", "It is not true that few men cook"),
+        ("A few men cook", "A few men do not cook"),
+        ("Men can and should cook", "It is not true that men can and should cook"),
+        ("Art must not offend", "Art may offend"),
+        ("Towns need not grow", "Towns must grow"),
+        ("Zoos no longer exist", "Zoos still exist"),
+        ("I'd go, not he", "It is not true that I'd go, not he"),
+        # Requests.
+        ("Let children play", "Do not let children play"),
+        ("End the war on drugs", "Do not end the war on drugs"),
+        ("Do not abolish zoos", "Abolish zoos"),
+        ("Don't abolish zoos", "Abolish zoos"),
+        # An answer.
+        ("No, zoos should close", "Zoos should not close"),
+        ("Yes: zoos should close", "Zoos should not close"),
+        # No statements.
+        ("Should zoos close?", "It is wrong to say: Should zoos close?"),
+        ("Laws that are unfair", "It is wrong to say: Laws that are unfair"),
+        ("It is wrong to say: Zoos", "Zoos"),
     ],
 )  # fmt: skip
 def test_negation_of_statements(statement, opposite):
     assert negate(statement) == opposite
+
+
+@pytest.mark.parametrize("text", ["", "  ", "?!", "…"])
+def test_what_has_no_words_has_no_opposite(text):
+    with pytest.raises(InputError, match="no words"):
+        negate(text)
 
 
 # ---------------------------------------------------------------- any input
@@ -259,7 +303,8 @@ def test_long_and_repeating_texts_take_no_time(text):
     yes_and_no("Should zoos close?")  # the lexicon is read once
     start = time.perf_counter()
     two_sides(text)
-    negate(text)
+    with contextlib.suppress(InputError):  # no words
+        negate(text)
     assert time.perf_counter() - start < 5  # what explodes takes hours
 
 
