@@ -25,7 +25,6 @@ MODALS = _words("should must will would can could may might shall")
 AUXILIARIES = BE | HAVE | DO | MODALS
 PERSONAL = _words("i we you he she it they")
 _PRONOUNS = PERSONAL | _words("there everyone everybody anyone someone nobody everything")
-_QUANTITIES = _words("all both some many most")
 _PLURALS = _words("people men women children police")
 # What begins a part of the sentence that has verbs of its own.
 SUBORDINATORS = _words(
@@ -43,10 +42,6 @@ _PREPOSITIONS = _words(
 _ADVERBS = _words(
     "also always ever still never truly really just even already often indeed now generally fully rather well"
 )
-_NO_ADVERBS = _words(
-    "family july italy rally supply reply monopoly assembly anomaly bully friendly elderly costly deadly lovely likely "
-    "unlikely early daily only ugly lonely orderly apply imply comply multiply lively timely worldly"
-)
 # The verbs that do not just add "-ed".
 _PAST_FORMS = {
     "be": "was", "become": "became", "begin": "began", "bring": "brought", "build": "built", "buy": "bought",
@@ -60,10 +55,7 @@ _PAST_FORMS = {
     "throw": "threw", "understand": "understood", "win": "won", "write": "wrote",
 }  # fmt: skip
 _STRONG = {"has": "have", **{form: verb for verb, form in _PAST_FORMS.items() if form != verb}}
-_PARTICIPLES = frozenset(_PAST_FORMS.values()) | _words(
-    "been begun chosen done driven fallen forgotten given gone gotten grown known outgrown overcome proven risen run "
-    "seen shown spoken stolen taken thrown worn written broken forbidden hidden born become come drawn"
-)
+_PARTICIPLES = frozenset(_PAST_FORMS.values()) | _words("become come run")
 # Nouns too, but in a question mostly verbs; and verbs that need no object.
 _MOSTLY_VERBS = _words("cause harm hurt help benefit lead outweigh")
 _STAND_ALONE = _words("work matter help end change count stop pay last vote fall rise return fight hurt act decline")
@@ -189,7 +181,7 @@ def is_only_verb(word: str) -> bool:
 
 def is_adverb(word: str) -> bool:
     """Whether a word goes with the verb that follows it: "truly", "still"."""
-    return word in _ADVERBS or word == "not" or (word.endswith("ly") and len(word) > 4 and word not in _NO_ADVERBS)
+    return word in _ADVERBS or word == "not" or (word.endswith("ly") and word != "only" and tag(word) == "RB")
 
 
 def is_participle(word: str) -> bool:
@@ -292,8 +284,6 @@ def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
 
 def _complete(low: Sequence[str], i: int) -> bool:
     """Whether a subject can end before word i; "the", "of", "and", "more" go with what follows."""
-    if i == 1 and low[0] in _QUANTITIES:
-        return low[1] in AUXILIARIES or is_only_verb(low[1])
     while i > 1 and is_adverb(low[i - 1]):
         i -= 1
     last = low[i - 1]
@@ -324,10 +314,12 @@ def _main_verb(low: Sequence[str]) -> int | None:
         if low[i] in RELATIVES:
             i = _after_relative(low, i)
             continue
-        if _complete(low, i) and is_only_verb(low[i]) and low[i + 1 : i + 2] != ["be"]:  # "paid leave be mandatory"
+        # "paid leave be mandatory", "high pay attract talent"
+        a_noun = low[i + 1 : i + 2] == ["be"] or (i == 1 and is_adjective(low[0]) and any(map(is_only_verb, low[2:3])))
+        if _complete(low, i) and is_only_verb(low[i]) and not a_noun:
             sure = i
             break
-        if _complete(low, i) and (is_base(low[i]) or _behind_adverb(low, i)) and not _is_described(low, i):
+        if _complete(low, i) and is_base(low[i]):
             perhaps.append(i)
         i += 1
     likely = {i: score for i in perhaps if (score := _acts(low, i))}
@@ -337,17 +329,6 @@ def _main_verb(low: Sequence[str]) -> int | None:
     # What stands right before a verb is a noun: "climate change be taught". "Force the poor to move" has an object.
     acts = best is not None and likely[best] == 2 and any(not is_adverb(w) for w in low[best + 1 : sure])
     return best if acts else sure
-
-
-def _behind_adverb(low: Sequence[str], i: int) -> bool:
-    """Whether a word can only be the verb: "tests unfairly disadvantage"."""
-    return i > 1 and is_adverb(low[i - 1]) and tag(low[i]) == "NN" and tag(low[i - 2])[:2] in ("NN", "PR")
-
-
-def _is_described(low: Sequence[str], i: int) -> bool:
-    """Whether a word has an adjective before it, as a noun has: "public support", but "the rich support"."""
-    doing = i == 1 and low[0].endswith("ing")  # "spanking harm children"
-    return is_adjective(low[i - 1]) and not doing and tag(low[i]) not in ("VB", "VBP") and low[i - 2 : i - 1] != ["the"]
 
 
 def _plural_before(low: Sequence[str], i: int) -> bool:
@@ -373,12 +354,9 @@ def _acts(low: Sequence[str], i: int) -> int:
 def _participle(low: Sequence[str]) -> int | None:
     """Return where the participle behind "has" stands."""
     found = [i for i in range(1, len(low)) if is_participle(low[i]) and _complete(low, i)]
-    if not found:
+    if not found or (len(found) > 1 and low[found[0] + 1] == "by"):  # "the money raised by charities helped"
         return None
-    first = found[0]
-    if first + 1 < len(low) and low[first + 1] == "by" and len(found) > 1:  # "the money raised by charities helped"
-        return found[1] if len(found) == 2 else None
-    return first
+    return found[0]
 
 
 _CALLED = _words("considered called deemed rendered")

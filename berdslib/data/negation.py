@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from berdslib.data.grammar import (
     AUXILIARIES,
@@ -184,8 +185,8 @@ def _said(subject: str, verb: str, rest: str) -> str:
     if verb in DO and not rest.startswith("not "):
         words = rest.split(" ")
         at = _main(words)
-        form = None if _has_second_verb(words[at + 1 :]) else _inflected(bare(words[at]), verb)
-        if form:
+        shared = any(one == "and" and is_only_verb(bare(two)) for one, two in pairwise(words))  # "creates … and reduce"
+        if not shared and (form := _inflected(bare(words[at]), verb)):
             words[at] = re.sub(rf"^{bare(words[at])}", form, words[at], flags=re.I)
             return f"{subject} {' '.join(words)}"
     return f"{subject} {verb} {rest}"
@@ -198,15 +199,6 @@ def _main(words: list[str]) -> int:
 
 def _inflected(base: str, auxiliary: str) -> str | None:
     return base if auxiliary == "do" else third_person(base) if auxiliary == "does" else past(base)
-
-
-def _has_second_verb(words: list[str]) -> bool:
-    """Whether "… and" is followed by what may be a verb under the same "does"."""
-    low = [bare(w) for w in words]
-    for before, word, behind in zip(low, low[1:], [*low[2:], ""], strict=False):
-        if before in ("and", "or", "but") and is_base(word):
-            return is_only_verb(word) or (behind != "" and tag(behind) not in ("IN", "TO", "CC"))
-    return False
 
 
 def _capital(text: str) -> str:

@@ -58,7 +58,7 @@ from berdslib.judging.training.pairs import (
         # Neither capitals nor the white space around matter.
         ("  we SHOULD vote \n", "It is not true that we SHOULD vote"),
         ("People who are rich should pay", "People who are rich should not pay"),
-        ("All have the right to vote", "Not all have the right to vote"),
+        ("All have the right to vote", "It is not true that all have the right to vote"),
         ("War does more harm than good", "War does not do more harm than good"),
         ("No one should smoke", "It is not true that no one should smoke"),
         ("UBI works", "It is wrong to say: UBI works"),
