@@ -58,7 +58,10 @@ _STRONG = {"has": "have", **{form: verb for verb, form in _PAST_FORMS.items() if
 _PARTICIPLES = frozenset(_PAST_FORMS.values()) | _words("become come run")
 # Nouns too, but in a question mostly verbs; and verbs that need no object.
 _MOSTLY_VERBS = _words("cause harm hurt help benefit lead outweigh")
-_STAND_ALONE = _words("work matter help end change count stop pay last vote fall rise return fight hurt act decline")
+_STAND_ALONE = _words(
+    "work matter help end change count stop pay last vote fall rise return fight hurt act decline win continue exist "
+    "survive die live stay happen disappear succeed fail"
+)
 _BEHIND_VERBS = _words("NNS NNP TO IN JJ VBG CD JJR RBR")
 # A word behind these belongs with them.
 _UNFINISHED = _words("and or but nor such own too so very more most less only")
@@ -185,8 +188,9 @@ def is_adverb(word: str) -> bool:
 
 
 def is_participle(word: str) -> bool:
-    """Whether a word can stand behind "has"."""
-    return word not in AUXILIARIES and (word in _PARTICIPLES or tag(word) in ("VBN", "VBD"))
+    """Whether a word can stand behind "has"; some that end in "-ed" the lexicon has as adjectives only."""
+    formed = word.endswith("ed") and base_of(word) != word
+    return word not in AUXILIARIES and (word in _PARTICIPLES or tag(word) in ("VBN", "VBD") or formed)
 
 
 def is_adjective(word: str) -> bool:
@@ -322,6 +326,8 @@ def _main_verb(low: Sequence[str]) -> int | None:
         if _complete(low, i) and is_base(low[i]):
             perhaps.append(i)
         i += 1
+    if sure == len(low) - 1 and sure - 1 in perhaps and low[sure] not in _STAND_ALONE:  # "evening tea ruin sleep"
+        return None
     likely = {i: score for i in perhaps if (score := _acts(low, i))}
     best = next((i for i in likely if likely[i] == max(likely.values())), None)
     if sure is None:
@@ -427,7 +433,7 @@ def _starts_predicate(low: Sequence[str], i: int) -> str:
     if word in ("worth", "better", "worse") or (word == "as" and is_adjective(following)):
         return "adjective"
     ends = not following or following in _PREPOSITIONS | SUBORDINATORS | RELATIVES | {"and", "or", "but", "enough"}
-    if is_adjective(word) and (ends or tag(following) in ("DT", "PRP", "RB", "TO", "IN")):
+    if is_adjective(word) and not is_participle(word) and (ends or tag(following) in ("DT", "PRP", "RB", "TO", "IN")):
         return "adjective"
     return "verb" if (tag(word) == "VBG" and following) or is_participle(word) else ""
 

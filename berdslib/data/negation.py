@@ -181,7 +181,7 @@ def _said(subject: str, verb: str, rest: str) -> str:
     if rest.lower().startswith("ever "):
         verb, rest = ("can be" if verb in ("is", "are") else verb), rest[5:]
     if bare(subject) == "there" and rest.startswith("any "):
-        rest = rest[4:]
+        rest = f"some {rest[4:]}"
     if verb in DO and not rest.startswith("not "):
         words = rest.split(" ")
         at = _main(words)
