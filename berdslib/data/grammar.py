@@ -295,6 +295,8 @@ def _complete(low: Sequence[str], i: int) -> bool:
         return False
     if last.endswith("'s"):  # "McDonald's pay its workers": no noun stands before an article
         return low[i] in _ARTICLES or (is_base(low[i]) and low[i + 1] in _ARTICLES if i + 1 < len(low) else False)
+    if tag(last) == "MD":
+        return i > 1 and is_adjective(low[i - 2])  # "free will"
     return tag(last) not in ("POS", "PRP$", "CC", "JJR", "RBR")
 
 

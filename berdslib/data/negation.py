@@ -82,7 +82,7 @@ def negate(statement: str) -> str:
     'It is wrong to say: The cost of war'
     """
     text = statement.strip()
-    if answer := re.match(r"(?:yes|no)[,:;.!]+ ", text, re.I):
+    if answer := re.match(r"(?:yes|no)[,:;.!]+\s+", text, re.I):
         text = _capital(text[answer.end() :])
     if not re.search(r"\w", text):
         raise InputError("holds no words to negate")
@@ -95,7 +95,7 @@ def _opposite(text: str) -> str:
             return _capital(text[len(denial) :])
     if text.endswith("?"):
         return f"{_WRONG}{text}"
-    if refused := re.match(r"(?:do not|don['’]t) ", text, re.I):
+    if refused := re.match(r"(?:do not|don['’]?t)\s+", text, re.I):
         return _capital(text[refused.end() :])
     if _is_request(text.split()) and not _NEGATIVE.search(text):
         return f"Do not {_small(text)}"

@@ -95,6 +95,8 @@ def is_denied(yes, no):
         ("Does high pay attract talent?", "High pay attracts talent.", "High pay does not attract talent."),
         ("Has the war cost lives?", "The war has cost lives.", None),
         ("Is the web making us lonely?", "The web is making us lonely.", None),
+        ("Is the state forced to make us happy?", "The state is forced to make us happy.", None),
+        ("Is Will Smith overrated?", "Will Smith is overrated.", None),
         ("Should zoos be closed or not?", "Zoos should be closed.", None),
         ("Does trade create jobs and reduce poverty?", "Trade does create jobs and reduce poverty.", None),
         # What is said, behind a subject with verbs in it.
@@ -322,6 +324,7 @@ def test_sides_that_are_not_sure(question):
         ("Few men cook", "It is not true that few men cook"),
         ("A few men cook", "A few men do not cook"),
         ("Men can and should cook", "It is not true that men can and should cook"),
+        ("Women in the military can and should cook", "It is not true that women in the military can and should cook"),
         ("Art must not offend", "Art may offend"),
         ("Towns need not grow", "Towns must grow"),
         ("Zoos no longer exist", "Zoos still exist"),
@@ -331,6 +334,7 @@ def test_sides_that_are_not_sure(question):
         ("End the war on drugs", "Do not end the war on drugs"),
         ("Do not abolish zoos", "Abolish zoos"),
         ("Don't abolish zoos", "Abolish zoos"),
+        ("dont  blame us", "Blame us"),
         # An answer.
         ("No, zoos should close", "Zoos should not close"),
         ("Yes: zoos should close", "Zoos should not close"),
