@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 
 def _words(text: str) -> frozenset[str]:
@@ -22,9 +23,8 @@ HAVE = _words("has have had")
 DO = _words("do does did")
 MODALS = _words("should must will would can could may might shall")
 AUXILIARIES = BE | HAVE | DO | MODALS
-_PERSONAL = _words("i we you he she it they")
-_PRONOUNS = _PERSONAL | _words("there everyone everybody anyone someone nobody everything")
-_QUANTITIES = _words("all both some many most")
+PERSONAL = _words("i we you he she it they")
+_PRONOUNS = PERSONAL | _words("there everyone everybody anyone someone nobody everything")
 _PLURALS = _words("people men women children police")
 # What begins a part of the sentence that has verbs of its own.
 SUBORDINATORS = _words(
@@ -39,10 +39,8 @@ _PREPOSITIONS = _words(
     "across amid among around during within toward towards upon behind beyond above below after before near onto to "
     "off out up down beside besides throughout along outside inside regarding concerning following versus vs"
 )
-_ADVERBS = _words("also always ever still never truly really just even already often indeed now generally fully rather")
-_NO_ADVERBS = _words(
-    "family july italy rally supply reply monopoly assembly anomaly bully friendly elderly costly deadly lovely likely "
-    "unlikely early daily only ugly lonely orderly apply imply comply multiply lively timely worldly"
+_ADVERBS = _words(
+    "also always ever still never truly really just even already often indeed now generally fully rather well"
 )
 # The verbs that do not just add "-ed".
 _PAST_FORMS = {
@@ -57,16 +55,20 @@ _PAST_FORMS = {
     "throw": "threw", "understand": "understood", "win": "won", "write": "wrote",
 }  # fmt: skip
 _STRONG = {"has": "have", **{form: verb for verb, form in _PAST_FORMS.items() if form != verb}}
-_PARTICIPLES = frozenset(_PAST_FORMS.values()) | _words(
-    "been begun chosen done driven fallen forgotten given gone gotten grown known outgrown overcome proven risen run "
-    "seen shown spoken stolen taken thrown worn written broken forbidden hidden born become come drawn"
-)
+_PARTICIPLES = frozenset(_PAST_FORMS.values()) | _words("become come run")
 # Nouns too, but in a question mostly verbs; and verbs that need no object.
 _MOSTLY_VERBS = _words("cause harm hurt help benefit lead outweigh")
-_STAND_ALONE = _words("work matter help end change count stop pay last vote fall rise return fight hurt act decline")
+_STAND_ALONE = _words(
+    "work matter help end change count stop pay last vote fall rise return fight hurt act decline win continue exist "
+    "survive die live stay happen disappear succeed fail"
+)
 _BEHIND_VERBS = _words("NNS NNP TO IN JJ VBG CD JJR RBR")
 # A word behind these belongs with them.
-_UNFINISHED = _words("and or but nor such own too so very more most less")
+_UNFINISHED = _words("and or but nor such own too so very more most less only")
+_POINTING = _words("this that these those")
+_ARTICLES = _words("a an the no my your his her its our their")
+_NO_NAMES = _DETERMINERS | _PREPOSITIONS | _PRONOUNS
+_DEGREES = _words("more most less too so very half")
 _VOWELS = "aeiou"
 
 
@@ -182,12 +184,13 @@ def is_only_verb(word: str) -> bool:
 
 def is_adverb(word: str) -> bool:
     """Whether a word goes with the verb that follows it: "truly", "still"."""
-    return word in _ADVERBS or word == "not" or (word.endswith("ly") and len(word) > 4 and word not in _NO_ADVERBS)
+    return word in _ADVERBS or word == "not" or (word.endswith("ly") and word != "only" and tag(word) == "RB")
 
 
 def is_participle(word: str) -> bool:
-    """Whether a word can stand behind "has"."""
-    return word in _PARTICIPLES or tag(word) in ("VBN", "VBD")
+    """Whether a word can stand behind "has"; some that end in "-ed" the lexicon has as adjectives only."""
+    formed = word.endswith("ed") and base_of(word) != word
+    return word not in AUXILIARIES and (word in _PARTICIPLES or tag(word) in ("VBN", "VBD") or formed)
 
 
 def is_adjective(word: str) -> bool:
@@ -215,7 +218,7 @@ def is_plural(subject: str) -> bool:
 
 def is_noun(word: str) -> bool:
     """Whether a word can be the last of a subject: "tax", "schools", "they", "2024"."""
-    return tag(word)[:2] in ("NN", "PR", "CD", "FW")
+    return word != "" and tag(word)[:2] in ("NN", "PR", "CD", "FW")
 
 
 # ---------------------------------------------------------------- the end of the subject
@@ -223,14 +226,33 @@ def is_noun(word: str) -> bool:
 
 def is_title(words: Sequence[str]) -> bool:
     """Whether Most Words Have a Capital, so that a capital says nothing."""
-    long = [w for w in words if len(w) > 3]
-    return sum(w[:1].isupper() for w in long) >= 0.6 * len(long)
+    long = [w for w in words if len(w) > 3 and w[0].isalpha()]
+    return sum(w[:1].isupper() for w in long) >= 0.75 * len(long)
 
 
-def _read(words: Sequence[str]) -> list[str]:
-    """Return the bare words; in the midst of other text one with a capital is a name, and keeps it: "World War I"."""
-    title = is_title(words)
-    return [bare(w).capitalize() if w.istitle() and i and not title else bare(w) for i, w in enumerate(words)]
+def _read(words: Sequence[str], names_from: int) -> list[str]:
+    """Return the bare words; one with a capital is a name and keeps it ("Die Hard"), and so is all that is quoted."""
+    title, quoted = is_title(words), _quoted(words)
+    low = [bare(w) for w in words]
+    for i, word in enumerate(words):
+        if i in quoted:
+            low[i] = "Quotation"
+        elif i >= names_from and word.istitle() and not title and low[i] not in _NO_NAMES:
+            low[i] = low[i].capitalize()
+    return low
+
+
+def _quoted(words: Sequence[str]) -> set[int]:
+    """Return which words stand between quotation marks."""
+    found: set[int] = set()
+    opened: int | None = None
+    for i, word in enumerate(words):
+        if opened is None and word[0] in '"“':
+            opened = i
+        if opened is not None and re.search(r"\w\W*[\"”]\W*$", word):
+            found |= set(range(opened, i + 1))
+            opened = None
+    return found
 
 
 def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
@@ -248,10 +270,10 @@ def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
     >>> end_of_subject("is", "banning the burqa justified".split())
     3
     """
-    low = _read(words)
+    low = _read(words, 0)
     if len(low) < 2 or not all(low[:2]):
         return None
-    if low[0] in _PRONOUNS:
+    if low[0] in _PRONOUNS or (low[0] in _POINTING and (len(low) == 2 or low[1] in _ARTICLES)):
         return 1
     if auxiliary in BE:
         end = _predicate(low)
@@ -266,14 +288,16 @@ def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
 
 def _complete(low: Sequence[str], i: int) -> bool:
     """Whether a subject can end before word i; "the", "of", "and", "more" go with what follows."""
-    if i == 1 and low[0] in _QUANTITIES:
-        return low[1] in AUXILIARIES or is_only_verb(low[1])
     while i > 1 and is_adverb(low[i - 1]):
         i -= 1
     last = low[i - 1]
-    if last in _DETERMINERS or last in _PREPOSITIONS or last in _UNFINISHED:
+    if last in _DETERMINERS | _PREPOSITIONS | _UNFINISHED | RELATIVES | SUBORDINATORS:
         return False
-    return tag(last) not in ("POS", "PRP$", "CC", "MD", "JJR", "RBR") and not last.endswith("'s")
+    if last.endswith("'s"):  # "McDonald's pay its workers": no noun stands before an article
+        return low[i] in _ARTICLES or (is_base(low[i]) and low[i + 1] in _ARTICLES if i + 1 < len(low) else False)
+    if tag(last) == "MD":
+        return i > 1 and is_adjective(low[i - 2])  # "free will"
+    return tag(last) not in ("POS", "PRP$", "CC", "JJR", "RBR")
 
 
 def _after_relative(low: Sequence[str], i: int) -> int:
@@ -296,12 +320,16 @@ def _main_verb(low: Sequence[str]) -> int | None:
         if low[i] in RELATIVES:
             i = _after_relative(low, i)
             continue
-        if _complete(low, i) and is_only_verb(low[i]) and low[i + 1 : i + 2] != ["be"]:  # "paid leave be mandatory"
+        # "paid leave be mandatory", "high pay attract talent"
+        a_noun = low[i + 1 : i + 2] == ["be"] or (i == 1 and is_adjective(low[0]) and any(map(is_only_verb, low[2:3])))
+        if _complete(low, i) and is_only_verb(low[i]) and not a_noun:
             sure = i
             break
-        if _complete(low, i) and (is_base(low[i]) or _behind_adverb(low, i)) and not _is_described(low, i):
+        if _complete(low, i) and is_base(low[i]):
             perhaps.append(i)
         i += 1
+    if sure == len(low) - 1 and sure - 1 in perhaps and low[sure] not in _STAND_ALONE:  # "evening tea ruin sleep"
+        return None
     likely = {i: score for i in perhaps if (score := _acts(low, i))}
     best = next((i for i in likely if likely[i] == max(likely.values())), None)
     if sure is None:
@@ -309,16 +337,6 @@ def _main_verb(low: Sequence[str]) -> int | None:
     # What stands right before a verb is a noun: "climate change be taught". "Force the poor to move" has an object.
     acts = best is not None and likely[best] == 2 and any(not is_adverb(w) for w in low[best + 1 : sure])
     return best if acts else sure
-
-
-def _behind_adverb(low: Sequence[str], i: int) -> bool:
-    """Whether a word can only be the verb: "tests unfairly disadvantage"."""
-    return i > 1 and is_adverb(low[i - 1]) and tag(low[i]) == "NN" and tag(low[i - 2])[:2] in ("NN", "PR")
-
-
-def _is_described(low: Sequence[str], i: int) -> bool:
-    """Whether a word has an adjective before it, as a noun has: "public support", but "the rich support"."""
-    return is_adjective(low[i - 1]) and tag(low[i]) not in ("VB", "VBP") and low[i - 2 : i - 1] != ["the"]
 
 
 def _plural_before(low: Sequence[str], i: int) -> bool:
@@ -344,16 +362,13 @@ def _acts(low: Sequence[str], i: int) -> int:
 def _participle(low: Sequence[str]) -> int | None:
     """Return where the participle behind "has" stands."""
     found = [i for i in range(1, len(low)) if is_participle(low[i]) and _complete(low, i)]
-    if not found:
+    if not found or (len(found) > 1 and low[found[0] + 1] == "by"):  # "the money raised by charities helped"
         return None
-    first = found[0]
-    if first + 1 < len(low) and low[first + 1] == "by" and len(found) > 1:  # "the money raised by charities helped"
-        return found[1] if len(found) == 2 else None
-    return first
+    return found[0]
 
 
-_COMPLEMENTED = _words("making made keeping kept leaving left finding found getting considered called deemed rendered")
-_ARTICLES = _words("a an the no my your his her its our their")
+_CALLED = _words("considered called deemed rendered")
+_MADE = _words("making made keeping kept leaving left finding found getting")
 
 
 def _predicate(low: Sequence[str]) -> int | None:
@@ -368,20 +383,27 @@ def _predicate(low: Sequence[str]) -> int | None:
         return _where(low)
     (first, kind), *later = starts
     doing = first == 1 and low[0].endswith("ing")  # "banning the burqa justified", but "fracking a threat"
+    clause = not RELATIVES.isdisjoint(low[1:first])  # "the man who sold the world guilty"
     rival = next(
-        (i for i, other in later if "to" not in low[first:i] and (other != "verb" or (doing and i == len(low) - 1))),
+        (i for i, other in later if not _has_infinitive(low[first:i]) and (other != "verb" or i == len(low) - 1)),
         None,
     )
-    if rival is None or kind == "adjective" or (kind == "noun" and not doing):
+    if rival is None or kind == "adjective" or (kind == "noun" and not doing and not clause):
         return first
     if kind == "noun":
         return rival
-    if low[first] in _COMPLEMENTED:
+    if low[first] in _CALLED or (low[first] in _MADE and low[first + 1] not in _PREPOSITIONS):
         return first
     # "people living in cities happier", but "the state doing the right thing"
     object_follows = low[first + 1] in _DETERMINERS
     relative = low[first + 1] == "by" or (low[first].endswith("ing") and not object_follows)
-    return rival if relative or low[first] == "being" else None
+    # "drugs sold online dangerous", but "people born gay" and "workers paid far too little"
+    plain = rival > first + 1 and low[rival] not in _DEGREES and low[rival] not in _ARTICLES
+    return rival if relative or plain or low[first] == "being" else None
+
+
+def _has_infinitive(low: Sequence[str]) -> bool:
+    return any(one == "to" and is_base(two) for one, two in pairwise(low))
 
 
 def _where(low: Sequence[str]) -> int | None:
@@ -406,14 +428,22 @@ def _starts_predicate(low: Sequence[str], i: int) -> str:
     following = next((w for w in low[i + 1 :] if not is_adverb(w)), "")
     if word in ("over", "here", "online", "just") and not following:
         return "adjective"
-    if is_adverb(word) or word in ("more", "most", "less", "too", "so", "very"):
+    if word in _DEGREES and low[0].endswith("ing") and _has_object(low, i):
+        return ""
+    if is_adverb(word) or word in _DEGREES:
         return "adjective" if following and not (i + 1 < len(low) and low[i + 1] in _PREPOSITIONS) else ""
     if word in ("worth", "better", "worse") or (word == "as" and is_adjective(following)):
         return "adjective"
     ends = not following or following in _PREPOSITIONS | SUBORDINATORS | RELATIVES | {"and", "or", "but", "enough"}
-    if is_adjective(word) and (ends or tag(following) in ("DT", "PRP", "RB", "TO", "IN")):
+    if is_adjective(word) and not is_participle(word) and (ends or tag(following) in ("DT", "PRP", "RB", "TO", "IN")):
         return "adjective"
     return "verb" if (tag(word) == "VBG" and following) or is_participle(word) else ""
+
+
+def _has_object(low: Sequence[str], i: int) -> bool:
+    """Whether "too" or "more" begins an object: "watching too much television", but "teaching too hard a job"."""
+    one, two = [*low[i + 1 : i + 3], "", ""][:2]
+    return one in ("much", "many", "little", "few") or is_noun(one) or tag(one) == "JJR" or is_noun(two)
 
 
 # ---------------------------------------------------------------- the verb of a statement
@@ -427,7 +457,7 @@ def finite_verb(words: Sequence[str]) -> int | None:
     >>> finite_verb("Phones distract pupils".split())
     1
     """
-    low = _read(words)
+    low = _read(words, 1)
     if any(w.isupper() and w.lower() in AUXILIARIES for w in words):
         return None
     sure: list[int] = []
@@ -440,7 +470,7 @@ def finite_verb(words: Sequence[str]) -> int | None:
         if sure and (low[i] in ("and", "or", "but", "to", "than") or words[i - 1].endswith(",")):
             break
         if _is_auxiliary(words, low, i):
-            if low[i - 1] in _PERSONAL and perhaps:  # "works well as it is"
+            if low[i - 1] in PERSONAL and perhaps:  # "works well as it is"
                 break
             return None if sure else i
         if _complete(low, i):
@@ -470,7 +500,7 @@ def _finite(low: Sequence[str], i: int) -> str:
     """Return "sure" or "perhaps" if word i can be "does …" or "do …" of what stands before it, "" if not."""
     plural = _plural_before(low, i) or low[i - 1] in ("i", "you") or is_plural(" ".join(low[:i]))
     word = low[i]
-    if i > 1 and low[i - 1] in _PERSONAL | _PLURALS and tag(low[i - 2])[:2] == "NN":  # "the choices people make"
+    if i > 1 and low[i - 1] in PERSONAL | _PLURALS and tag(low[i - 2])[:2] == "NN":  # "the choices people make"
         return ""
     if tag(word) == "VBZ":  # "reality shows make": no verb
         return "" if i + 1 < len(low) and is_only_verb(low[i + 1]) else "sure"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from berdslib.data.grammar import (
     AUXILIARIES,
     BE,
     DO,
     HAVE,
+    PERSONAL,
+    RELATIVES,
+    SUBORDINATORS,
     bare,
     base_of,
     end_of_subject,
@@ -22,6 +26,7 @@ from berdslib.data.grammar import (
     tag,
     third_person,
 )
+from berdslib.errors import InputError
 
 # ---------------------------------------------------------------- statements
 
@@ -29,15 +34,20 @@ _AUXILIARY = "|".join(sorted(AUXILIARIES))
 # What is negative already would become a double negative.
 _NEGATIVE = re.compile(r"\b(?:never|neither|nor|nobody|no one|nothing|none|no|not|hardly|nowhere)\b|n['’]t\b", re.I)
 _UNTRUE = "It is not true that "
+_WRONG = "It is wrong to say: "
 _NEGATED = (
+    (re.compile(r"\bneed not\b(?! to\b)"), "must"),
+    (re.compile(r"\bmust(?: not\b|n['’]t\b)"), "may"),
+    (re.compile(r"\bno longer\b"), "still"),
     (re.compile(rf"\b({_AUXILIARY}) not\b"), r"\1"),
     (re.compile(r"\b([Cc]a)nnot\b"), r"\1n"),
     (re.compile(r"\b([Cc]a)n['’]t\b"), r"\1n"),
     (re.compile(r"\b([Ww])on['’]t\b"), r"\1ill"),
     (re.compile(rf"\b({_AUXILIARY})n['’]t\b"), r"\1"),
 )
-# "All may" has "not all may" as its opposite; "some may" has "no … may".
-_ALL = re.compile(r"(?:all|every|everyone|everybody|everything)\b(?! of us\b)", re.I)
+# "All may" has "not all may" as its opposite; "only" and "few" stand before a "not" wherever that is put.
+_ALL = re.compile(r"(?:all|every|everyone|everybody|everything|many)\b", re.I)
+_ONLY = re.compile(r"(?:only|few|fewer)\b", re.I)
 # Behind "have" or "do" these are objects: the verb is "have" itself.
 _OBJECT = re.compile(
     r"(?:the|an?|to|any|some|more|less|much|many|little|too|great|their|its|his|her|our|my|it|rights?|harm)\b"
@@ -56,7 +66,11 @@ _LONGEST = 600
 def negate(statement: str) -> str:
     """Return the statement with its verb negated, or with its negation taken away.
 
-    Where it is not sure which word is the verb, it says "It is not true that …".
+    Where it is not sure which word is the verb, it says "It is not true that …"; a request becomes "Do not …", and what
+    is no statement (a question, a heading) is denied as it stands: "It is wrong to say: …".
+
+    Raises:
+        InputError: no words.
 
     >>> negate("Schools should ban phones.")
     'Schools should not ban phones.'
@@ -64,11 +78,48 @@ def negate(statement: str) -> str:
     'Schools should ban phones.'
     >>> negate("Phones distract pupils.")
     'Phones do not distract pupils.'
+    >>> negate("The cost of war")
+    'It is wrong to say: The cost of war'
     """
     text = statement.strip()
-    if text.startswith(_UNTRUE):
-        return _capital(text[len(_UNTRUE) :])
-    return _without_negation(text) or _with_negation(text) or f"{_UNTRUE}{_small(text)}"
+    if answer := re.match(r"(?:yes|no)[,:;.!]+\s+", text, re.I):
+        text = _capital(text[answer.end() :])
+    if not re.search(r"\w", text):
+        raise InputError("holds no words to negate")
+    return _opposite(text)
+
+
+def _opposite(text: str) -> str:
+    for denial in (_UNTRUE, _WRONG):
+        if text.startswith(denial) and text != denial:
+            return _capital(text[len(denial) :])
+    if text.endswith("?"):
+        return f"{_WRONG}{text}"
+    if refused := re.match(r"(?:do not|don['’]?t)\s+", text, re.I):
+        return _capital(text[refused.end() :])
+    if _is_request(text.split()) and not _NEGATIVE.search(text):
+        return f"Do not {_small(text)}"
+    return _without_negation(text) or _with_negation(text) or _as_a_whole(text)
+
+
+def _is_request(words: list[str]) -> bool:
+    """Whether a text asks to do something: "Let children play", "End the war"."""
+    first, second = [*map(bare, words[:2]), "", ""][:2]
+    asks = is_only_verb(first) or (is_base(first) and tag(first) != "IN" and tag(second) in ("DT", "PRP$"))
+    return first == "let" or (asks and finite_verb(words) is None)
+
+
+def _as_a_whole(text: str) -> str:
+    return f"{_UNTRUE}{_small(text)}" if _is_clause(text.split()) else f"{_WRONG}{text}"
+
+
+def _is_clause(words: list[str]) -> bool:
+    """Whether words have a subject and a verb, unlike "The cost of war" or "Laws that harm"."""
+    low = [bare(w) for w in words]
+    own = low[: next((i for i, w in enumerate(low) if w in RELATIVES | SUBORDINATORS), len(low))]
+    sure = AUXILIARIES - {"will", "may", "might", "can"}  # nouns, too
+    verbs = [w for w in own[1:] if w in sure or tag(w) in ("VBZ", "VBD") or w == "cannot" or "n't" in w]
+    return bool(verbs) or re.sub("'.*", "", low[0]) in PERSONAL or finite_verb(words) is not None
 
 
 def _without_negation(text: str) -> str | None:
@@ -92,10 +143,8 @@ def _with_negation(text: str) -> str | None:
     at = finite_verb(words)
     if at is None:
         return None
-    if _ALL.match(text):
-        return f"Not {_small(text)}"
     subject, verb, rest = " ".join(words[:at]), words[at], " ".join(words[at + 1 :])
-    if not verb.strip(".").isalpha():  # "is, in part, …"
+    if not verb.strip(".").isalpha() or re.match(r"(?:and|or|but)\b", rest):  # "is, in part, …", "can and should"
         return None
     if bare(verb) in AUXILIARIES and not (verb in HAVE | DO and _OBJECT.match(rest)):
         return _denied(subject, verb.lower() if verb.istitle() else verb, rest)
@@ -109,15 +158,18 @@ def _with_negation(text: str) -> str | None:
 
 def _denied(subject: str, verb: str, rest: str) -> str:
     """Return subject and verb with "not", as people write it: "cannot", "there is no", "can never"."""
-    if re.match(r"(?:all|every|everyone|everybody|everything)\b", subject, re.I):
+    if _ALL.match(subject):
         return f"Not {_small(_said(subject, verb, rest))}"
+    if _ONLY.match(subject):
+        return f"{_UNTRUE}{_small(_said(subject, verb, rest))}"
+    verb = "need" if verb == "must" else verb  # "must not" forbids
     if re.match(r"some \w", subject, re.I):
         return f"No {_said(subject[5:], verb, rest)}"
     if bare(subject) == "there" and verb in BE and (thing := _THING.fullmatch(rest)):
         return f"{subject} {verb} no {thing[1]}"
     rest = _EMPHASIS.sub("", rest, count=1) if _EMPHASIS.match(rest) else rest
     if rest.lower().startswith("ever "):
-        never = "can never be" if verb in BE else f"{verb} never"
+        never = "can never be" if verb in ("is", "are") else f"{verb} never"
         return _said(f"{subject} never", verb, rest[5:]) if verb in DO else f"{subject} {never} {rest[5:]}"
     if rest.lower().startswith("still "):
         return _said(f"{subject} no longer", verb, rest[6:]) if verb in DO else f"{subject} {verb} no longer {rest[6:]}"
@@ -129,12 +181,12 @@ def _said(subject: str, verb: str, rest: str) -> str:
     if rest.lower().startswith("ever "):
         verb, rest = ("can be" if verb in ("is", "are") else verb), rest[5:]
     if bare(subject) == "there" and rest.startswith("any "):
-        rest = rest[4:]
-    if verb in DO:
+        rest = f"some {rest[4:]}"
+    if verb in DO and not rest.startswith("not "):
         words = rest.split(" ")
         at = _main(words)
-        form = None if _has_second_verb(words[at + 1 :]) else _inflected(bare(words[at]), verb)
-        if form:
+        shared = any(one == "and" and is_only_verb(bare(two)) for one, two in pairwise(words))  # "creates … and reduce"
+        if not shared and (form := _inflected(bare(words[at]), verb)):
             words[at] = re.sub(rf"^{bare(words[at])}", form, words[at], flags=re.I)
             return f"{subject} {' '.join(words)}"
     return f"{subject} {verb} {rest}"
@@ -149,24 +201,16 @@ def _inflected(base: str, auxiliary: str) -> str | None:
     return base if auxiliary == "do" else third_person(base) if auxiliary == "does" else past(base)
 
 
-def _has_second_verb(words: list[str]) -> bool:
-    """Whether "… and" is followed by what may be a verb under the same "does"."""
-    low = [bare(w) for w in words]
-    for before, word, behind in zip(low, low[1:], [*low[2:], ""], strict=False):
-        if before in ("and", "or", "but") and is_base(word):
-            return is_only_verb(word) or (behind != "" and tag(behind) not in ("IN", "TO", "CC"))
-    return False
-
-
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return re.sub(r"^\W*\w", lambda m: m[0].upper(), text)
 
 
 def _small(text: str) -> str:
     """Return the text as it goes on behind other words: an acronym, a name or "I" keeps its capital."""
     first = text.split(" ", 1)[0]
     word = bare(first)
-    return text if not first[1:].islower() or tag(word).startswith("NNP") else text[:1].lower() + text[1:]
+    keeps = (not first[1:].islower() and word != "a") or word.startswith("i'") or tag(word).startswith("NNP")
+    return text if keeps else text[:1].lower() + text[1:]
 
 
 # ---------------------------------------------------------------- yes/no questions
@@ -195,10 +239,12 @@ _ANY_OF = re.compile(r"\b(?:regardless of|based on|such as|including|without|in 
 _OR_NOT = re.compile(r",? or not$| or not(?= )", re.I)
 _OPENING = re.compile(r"^in your (?:opinion|view),? ", re.I)
 _STAND_INS = ("it", "he", "she", "they")
+_NO_TOPICS = ("question", "questions", "poll", "debate", "thoughts")
 _SECOND = re.compile(
     rf"(?:,|\band\b|\bor\b|[.?!;]) +(?:and +|if so,? *)?(?:{_AUXILIARY}|what|how|why|which|who) ", re.I
 )
-_SENTENCES = re.compile(r"[a-z]{3}[.?!]+\s+\S")
+# Two sentences, or text around the question that is none of it.
+_SENTENCES = re.compile(r"[a-z]{3}[.?!]+\s+\S|\?\W*\w|[<>{}]")
 
 
 def yes_and_no(question: str) -> tuple[str, str] | None:
@@ -220,12 +266,12 @@ def yes_and_no(question: str) -> tuple[str, str] | None:
     if len(question) > _LONGEST:
         return None
     text = _OPENING.sub("", _OR_NOT.sub("", " ".join(question.split()).rstrip("?.! ")))
-    if _SENTENCES.search(text) or text.isupper():
+    if _SENTENCES.search(text) or text.isupper() or not re.search(r"\w", text):
         return None
     if _CHOICE.search(_ANY_OF.sub("", text)):
         return None
     pair = _asked(text) if "?" in question or _ASKING.match(text) else _stated(text)
-    return (_sentence(pair[0]), _sentence(pair[1])) if pair else None
+    return (_sentence(pair[0]), _sentence(pair[1])) if pair and _WRONG not in pair[1] else None
 
 
 def _asked(text: str) -> tuple[str, str] | None:
@@ -236,12 +282,12 @@ def _asked(text: str) -> tuple[str, str] | None:
     if topic := _TOPIC.fullmatch(text):
         return _about(topic[1], topic[2])
     if claim := _CLAIM.fullmatch(text):
-        return claim[1], negate(claim[1])
+        return claim[1], _opposite(claim[1])
     if opinion := _OPINION.fullmatch(text):
         clause = _capital(_mine(opinion["clause"]))
         # "Do you feel safe" has no clause in it.
         if opinion["that"] or finite_verb(clause.split()) is not None:
-            return clause, negate(clause)
+            return clause, _opposite(clause)
     if (seen := _SEEING.fullmatch(text)) and tag(bare(seen[2].split()[0])) != "VBG":
         verb = "are" if is_plural(seen[1]) else "is"
         return f"{seen[1]} {verb} {seen[2]}", f"{seen[1]} {verb} not {seen[2]}"
@@ -251,15 +297,17 @@ def _asked(text: str) -> tuple[str, str] | None:
 
 def _turned(verb: str, behind: str) -> tuple[str, str] | None:
     """Return yes and no of what stands behind the auxiliary verb of a question."""
-    if _SECOND.search(behind):
+    if _SECOND.search(behind) or ":" in behind:
         return None
     words = _no_title(behind.split())
     end = end_of_subject(verb, words)
     if end is None:
         return None
     subject, rest = " ".join(words[:end]), " ".join(words[end:])
-    if re.match(r"any(?:one|body|thing)?\b", subject, re.I):
+    if re.match(r"(?:any(?:one|body|thing)?|either)\b", subject, re.I):
         return None  # "anyone needs" says more than is asked
+    if subject.endswith(" no longer"):
+        return _said(subject, verb, rest), _said(f"{subject[: -len('no longer')]}still", verb, rest)
     if bare(subject) == "you" and verb in (*DO, "are", "were", "have", "had", "would"):
         subject, rest = "I", _mine(rest)
         verb = {"are": "am", "were": "was"}.get(verb, verb)
@@ -268,7 +316,7 @@ def _turned(verb: str, behind: str) -> tuple[str, str] | None:
     rest = _main_verb_small(rest) if verb not in BE else rest
     if _NEGATIVE.match(subject) or _NEGATIVE.search(" ".join(rest.split()[:2])):
         yes = _said(subject, verb, rest)
-        return yes, negate(yes)
+        return yes, _without_negation(yes) or f"{_UNTRUE}{_small(yes)}"
     return _said(subject, verb, rest), _denied(subject, verb, rest)
 
 
@@ -294,15 +342,23 @@ def _about(topic: str, question: str) -> tuple[str, str] | None:
     pronoun, _, rest = behind.partition(" ")
     if pronoun.lower() not in _STAND_INS:
         return _asked(question)
+    if not _can_be_subject(topic):
+        return None
     return (_said(topic, verb.lower(), rest), _denied(topic, verb.lower(), rest)) if rest else None
+
+
+def _can_be_subject(topic: str) -> bool:
+    """Whether "it" can stand for these words: not for "in short", "honestly" or "a question"."""
+    low = [bare(w) for w in topic.split()]
+    return tag(low[0]) not in ("IN", "TO", "RB", "UH", "WRB") and low[-1] not in _NO_TOPICS
 
 
 def _stated(text: str) -> tuple[str, str] | None:
     """Return a statement in place of a question, and its opposite, where its verb is found."""
     first, *others = text.split(" ")
     text = " ".join([first, *_no_title(others)])
-    no = negate(text)
-    sure = not no.startswith(_UNTRUE) or (_NEGATIVE.search(text) and finite_verb(text.split()) is not None)
+    no = _opposite(text)
+    sure = not no.startswith(("Do not ", _UNTRUE)) or (_NEGATIVE.search(text) and finite_verb(text.split()) is not None)
     return (text, no) if sure and ":" not in text else None
 
 
@@ -336,7 +392,7 @@ _WHICH = re.compile(
     rf"(?:which|who|what)(?:['’]s| is| are) (?:considered )?(?P<best>(?:the )?{_BEST})\b(?P<behind>[^,:?]*)", re.I
 )
 _TWO = re.compile(r"(?P<one>[^,:?]{2,60}?) (?:or|vs?\.?|versus) (?P<two>[^,:?]{2,60})", re.I)
-_PARTS = re.compile(r"(?: ?:| [-–—]|,|\?) ")
+_PARTS = re.compile(r"(?: ?:| [-–—]|,) ")
 _ARTICLES = ("a", "an", "the", "too", "just")
 
 
@@ -403,7 +459,7 @@ def _parsed(text: str) -> tuple[str, str, str] | None:
         return (topic, "are" if is_plural(topic) else "is", choice) if topic and can_follow else None
     verb, words = asking[1].lower(), _no_title(asking[2].split())
     if topic and bare(words[0]) in _STAND_INS:
-        return topic, verb, " ".join(words[1:])
+        return (topic, verb, " ".join(words[1:])) if _can_be_subject(topic) else None
     end = end_of_subject(verb, words)
     return None if end is None else (" ".join(words[:end]), verb, " ".join(words[end:]))
 

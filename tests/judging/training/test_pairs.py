@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import sys
 from collections import Counter
 
@@ -34,7 +35,7 @@ from berdslib.judging.training.pairs import (
     [
         ("Schools should ban phones.", "Schools should not ban phones."),
         ("Schools should not ban phones.", "Schools should ban phones."),
-        ("Vaccination must be made compulsory", "Vaccination must not be made compulsory"),
+        ("Vaccination must be made compulsory", "Vaccination need not be made compulsory"),
         ("Zoos are prisons, and will be.", "Zoos are not prisons, and will be."),
         ("Lotteries have harmed the poor.", "Lotteries have not harmed the poor."),
         ("Schools can't ban phones.", "Schools can ban phones."),
@@ -42,7 +43,6 @@ from berdslib.judging.training.pairs import (
         ("Schools cannot ban phones.", "Schools can ban phones."),
         ("Cannot be done.", "Can be done."),
         ("Schools won't ban phones.", "Schools will ban phones."),
-        ("Won't it rain?", "Will it rain?"),
         ("It isn't fair.", "It is fair."),
         ("Phones don’t distract.", "Phones distract."),
         ("Phones do not distract.", "Phones distract."),
@@ -58,12 +58,13 @@ from berdslib.judging.training.pairs import (
         # Neither capitals nor the white space around matter.
         ("  we SHOULD vote \n", "It is not true that we SHOULD vote"),
         ("People who are rich should pay", "People who are rich should not pay"),
-        ("All have the right to vote", "Not all have the right to vote"),
+        ("All have the right to vote", "It is not true that all have the right to vote"),
         ("War does more harm than good", "War does not do more harm than good"),
         ("No one should smoke", "It is not true that no one should smoke"),
-        ("UBI works", "It is not true that UBI works"),
-        # One word.
-        ("Cats", "It is not true that cats"),
+        ("UBI works", "It is wrong to say: UBI works"),
+        # Neither a statement nor a request.
+        ("Cats", "It is wrong to say: Cats"),
+        ("Won't it rain?", "It is wrong to say: Won't it rain?"),
     ],
 )
 def test_negation_by_hand(statement, negated):
@@ -76,7 +77,7 @@ def test_negating_twice_gives_the_statement(verb):
     assert negate(statement) != statement == negate(negate(statement))
 
 
-@given(st.text(st.sampled_from("acnot'’ AISwil.?"), max_size=30))
+@given(st.text(st.sampled_from("acnot'’ AISwil.?"), max_size=30).filter(lambda text: re.search(r"\w", text)))
 def test_negation_never_fails_nor_leaves_a_statement_as_it_is(statement):
     assert negate(statement).strip() != statement.strip()
 
