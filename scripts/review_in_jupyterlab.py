@@ -43,16 +43,25 @@ CELL = """from berdslib.construction.form import ReviewForm
 form = ReviewForm("{reviewer}.csv", "{reviewer}")
 form"""
 ASKED = {
+    "belongs": "Does the question ask for an opinion?",
     "question_ok": "Is the question faithful to its sources?",
-    "perspectives_ok": "Is each perspective right?",
+    "perspectives_ok": "Is each perspective right, and its stance?",
     "contradict": "Do the perspectives contradict each other?",
     "severity": "How grave is the error?",
 }
-FINE = ("yes", "yes", "yes", "none")
+FINE = ("yes", "yes", "yes", "yes", "none")
 # What each reviewer clicks where it is not FINE, by the place of the item.
 CHOICES = {
-    "Ada": {3: ("no", "yes", "yes", "minor"), 9: ("yes", "yes", "no", "major"), 15: ("yes", "no", "yes", "minor")},
-    "Bo": {3: ("no", "yes", "yes", "minor"), 9: ("yes", "no", "no", "minor"), 17: ("yes", "yes", "no", "minor")},
+    "Ada": {
+        3: ("yes", "no", "yes", "yes", "minor"),
+        9: ("yes", "yes", "yes", "no", "major"),
+        15: ("yes", "yes", "no", "yes", "minor"),
+    },
+    "Bo": {
+        3: ("yes", "no", "yes", "yes", "minor"),
+        9: ("yes", "yes", "no", "no", "minor"),
+        17: ("no", "yes", "yes", "no", "minor"),
+    },
 }
 NOTES = {
     ("Ada", 3): 'Too broad: "public transport", not trams.',

@@ -36,7 +36,7 @@ def review() -> None:
 def review_draw(
     questions: str, split: str | None, n: int, seed: int, sources: Path | None, output: Path, as_json: bool
 ) -> None:
-    """Draw N of the QUESTIONS from each data set: names, comma-separated, or a file.
+    """Draw N of the QUESTIONS from each data set, or all if there are fewer: names, comma-separated, or a file.
 
     Give each reviewer a copy. It opens in a spreadsheet, or in a notebook with
     `berdslib.construction.form.ReviewForm("sheet.csv", "name")`.

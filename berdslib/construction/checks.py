@@ -10,23 +10,30 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import combinations
 from typing import NamedTuple
 
 from berdslib.construction.opposites import contradict, same_text, stem
+from berdslib.construction.statements import asks_yes_or_no
 from berdslib.data.records import Question
+from berdslib.errors import printable
+from berdslib.llm.untrusted import defuse_tag
 
 REASONS: Mapping[str, str] = {
     "blank": "The question or a statement holds no letter and no digit.",
+    "odd characters": "The question or a statement holds control characters, marks that turn the direction of writing, "
+    "or tags of a prompt.",
+    "refusal": "The question or a statement says that a model does not answer.",
     "too long": "The question or a statement is longer than one sentence of its kind is.",
     "not a question": "The question does not end in a question mark.",
     "several sentences": "More than the question is asked, or something is said before it.",
     "copied": "The question stands word for word in a longer source.",
     "leading": "The question tells what to answer.",
     "number of statements": "There are too few statements for two perspectives, or too many to be perspectives.",
+    "too short": "A statement is a word, or two that are not both the question's.",
     "same statement": "Two statements differ in case and punctuation at most.",
     "no contradiction": "The two statements, the only ones, say the same or can both be true.",
-    "cut off": "A statement begins in the middle of a word.",
+    "cut off": "A statement begins in the middle of a word, or ends in the middle of a sentence.",
+    "off topic": "One of two statements on a yes/no question shares no word that carries meaning with it or the other.",
     "something new": "A statement holds a name, a number or many words that neither the question nor the sources have.",
 }
 
@@ -36,20 +43,48 @@ MOST_STATEMENTS = 30  # published: 15
 # How much of a statement may be new: a paraphrase replaces about a third of the words that carry meaning.
 NEW_WORDS, NEW_SHARE = 3, 0.6
 
-_SENTENCE_END = re.compile(r"\?\s+\S|[^\W\d_]{4,}[.!]\s+[A-Z]|\n\s*\S")
 _VERBS = "is|are|was|were|do|does|did|has|have|had|should|would|will|can|could|must"
+# A question mark or a new line ends a sentence; a full stop if it is no abbreviation's; an exclamation mark if a
+# question follows, and not the rest of a name ("Yahoo! Answers"). Four letters before are looked at, and not all there
+# are: a pattern that runs over them from each one takes hours for a megabyte.
+_SENTENCE_END = re.compile(
+    rf"""\?\s+\S | (?<=[^\W\d_]{{4}})\.\s+[A-Z] | \n\s*\S
+    | (?<=[^\W\d_]{{4}})!\s+(?=(?i:{_VERBS}|what|which|who|whose|why|how|when|where)\b)[A-Z]""",
+    re.VERBOSE,
+)
 _LEADING = re.compile(
     rf"""^(?:but\s|so\s|and\s)?(?:{_VERBS}|wo|ca)n't\b  # "Isn't it"; "can't" is "ca" and "n't"
     | ^(?:{_VERBS})\s(?:it|you|we|they|everyone|anyone)\snot\b
     | ,\s(?:(?:{_VERBS}|wo|ca)n't\s\w+(?:\s\w+)?|(?:is|are|do|does)\s(?:it|they|we|you)|right|no)\s*\?$  # ", right?"
     | \b(?:you|we\sall|everyone|nobody|one)\s(?:must|has\sto|have\sto|would\shave\sto)\s(?:agree|admit|concede)\b
-    | \b(?:surely|obviously|undeniably|undoubtedly|unquestionably|indisputably|self-evidently|finally)\b
-    | \b(?:of\scourse|needless\sto\ssay|(?:everyone|as\swe\sall)\sknows?|any\s(?:sane|reasonable)\sperson)\b
-    | \b(?:clearly|plainly|outright|simply)\s(?:wrong|right|better|worse|harmful|false|true|immoral|unfair|unjust)\b
-    | \bhow\s(?:can|could)\s(?:anyone|anybody|you|we)\s(?:still|possibly|seriously|ever|deny|justify|defend)\b
+    | \b(?:surely|obviously|undeniably|undoubtedly|unquestionably|indisputably|self-evidently)\b
+    | \b(?:of\scourse|needless\sto\ssay|everyone\sknows\s(?:that|how)|any\s(?:sane|reasonable)\sperson)\b
+    | \bas\s(?:everyone|everybody|we\sall|you\sall)\sknows?\b
+    | ^(?:is|are|was|were)\b[^?]*(?<!\bbut\s)(?<!\bor\s)(?<!\bnot\s)\b(?:clearly|plainly|outright|simply)\s
+      (?:wrong|right|better|worse|harmful|false|true|immoral|unfair|unjust)\b
+    | \bhow\s(?:can|could)\s(?:anyone|anybody)\s(?:still|possibly|seriously|ever|deny|justify|defend)\b
+    | \bhow\s(?:can|could)\s(?:you|we)\s(?:possibly|deny)\b
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+# What is quoted is talked about, not said.
+_QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|‘[^‘’]*’(?!\w)|(?<!\w)'[^']*'(?!\w)")
+_REFUSAL = re.compile(
+    r"""^(?:i['’]m|i\sam)\s(?:very\s|so\s)?sorry(?:,|\.|!|\sbut\b)
+    | ^(?:sorry|i\sapologi[sz]e),?\s(?:but\s)?i\b
+    | \bas\san?\s(?:ai|artificial\sintelligence|(?:large\s)?language\smodel|(?:ai\s|virtual\s)?assistant)
+      (?:\s(?:language\s)?(?:model|assistant|system))?,?\si\b
+    | \bi\s(?:can\s?not|can['’]t|will\snot|won['’]t|am\s(?:unable|not\sable)\sto|['’]m\s(?:unable|not\sable)\sto)\s
+      (?:(?:help|assist)(?:\syou)?\swith|answer|fulfil+|comply\swith|complete|respond\sto)
+      \s(?:that|this|your|the\s(?:question|request))\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# Tags that prompts put around texts, and characters without width that turn the direction of writing or hide in words.
+_TAGS = ("question", "statement", "answers", "argument", "document", "first", "second", "options")
+_UNSEEN = re.compile("[\u061c\u200b\u200e\u200f\ufeff\ufffd]")
+# Words that no sentence ends with; "of" may end one ("to be proud of."), but not without a full stop.
+_GOES_ON = re.compile(r"\b(?:because|and|or|the|an?|of(?!\W*[.!?]))\W*$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w-]+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -68,14 +103,15 @@ def problems_of(question: str, perspectives: Sequence[str], *, sources: Sequence
     Args:
         question: one question.
         perspectives: a statement for each perspective.
-        sources: the texts that they are made of; without any, only the question says what is new.
+        sources: the texts that they are made of. Without any, nobody can say which names and numbers are new, nor of an
+            open question, which words.
 
     >>> problems_of("Should zoos close?", ["Zoos should close.", "Zoos should not close."])
     []
     >>> [p.reason for p in problems_of("Shouldn't zoos close?", ["Zoos should close.", "Zoos must close."])]
     ['leading', 'no contradiction']
     """
-    return [*_of_question(question, sources), *_of_statements(perspectives), *_new(question, perspectives, sources)]
+    return [*_of_question(question, sources), *_of_statements(perspectives), *_of_both(question, perspectives, sources)]
 
 
 def duplicates(questions: Sequence[Question]) -> list[list[str]]:
@@ -98,6 +134,7 @@ def _of_question(question: str, sources: Sequence[str]) -> Iterator[Problem]:
     if _is_blank(text):
         yield Problem("blank", "the question")
         return
+    yield from _of_any(text, "the question")
     if (words := len(text.split())) > MOST_WORDS_OF_QUESTION:
         yield Problem("too long", f"the question has {words} words; at most {MOST_WORDS_OF_QUESTION} are expected")
     if not text.rstrip("\"'”’») ").endswith(("?", "？", "؟", "\u037e")):
@@ -106,8 +143,16 @@ def _of_question(question: str, sources: Sequence[str]) -> Iterator[Problem]:
         yield Problem("copied", "it is a part of a source")
     if found := _SENTENCE_END.search(text):
         yield Problem("several sentences", f"a second one begins at {text[found.end() - 1 :][:20]!r}")
-    if found := _LEADING.search(text.replace("’", "'")):
+    if found := _LEADING.search(_QUOTED.sub('""', text).replace("’", "'")):
         yield Problem("leading", f"by {found[0]!r}")
+
+
+def _of_any(text: str, which: str) -> Iterator[Problem]:
+    """Look for what belongs into no text that is made."""
+    if printable(text) != text or _UNSEEN.search(text) or defuse_tag(text, *_TAGS) != text:
+        yield Problem("odd characters", f"in {which}")
+    if found := _REFUSAL.search(text):
+        yield Problem("refusal", f"{which} says {found[0]!r}")
 
 
 def _is_part(question: str, source: str) -> bool:
@@ -125,34 +170,50 @@ def _of_statements(statements: Sequence[str]) -> Iterator[Problem]:
         yield Problem(
             "number of statements", f"there {'is 1' if len(statements) == 1 else f'are {len(statements)}'}; {wanted}"
         )
+    if len(statements) > MOST_STATEMENTS:  # refused anyway, and there may be any number
+        return
     for number, statement in enumerate(statements, start=1):
         if _is_blank(statement):
             yield Problem("blank", f"statement {number}")
-        elif (words := len(statement.split())) > MOST_WORDS_OF_STATEMENT:
+            continue
+        yield from _of_any(statement.strip(), f"statement {number}")
+        if (words := len(statement.split())) > MOST_WORDS_OF_STATEMENT:
             detail = f"statement {number} has {words} words; at most {MOST_WORDS_OF_STATEMENT} are expected"
             yield Problem("too long", detail)
+    first: dict[str, int] = {}
     said = [(number, same_text(s)) for number, s in enumerate(statements, start=1) if not _is_blank(s)]
-    twice = [(i, j) for (i, one), (j, other) in combinations(said, 2) if one == other]
+    twice = [(i, number) for number, text in said if (i := first.setdefault(text, number)) != number]
     yield from (Problem("same statement", f"statements {i} and {j}") for i, j in twice)
     if len(statements) == 2 and not twice and contradict(*statements) is False:
         yield Problem("no contradiction", "they differ in nothing that turns one into the opposite of the other")
 
 
-def _new(question: str, statements: Sequence[str], sources: Sequence[str]) -> Iterator[Problem]:
+# ---------------------------------------------------------------- both
+
+
+def _of_both(question: str, statements: Sequence[str], sources: Sequence[str]) -> Iterator[Problem]:
+    if len(statements) > MOST_STATEMENTS:
+        return
     known = [question, *sources]
-    stems, numbers = _stems(" ".join(known)), set(_NUMBER.findall(" ".join(known)))
+    asked, stems, numbers = _stems(question), _stems(" ".join(known)), set(_NUMBER.findall(" ".join(known)))
+    is_closed = asks_yes_or_no(question)
     for number, statement in enumerate(statements, start=1):
-        others = [*known, *statements[: number - 1], *statements[number:]]
-        if cut := _cut_off(statement, others):
+        if cut := _cut_off(statement, [*known, *statements[: number - 1], *statements[number:]]):
             yield Problem("cut off", f"statement {number} begins with {cut!r}")
             continue
+        if ends := _GOES_ON.search(statement[-20:]):
+            yield Problem("cut off", f"statement {number} ends in {ends[0]!r}")
         own = _stems(statement)
+        if _is_too_short(statement, len(own & asked)):
+            yield Problem("too short", f"statement {number} is {statement.strip()!r}")
         new = own - stems
         facts = [name for name in _names(statement) if _stems(name) & new]
         facts += [n for n in _NUMBER.findall(statement) if n not in numbers]
-        if facts:
+        if is_closed and len(statements) == 2 and own and not own & (asked | _stems(statements[2 - number])):
+            yield Problem("off topic", f"no word of statement {number} is in the question or the other statement")
+        elif facts and sources:
             yield Problem("something new", f"statement {number} has {', '.join(map(repr, facts))}")
-        elif len(new) >= NEW_WORDS and len(new) > NEW_SHARE * len(own):
+        elif len(new) >= NEW_WORDS and len(new) > NEW_SHARE * len(own) and (sources or is_closed):
             yield Problem("something new", f"{len(new)} of {len(own)} words of statement {number}")
 
 
@@ -171,6 +232,16 @@ def _cut_off(statement: str, others: Sequence[str]) -> str | None:
     words = {word for text in others for word in _plain_words(text)}
     torn = found[0] not in words and any(word.endswith(found[0]) for word in words)
     return found[0] if torn else None
+
+
+def _is_too_short(statement: str, asked: int) -> bool:
+    """Say whether a statement is too short, given how many of its words are in the question ("Ghosts exist.").
+
+    Letters that are neither small nor capital are of scripts that may have no blanks between words, as that of Chinese.
+    """
+    words = len(statement.split())
+    is_cased = all(letter.lower() != letter.upper() for letter in statement if letter.isalpha())
+    return is_cased and not _is_blank(statement) and words < 3 and not words == asked == 2
 
 
 def _is_blank(text: str) -> bool:

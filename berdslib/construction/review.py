@@ -7,8 +7,10 @@ be filled in part by part. Each reviewer has a copy of the drawn sheet.
 from __future__ import annotations
 
 import csv
+import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import shorten
 from typing import NamedTuple
@@ -16,33 +18,39 @@ from typing import NamedTuple
 import pandas as pd
 
 from berdslib.data.records import Question
-from berdslib.data.tables import read_jsonl, read_table, text_field
+from berdslib.data.tables import read_jsonl, text_field
 from berdslib.errors import InputError
-from berdslib.files import StrPath, write_text
+from berdslib.files import StrPath, read_lines, write_text
+
+logger = logging.getLogger(__name__)
 
 # What is asked of each item, and what may be answered; a blank is an answer that is still to come.
 ANSWERS: Mapping[str, tuple[str, ...]] = {
+    "belongs": ("yes", "no"),
     "question_ok": ("yes", "no"),
     "perspectives_ok": ("yes", "no"),
     "contradict": ("yes", "no"),
     "severity": ("none", "minor", "major"),
 }
 ASKED: Mapping[str, str] = {
+    "belongs": "Does the question ask for an opinion?",
     "question_ok": "Is the question faithful to its sources?",
-    "perspectives_ok": "Is each perspective right?",
+    "perspectives_ok": "Is each perspective right, and its stance?",
     "contradict": "Do the perspectives contradict each other?",
     "severity": "How grave is the error?",
 }
 LONGEST_SOURCE = 1500  # characters of a source that a reviewer is shown, about 250 words
 # A spreadsheet takes a cell that begins so for a formula, and texts of others may hold anything.
-_FORMULA = re.compile(r"'*[=+\-@\t]")
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_UNWRITTEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # no text, and not read back
 
 
 class SheetRow(NamedTuple):
     """One item of a sheet, and what a reviewer says of it; what is still to be said is "".
 
-    Fields: ``qid``; ``data_set`` it was drawn from; ``sources`` and ``perspectives``, one a line; ``question``; the
-    four columns of :data:`ANSWERS`; ``note``, free text; ``reviewer``, who answered.
+    Fields: ``qid``; ``data_set`` it was drawn from; ``sources`` and ``perspectives``, one a line, these with their
+    stance in brackets behind them where they have one ("Zoos should close. (support)"); ``question``; the columns of
+    :data:`ANSWERS`; ``note``, free text; ``reviewer``, who answered.
     """
 
     qid: str
@@ -50,6 +58,7 @@ class SheetRow(NamedTuple):
     sources: str
     question: str
     perspectives: str
+    belongs: str = ""
     question_ok: str = ""
     perspectives_ok: str = ""
     contradict: str = ""
@@ -79,38 +88,55 @@ class SheetRow(NamedTuple):
 
     @property
     def _says_no(self) -> bool:
-        return "no" in (self.question_ok, self.perspectives_ok, self.contradict)
+        return any(getattr(self, name) == "no" for name in ANSWERS)
 
 
 def draw_sheet(
     questions: Sequence[Question], sources: Mapping[str, Sequence[str]], n: int = 20, seed: int = 0
 ) -> list[SheetRow]:
-    """Draw so many questions from each data set, for people to read. BeRDS B.4.
+    """Draw so many questions from each data set, or all where there are fewer, for people to read. BeRDS B.4.
 
     Args:
         questions: with perspectives.
         sources: qid → the texts that the question is made of; none for one whose source is the question itself.
-        n: from each data set, without repetition.
+        n: from each data set, without repetition; a warning names those that have fewer.
         seed: of the draw; neither the order of the questions nor the other data sets matter.
 
     Raises:
-        InputError: a data set has fewer questions, or a question has no perspectives.
+        InputError: nothing is to be drawn, or a question has no perspectives.
     """
     from berdslib.data.records import check_questions
     from berdslib.judging.training.detection_set import draw_questions
 
     check_questions(questions, need_perspectives=True)
-    drawn = draw_questions(questions, n, seed, perspectives=None)
+    by_source: dict[str, list[Question]] = defaultdict(list)
+    for q in questions:
+        by_source[q.source].append(q)
+    few = {source: len(there) for source, there in sorted(by_source.items()) if len(there) < n}
+    if few:
+        logger.warning("fewer than %d questions, all of which are drawn: %s", n,
+                       ", ".join(f"{source} has {count}" for source, count in few.items()))  # fmt: skip
+    drawn = [
+        q
+        for _, there in sorted(by_source.items())
+        for q in draw_questions(there, min(n, len(there)), seed, perspectives=None)
+    ]
     return [
         SheetRow(
             qid=q.qid,
             data_set=q.source,
             sources=_lines(shorten(text, LONGEST_SOURCE, placeholder=" […]") for text in sources.get(q.qid, ())),
             question=" ".join(q.text.split()),
-            perspectives=_lines(q.perspectives),
+            perspectives=_lines(_with_stances(q)),
         )
         for q in drawn
     ]
+
+
+def _with_stances(question: Question) -> list[str]:
+    stances = question.stances or (None,) * len(question.perspectives)
+    pairs = zip(question.perspectives, stances, strict=True)
+    return [f"{text} ({stance})" if stance else text for text, stance in pairs]
 
 
 def _lines(texts: Iterable[str]) -> str:
@@ -140,7 +166,7 @@ def read_sources(path: StrPath) -> dict[str, list[str]]:
 
 
 def write_sheet(path: StrPath, rows: Sequence[SheetRow]) -> None:
-    """Write a sheet as CSV; under its name there is always a whole one, the old or the new.
+    """Write a sheet as CSV, without control characters; under its name there is always a whole one, old or new.
 
     Raises:
         InputError: a name that does not end in .csv, or nothing can be written there.
@@ -151,19 +177,24 @@ def write_sheet(path: StrPath, rows: Sequence[SheetRow]) -> None:
         file.write("\ufeff")  # else a spreadsheet under Windows takes UTF-8 for something else
         writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         writer.writerow(SheetRow._fields)
-        writer.writerows([f"'{cell}" if _FORMULA.match(cell) else cell for cell in row] for row in rows)
+        writer.writerows([_guarded(_UNWRITTEN.sub("", cell)) for cell in row] for row in rows)
+
+
+def _guarded(cell: str) -> str:
+    return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
 def read_sheet(path: StrPath) -> list[SheetRow]:
-    """Read a sheet, filled in or not; answers may be in any case.
+    """Read a sheet, filled in or not, also as a spreadsheet has saved it; answers may be in any case.
+
+    Columns may be separated by commas, semicolons or tabs, and rows and columns without any content are passed over.
 
     Raises:
         InputError: no sheet, an item twice, or an answer that is not among those of :data:`ANSWERS`.
     """
     rows: list[SheetRow] = []
     lines: dict[str, int] = {}
-    for line, cells in read_table(path):
-        _check_columns(cells, path, line)
+    for line, cells in _read_cells(path):
         row = SheetRow(**{name: _cell(cells[name]) for name in SheetRow._fields})
         row = row._replace(**{name: getattr(row, name).strip().lower() for name in ANSWERS})
         for name, accepted in ANSWERS.items():
@@ -181,20 +212,59 @@ def read_sheet(path: StrPath) -> list[SheetRow]:
     return rows
 
 
-def _check_columns(cells: Mapping[str, object], path: StrPath, line: int) -> None:
-    missing = [name for name in SheetRow._fields if name not in cells]
+def _read_cells(path: StrPath) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield (line where it starts, column → cell) of each row of a sheet that holds anything."""
+    if Path(path).suffix != ".csv":
+        raise InputError("a sheet is a .csv file", path=path)
+    lines = [text for _, text in read_lines(path)]
+    first = next((text for text in lines if text.strip()), "")
+    delimiter = max(",;\t", key=first.count)  # the names of the columns hold none of them
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)  # strict: an open quotation mark would swallow rows
+    header: list[str] = []
+    line = 1
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                pass
+            elif not header:
+                header = [name.strip() for name in cells]
+                _check_columns(header, path, line)
+            else:
+                yield line, _named(cells, header, path, line)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        problem = f"not a readable table: {error} (a quoted cell must be closed, a quotation mark in it doubled)"
+        raise InputError(problem, path=path, line=line) from None
+
+
+def _check_columns(header: Sequence[str], path: StrPath, line: int) -> None:
+    missing = [name for name in SheetRow._fields if name not in header]
     if missing:
-        hint = "; commas are needed between the columns" if ";" in next(iter(cells)) else ""
-        problem = f"missing; a sheet has {', '.join(SheetRow._fields)}{hint}"
-        raise InputError(problem, path=path, line=line, field=missing[0])
-    extra = [name for name in cells if name not in SheetRow._fields]
+        raise InputError(f"missing; a sheet has {', '.join(SheetRow._fields)}", path=path, line=line, field=missing[0])
+    extra = [name for name in header if name and name not in SheetRow._fields]
     if extra:
         problem = "is no column of a sheet, and would be lost; use the note"
         raise InputError(problem, path=path, line=line, field=extra[0])
+    twice = [name for name in SheetRow._fields if header.count(name) > 1]
+    if twice:
+        raise InputError("is there twice", path=path, line=line, field=twice[0])
 
 
-def _cell(value: object) -> str:
-    text = str(value).replace("\r\n", "\n")
+def _named(cells: Sequence[str], header: Sequence[str], path: StrPath, line: int) -> dict[str, str]:
+    """Return column → cell; outside of the columns that have a name there must be nothing."""
+    width = max(i for i, name in enumerate(header, start=1) if name)
+    if len(cells) < width:
+        raise InputError(f"{len(cells)} columns where the header has {width}", path=path, line=line)
+    names = [*header, *[""] * (len(cells) - len(header))]
+    lost = [cell for name, cell in zip(names, cells, strict=False) if not name and cell.strip()]
+    if lost:
+        problem = f"{lost[0][:40]!r} is in a column without a name, and would be lost; use the note"
+        raise InputError(problem, path=path, line=line)
+    return {name: cell for name, cell in zip(names, cells, strict=False) if name}
+
+
+def _cell(value: str) -> str:
+    text = value.replace("\r\n", "\n")
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
@@ -221,22 +291,43 @@ def summary(rows: Sequence[SheetRow], level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame([_counts(name, part, level) for name, part in parts])
 
 
-def _counts(name: str, rows: Sequence[SheetRow], level: float) -> dict[str, object]:
+def exact_percent(count: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the exact interval (Clopper and Pearson) of a share, in percent; NaN where n is 0.
+
+    Not the bootstrap: of 20 items without an error it would say that there is none at all.
+
+    Args:
+        count: how many.
+        n: of how many.
+        level: coverage, between 0 and 1.
+
+    Raises:
+        InputError: a level that is not between 0 and 1.
+    """
     from scipy.stats import binomtest
 
+    if not 0 < level < 1:
+        raise InputError(f"must be between 0 and 1, not {level!r}", field="level")
+    if not n:
+        return float("nan"), float("nan")
+    interval = binomtest(count, n).proportion_ci(level, method="exact")
+    return 100 * float(interval.low), 100 * float(interval.high)
+
+
+def _counts(name: str, rows: Sequence[SheetRow], level: float) -> dict[str, object]:
     finished = [row for row in rows if row.is_finished]
     errors, n = sum(row.has_error for row in finished), len(finished)
-    # Not the bootstrap: of 20 items without an error it would say that there is none at all.
-    interval = binomtest(errors, n).proportion_ci(level, method="exact") if n else None
+    low, high = exact_percent(errors, n, level)
+    yes_or_no = [column for column, choices in ANSWERS.items() if choices == ("yes", "no")]
     return {
         "data_set": name,
         "drawn": len(rows),
         "finished": n,
         "errors": errors,
         "percent": 100 * errors / n if n else float("nan"),
-        "low": 100 * interval.low if interval else float("nan"),
-        "high": 100 * interval.high if interval else float("nan"),
+        "low": low,
+        "high": high,
         **{grade: sum(row.severity == grade for row in finished) for grade in ("minor", "major")},
-        **{f"not_{column}": sum(getattr(row, column) == "no" for row in finished) for column in list(ANSWERS)[:3]},
+        **{f"not_{column}": sum(getattr(row, column) == "no" for row in finished) for column in yes_or_no},
         "at_odds": sum(row.is_at_odds for row in finished),
     }

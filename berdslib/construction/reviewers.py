@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from berdslib.construction.review import ANSWERS, SheetRow
+from berdslib.construction.review import ANSWERS, SheetRow, exact_percent
 from berdslib.errors import InputError
-from berdslib.stats import bootstrap_interval, percentiles, resampled_sums
+from berdslib.stats import percentiles, resampled_sums
 
 _NAN = float("nan")
 
@@ -30,22 +30,24 @@ def reviewer_agreement(
     Args:
         first: a sheet.
         second: another reviewer's, of the same items; other items are left aside.
-        level: coverage of the bootstrap intervals, which draw items.
-        resamples: bootstrap samples. Those in which only one answer occurs have no kappa and are left out of its
-            interval.
+        level: coverage of the intervals: exact of the percentage (Clopper and Pearson), and of kappa and alpha by
+            the bootstrap, which draws items.
+        resamples: bootstrap samples. Those in which only one answer occurs have neither kappa nor alpha, and are
+            dropped.
         seed: of the draws.
 
     Returns:
-        Frame with columns column, n, and percent (items with the same answer), kappa and alpha, each with low and high
-        ends, and remark. NaN for what is undefined: kappa and alpha where only one answer occurs, all intervals of
-        fewer than two items.
+        Frame with columns column, n, percent (items with the same answer), kappa and alpha, each with low and high
+        ends, dropped (the share of the bootstrap samples), and remark. NaN for what is undefined: kappa and alpha where
+        only one answer occurs; their intervals too of fewer than two items, where more samples are dropped than the
+        interval leaves out at its ends, and where it has no width, as that of two who agree on everything.
 
     Raises:
-        InputError: no item in common, or one whose question or perspectives differ.
+        InputError: no item in common, one whose question or perspectives differ, or a level out of range.
     """
     pairs = _pairs(first, second)
     rng = np.random.default_rng(seed)
-    return pd.DataFrame([_of_column(column, pairs, level, resamples, seed, rng) for column in ANSWERS])
+    return pd.DataFrame([_of_column(column, pairs, level, resamples, rng) for column in ANSWERS])
 
 
 def disagreements(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> pd.DataFrame:
@@ -81,7 +83,6 @@ def _of_column(
     pairs: Sequence[tuple[SheetRow, SheetRow]],
     level: float,
     resamples: int,
-    seed: int,
     rng: np.random.Generator,
 ) -> dict[str, object]:
     choices = ANSWERS[column]
@@ -90,25 +91,39 @@ def _of_column(
     row: dict[str, object] = {"column": column, "n": len(both)}
     names = ("percent", "kappa", "alpha")
     values, low, high = (dict.fromkeys(names, _NAN) for _ in range(3))
-    remark = ""
+    dropped, remark = _NAN, ""
     if not len(both):
         remark = "no item that both answered"
     else:
-        same = both[:, 0] == both[:, 1]
-        values["percent"] = 100 * float(same.mean())
+        same = int((both[:, 0] == both[:, 1]).sum())
+        values["percent"] = 100 * same / len(both)
+        low["percent"], high["percent"] = exact_percent(same, len(both), level)
         if len(set(both.ravel().tolist())) == 1:
             remark = f"only {choices[both[0, 0]]!r} was answered, so that chance cannot be told from agreement"
         else:
             values["kappa"], values["alpha"] = _kappa(both, choices), _alpha(both, choices)
-        if len(both) > 1:
-            ends = bootstrap_interval(100.0 * same, level=level, resamples=resamples, seed=seed)
-            low["percent"], high["percent"] = ends
-            for name, drawn in zip(names[1:], _resampled(both, len(choices), resamples, rng), strict=True):
-                if len(drawn):
-                    low[name], high[name] = (float(end) for end in percentiles(drawn, level))
+            drawn = _resampled(both, len(choices), resamples, rng)
+            dropped = 1 - len(drawn[0]) / resamples
+            ends = [_ends(one, dropped, level) for one in drawn]
+            (low["kappa"], high["kappa"]), (low["alpha"], high["alpha"]) = ends
+            remark = _why_no_interval(len(both), dropped, level) if np.isnan(ends).any() else ""
     for name in names:
         row |= {name: values[name], f"{name}_low": low[name], f"{name}_high": high[name]}
-    return row | {"remark": remark}
+    return row | {"dropped": dropped, "remark": remark}
+
+
+def _ends(drawn: np.ndarray, dropped: float, level: float) -> tuple[float, float]:
+    """Return the ends of a bootstrap interval; NaN where the samples say nothing of how others would turn out."""
+    if dropped > 1 - level or not len(drawn):
+        return _NAN, _NAN
+    low, high = (float(end) for end in percentiles(drawn, level))
+    return (low, high) if low < high else (_NAN, _NAN)
+
+
+def _why_no_interval(n: int, dropped: float, level: float) -> str:
+    if n > 1 and dropped > 1 - level:
+        return f"{dropped:.0%} of the bootstrap samples hold one answer only: too many for an interval"
+    return "all bootstrap samples give the same: no interval"
 
 
 def _kappa(both: np.ndarray, choices: Sequence[str]) -> float:

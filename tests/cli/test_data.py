@@ -85,21 +85,21 @@ TWICE = (
 
 def test_leaks_across_splits_fail_the_check(tmp_path):
     path = jsonl(tmp_path / "q.jsonl", *TWICE)
-    result = tried("data", "leaks", "-q", path, "--threshold", "0.5")
+    result = tried("data", "leaks", "-q", path, "--threshold", "0.4")
     assert result.exit_code == 1
     rows = [line.split() for line in result.stdout.splitlines()]
     assert rows == [
         ["first", "second", "kind", "overlap", "first_split", "second_split"],
         ["a", "b", "text", "1.0000", "dev", "test"],
-        ["c", "d", "text", "0.6667", "dev", "dev"],
+        ["c", "d", "text", "0.4354", "dev", "dev"],
     ]
-    assert result.stderr == "4 questions, 2 overlaps of 0.5 or more, 1 across the splits dev, test\n"
-    assert len(tried("data", "leaks", "-q", path, "--threshold", "0.5", "--across").stdout.splitlines()) == 2
+    assert result.stderr == "4 questions, 2 overlaps of 0.4 or more, 1 across the splits dev, test\n"
+    assert len(tried("data", "leaks", "-q", path, "--threshold", "0.4", "--across").stdout.splitlines()) == 2
 
 
 def test_what_overlaps_within_a_split_is_shown_and_passes(tmp_path):
     path = jsonl(tmp_path / "q.jsonl", *TWICE)
-    result = berds("data", "leaks", "-q", path, "--split", "dev", "--threshold", "0.5")
+    result = berds("data", "leaks", "-q", path, "--split", "dev", "--threshold", "0.4")
     assert result.stdout.splitlines()[1].split()[:2] == ["c", "d"]
     assert "all are of the split dev, so that nothing stands across splits" in result.stderr
     assert berds("data", "leaks", "-q", path, "--split", "dev").stdout == ""

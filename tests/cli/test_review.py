@@ -8,7 +8,7 @@ from shell import berds, tried
 from berdslib.construction.review import read_sheet, summary, write_sheet
 from berdslib.construction.reviewers import disagreements, reviewer_agreement
 
-FINE = {"question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
+FINE = {"belongs": "yes", "question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
 
 
 @pytest.fixture(autouse=True)
@@ -62,8 +62,13 @@ def test_sources_come_from_the_file_of_questions_or_from_one_of_their_own(tmp_pa
     assert [row.sources for row in read_sheet(tmp_path / "s.csv")] == ["About a.", "About b.", "About c."]
     berds("review", "draw", path, "-n", "3", "--sources", own, "-o", tmp_path / "t.csv")
     assert [row.sources for row in read_sheet(tmp_path / "t.csv")] == ["", "Said elsewhere.", ""]
-    refused = tried("review", "draw", path, "-o", tmp_path / "u.csv")
-    assert refused.exit_code == 1 and "built.jsonl: 'built' has 3 questions; 20 cannot be drawn" in refused.stderr
+
+
+def test_fewer_questions_than_are_wanted_are_all_drawn(tmp_path, caplog):
+    path = tmp_path / "built.jsonl"
+    path.write_text('{"qid": "a", "question": "Keep a?", "perspectives": ["Keep it.", "Drop it."]}\n')
+    assert "1 items" in berds("review", "draw", path, "-o", tmp_path / "u.csv").stderr
+    assert caplog.messages == ["fewer than 20 questions, all of which are drawn: built has 1"]
 
 
 def test_errors_are_summed_up(drawn):
@@ -99,7 +104,7 @@ def test_two_reviewers_are_compared(drawn):
 
 def test_a_wrong_answer_is_named_by_file_line_and_column(drawn):
     drawn.write_text(
-        drawn.read_text(encoding="utf-8").replace('"","","","","",""', '"jein","","","","",""', 1), "utf-8"
+        drawn.read_text(encoding="utf-8").replace('"","","","","","",""', '"","jein","","","","",""', 1), "utf-8"
     )
     refused = tried("review", "summary", drawn)
     assert refused.exit_code == 1

@@ -1,5 +1,7 @@
 """The checks of a made item: what each lets pass and what it finds."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +27,7 @@ def test_a_sound_item_passes():
 
 @pytest.mark.parametrize("question", ["", "  ", "?", "…", "\n"])
 def test_a_blank_question_is_found_and_nothing_else_is_said_of_it(question):
-    problems = problems_of(question, ["Tea calms.", "Tea does not calm."], sources=["Tea calms."])
+    problems = problems_of(question, ["Tea calms us.", "Tea does not calm us."], sources=["Tea calms."])
     assert [(p.reason, p.detail) for p in problems] == [("blank", "the question")]
 
 
@@ -54,6 +56,8 @@ def test_what_is_too_long_is_found():
         "Is the U.S. Senate fit to decide on night trains?",
         "Night trains: better than flights?",
         "Should we ask 'why?' more often in trains?",
+        "Is Jeopardy! Fun?",
+        "Is the Yahoo! Brand worth more than night trains?",
     ],
 )
 def test_one_question_is_one(question):
@@ -92,9 +96,11 @@ def test_a_question_copied_from_a_longer_source_is_found():
         "Isn't it obvious that night trains should replace short flights?",
         "Isn’t it time for night trains to replace short flights?",
         "Don't you agree that night trains should replace short flights?",
-        "Shouldn't we finally replace short flights by night trains?",
+        "Shouldn't we replace short flights by night trains?",
         "Is it not time that night trains replace short flights?",
-        "Should night trains finally replace short flights?",
+        "Is it plainly better to take a night train?",
+        "Do night trains, as we all know, beat short flights?",
+        "How can anyone justify short flights?",
         "Should night trains obviously replace short flights?",
         "Night trains should replace short flights, shouldn't they?",
         "Night trains should replace short flights, right?",
@@ -122,6 +128,15 @@ def test_leading_questions_are_found(question):
         "Has the tunnel been a final blow to night trains?",
         "Would you say that it is wrong to fly?",
         "Do night trains, as people say, replace short flights?",
+        "Does everyone know what freedom means?",
+        "Do we finally need night trains?",
+        "How can we justify war?",
+        "How can we still reach the next night train?",
+        "Can a short flight be legally right but clearly wrong?",
+        "Is a short flight legally right but clearly wrong?",
+        'Should "obviously" be used in adverts for night trains?',
+        "Is ‘surely’ a word for trains?",
+        "Should 'undoubtedly' be left out of 'the trains' report'?",
     ],
 )
 def test_open_questions_are_not_called_leading(question):
@@ -130,7 +145,7 @@ def test_open_questions_are_not_called_leading(question):
 
 @pytest.mark.parametrize(("count", "fits"), [(0, False), (1, False), (2, True), (MOST_STATEMENTS, True), (99, False)])
 def test_the_number_of_statements_is_checked(count, fits):
-    letters = [f"Trains {chr(97 + i % 26) * (1 + i // 26)}." for i in range(count)]
+    letters = [f"Trains run {chr(97 + i % 26) * (1 + i // 26)}." for i in range(count)]
     assert ("number of statements" not in reasons(perspectives=letters)) is fits
 
 
@@ -152,19 +167,144 @@ def test_a_statement_that_begins_in_the_middle_of_a_word_is_found():
 
 
 def test_names_and_numbers_out_of_nowhere_are_found():
-    assert reasons(perspectives=[YES, "Night trains should not replace flights to Malta."]) == ["something new"]
-    assert reasons(perspectives=[YES, "Night trains should not replace flights of 300 km."]) == ["something new"]
-    both = ["Short flights to Malta take 300 km."]
-    assert (
-        reasons(perspectives=[YES, "Night trains should not replace flights to Malta of 300 km."], sources=both) == []
+    sources = ["Short flights burn fuel."]
+    malta, far = (
+        "Night trains should not replace flights to Malta.",
+        "Night trains should not replace flights of 300 km.",
     )
+    assert reasons(perspectives=[YES, malta], sources=sources) == ["something new"]
+    assert reasons(perspectives=[YES, far], sources=sources) == ["something new"]
+    assert reasons(perspectives=[YES, malta], sources=["Short flights to Malta take 300 km."]) == []
+    assert reasons(perspectives=[YES, far], sources=["Short flights to Malta take 300 km."]) == []
+
+
+def test_without_sources_nobody_can_say_what_is_new():
+    ages = [
+        "The best age to marry is 25.",
+        "The best age to marry is 30, as in Norway.",
+        "Two people never need to marry.",
+    ]
+    assert reasons("What is the best age to marry?", ages) == []
+    assert reasons("What is the best age to marry?", ages, sources=["Ages"]) == ["something new"] * 3
+    # Only of a yes/no question the words are given: its statements say what it says.
+    long = "Night trains help when bridges, villages, rivers, schools and gardens suffer."
+    assert reasons(perspectives=[YES, long]) == ["something new"]
+    assert reasons("What should replace short flights?", [YES, long]) == []
 
 
 def test_a_statement_about_something_else_is_found_and_a_paraphrase_is_not():
     other = "Farmers deserve cheaper diesel and better prices."
-    assert reasons(perspectives=[YES, other]) == ["something new"]
-    assert reasons(perspectives=[YES, other], sources=["Farmers want cheap diesel, and a better price."]) == []
+    assert reasons(perspectives=[YES, other]) == ["off topic"]
+    assert reasons(perspectives=[YES, other], sources=["Farmers want cheap diesel, and a better price."]) == [
+        "off topic"
+    ]
+    assert (
+        reasons("What should farmers get?", [YES, other]) == reasons(perspectives=[YES, NO, "No train is cheap."]) == []
+    )
     assert reasons(perspectives=[YES, "Trains at night are no substitute for short flights."]) == []
+    # The two may share the words that the question lacks.
+    assert reasons("Should capital punishment hurt?", ["Executions should be painful.", "Executions should not."]) == []
+
+
+@pytest.mark.parametrize("statement", ["Yes.", "No trains.", "Not sure.", "Indeed"])
+def test_a_statement_of_a_word_or_two_is_found(statement):
+    assert "too short" in reasons(perspectives=[YES, statement])
+
+
+def test_two_words_may_say_all_that_is_asked():
+    assert reasons("Do ghosts exist?", ["Ghosts exist.", "Ghosts do not exist."]) == []
+    assert "too short" not in reasons(
+        "都市は車を禁止すべきか？", ["都市は車を禁止すべきだ。", "都市は車を禁止すべきでない。"]
+    )
+    assert "too short" not in reasons("ควรห้ามรถไหม?", ["ควรห้ามรถ", "ไม่ควรห้ามรถ"])
+
+
+@pytest.mark.parametrize("end", ["because", "because…", "and", "and.", "of", "the", "The.", "or", "an"])
+def test_a_statement_that_ends_in_the_middle_of_a_sentence_is_found(end):
+    assert reasons(perspectives=[YES, f"Night trains should not replace short flights {end}"]) == ["cut off"]
+
+
+def test_of_before_a_full_stop_may_end_a_sentence():
+    assert (
+        reasons("Are night trains to be proud of?", [f"Night trains are {no}to be proud of." for no in ("", "not ")])
+        == []
+    )
+    assert "cut off" not in reasons(perspectives=[YES, "Night trains should not replace short flights on land."])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I cannot help with that.",
+        "I'm sorry, but night trains are not what I talk about.",
+        "I’m sorry. Night trains replace flights.",
+        "As an AI language model, I do not have opinions on night trains and short flights.",
+        "Night trains are fine, but as an AI I do not say whether they replace short flights.",
+        "Sorry, I can't say whether night trains should replace short flights.",
+        "I apologize, but I have no opinion on night trains.",
+        "I won't answer this question about night trains.",
+    ],
+)
+def test_refusals_are_found(said):
+    assert "refusal" in reasons(perspectives=[YES, said]) and "refusal" in reasons(question=said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I cannot help people who take night trains.",
+        "I am sorry for those who take night trains.",
+        "As an AI company, the railway should run night trains.",
+        "As an assistant in a night train you sleep badly.",
+        "I can't answer for night trains.",
+    ],
+)
+def test_opinions_in_the_first_person_are_no_refusals(said):
+    assert "refusal" not in reasons(perspectives=[YES, said])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["\x1b[31m", "\x00", "\x07", "\u202e", "\u2066", "\u200f", "\u200b", "\ufeff", "\ufffd", "</question>",
+     "< / STATEMENT >", "<answers>", "<|im_end|>", "[/INST]"],
+)  # fmt: skip
+def test_characters_and_tags_of_no_text_are_found(odd):
+    assert "odd characters" in reasons(perspectives=[YES, f"Night trains should not {odd}replace short flights."])
+    assert "odd characters" in reasons(question=f"Should night trains {odd}replace short flights?")
+
+
+@pytest.mark.parametrize(
+    "fine", ["naïve ", "“quiet” ", "می\u200cخواهم ", "5 < 6 ", "👩\u200d🚀 ", "a\u00a0b ", "שלום "]
+)
+def test_letters_and_signs_of_any_script_are_not_odd(fine):
+    assert "odd characters" not in reasons(perspectives=[YES, f"Night trains should not {fine}replace short flights."])
+
+
+_MILLION = 1_000_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "long",
+    ["a", "a ", "abc def ", "abcd. ", "abcd! ", "? ", "\n", '"', "“", "'a ", "<", "< / ", "1,", "a-",
+     ", right ", ", isn't a", "clearly ", "as an ai ", "of ", "not to ", "more than ", "you have to ", "\x1b", "都"],
+)  # fmt: skip
+def test_a_megabyte_takes_seconds(long):
+    """What takes time with the square of the length would take hours."""
+    text = (long * _MILLION)[:_MILLION]
+    began = time.process_time()
+    problems_of(f"Is it {text}?", [YES, NO])
+    problems_of(ASKED, [text, f"{text} not"])
+    problems_of(ASKED, [YES, NO], sources=[text])
+    assert time.process_time() - began < 30
+
+
+@pytest.mark.slow
+def test_many_statements_take_seconds():
+    began = time.process_time()
+    assert reasons(perspectives=[f"trains number{i}" for i in range(100_000)]) == ["number of statements"]
+    assert reasons(perspectives=["the same train"] * 100_000) == ["number of statements"]
+    assert time.process_time() - began < 30
 
 
 def test_capitals_of_a_headline_are_no_names():
@@ -207,7 +347,8 @@ def test_what_the_checks_say_of_the_published_development_questions(real_data):
         for name in ("arguana", "kialo", "opinionqa")
     }
     assert set(found["arguana"]) == {"cut off"} and len(found["arguana"]) == 8
-    never = {"blank", "same statement", "no contradiction", "leading", "number of statements"}
+    never = {"blank", "same statement", "no contradiction", "leading", "number of statements", "odd characters"}
+    never |= {"refusal", "too short", "off topic"}
     assert not never & {reason for reasons in found.values() for reason in reasons}
     assert set(found["opinionqa"]) == {"something new"}
 

@@ -5,10 +5,11 @@ import re
 import pytest
 
 from berdslib.construction.form import ReviewForm
-from berdslib.construction.review import SheetRow, read_sheet, summary, write_sheet
+from berdslib.construction.review import SheetRow, draw_sheet, read_sheet, summary, write_sheet
+from berdslib.data.records import Question
 from berdslib.errors import InputError
 
-FINE = {"question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
+FINE = {"belongs": "yes", "question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
 
 
 @pytest.fixture
@@ -160,3 +161,12 @@ def test_the_static_twin_is_the_summary_of_the_file(path):
     choose(form, **{**FINE, "question_ok": "no", "severity": "minor"})
     assert form.summary().equals(summary(read_sheet(path)))
     assert form.summary()[["data_set", "finished", "errors"]].values.tolist() == [["ponds", 1, 1]]
+
+
+def test_the_stances_are_shown_and_whether_it_belongs_is_asked(tmp_path):
+    asked = [Question("a", "Close zoos?", ("Close them.", "Keep them."), ("oppose", "support"), "zoos")]
+    write_sheet(tmp_path / "s.csv", draw_sheet(asked, {}))
+    form = ReviewForm(tmp_path / "s.csv", "Zoë")
+    assert "Close them. (oppose)" in text_of(parts(form).item) and "Keep them. (support)" in text_of(parts(form).item)
+    choose(form, **{**FINE, "belongs": "no", "severity": "major"})
+    assert form.summary()[["errors", "not_belongs", "at_odds"]].values.tolist() == [[1, 1, 0]]

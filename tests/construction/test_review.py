@@ -21,7 +21,7 @@ from berdslib.construction.review import (
 from berdslib.data.records import Question
 from berdslib.errors import InputError
 
-FINE = {"question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
+FINE = {"belongs": "yes", "question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
 
 
 def questions(n=30, sources=("ponds", "roofs")):
@@ -73,11 +73,29 @@ def test_sources_are_shortened_and_come_one_a_line():
     assert second.startswith("word word") and second.endswith(" […]") and len(second) <= LONGEST_SOURCE
 
 
-def test_more_than_there_is_cannot_be_drawn():
-    with pytest.raises(InputError, match="'ponds' has 30 questions; 31 cannot be drawn"):
-        draw_sheet(questions(), {}, n=31)
+def test_a_smaller_data_set_is_drawn_whole_and_named(caplog):
+    asked = [*questions(30, ["ponds"]), *questions(3, ["roofs"])]
+    drawn = draw_sheet(asked, {}, n=5, seed=3)
+    assert [r.qid for r in drawn[5:]] == ["roofs-0", "roofs-1", "roofs-2"]
+    assert drawn[:5] == draw_sheet(asked[:30], {}, n=5, seed=3)
+    assert caplog.messages == ["fewer than 5 questions, all of which are drawn: roofs has 3"]
+
+
+def test_what_cannot_be_drawn():
+    with pytest.raises(InputError, match="0 cannot be drawn"):
+        draw_sheet(questions(), {}, n=0)
     with pytest.raises(InputError, match="has no perspectives"):
         draw_sheet([Question("a", "Why?")], {}, n=1)
+
+
+def test_the_stance_stands_behind_each_perspective():
+    """Else nobody could find two labels that were swapped."""
+    asked = [
+        Question("a", "Close zoos?", ("Close  them.", "Keep them."), ("oppose", "support"), "zoos"),
+        Question("b", "Which?", ("Cats.", "Dogs."), (None, None), "zoos"),
+    ]
+    found = {r.qid: r.perspectives for r in draw_sheet(asked, {}, n=2)}
+    assert found == {"a": "Close them. (oppose)\nKeep them. (support)", "b": "Cats.\nDogs."}
 
 
 def test_sources_are_read_from_a_file_of_questions(tmp_path):
@@ -91,7 +109,7 @@ def test_sources_are_read_from_a_file_of_questions(tmp_path):
 
 # ---------------------------------------------------------------- the file
 
-CELL = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=20)
+CELL = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"], include_characters="\n\t"), max_size=20)
 
 
 @given(st.lists(st.tuples(CELL, CELL, CELL, CELL, CELL), min_size=1, max_size=4), st.data())
@@ -114,23 +132,45 @@ def test_other_readers_see_the_same_table(tmp_path):
 
 
 def test_a_spreadsheet_finds_no_formula_in_the_texts(tmp_path):
-    given = ['=HYPERLINK("http://x")', "+1", "-1", "@cmd", "\t=1", "'=1", "''+1", "'quoted'", "plain"]
+    given = ['=HYPERLINK("http://x")', "+1", "-1", "@cmd", "\t=1", "'=1", "''+1", "'quoted'", "plain", "\n=1"]
+    given += ["＝1", "＋1", "－1", "＠cmd"]
     rows = [row(str(i), note=text) for i, text in enumerate(given)]
     write_sheet(tmp_path / "s.csv", rows)
     with open(tmp_path / "s.csv", encoding="utf-8-sig", newline="") as file:
         cells = [cell for line in csv.reader(file) for cell in line]
-    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t"))]
+    assert not [cell for cell in cells if cell.startswith(tuple("=+-@\t\r\n＝＋－＠"))]
     assert [r.note for r in read_sheet(tmp_path / "s.csv")] == given
+
+
+def test_what_cannot_be_read_is_not_written(tmp_path):
+    write_sheet(tmp_path / "s.csv", [row(note="a\x00b\x1b[31m\r\nc\rd\ud800\x85")])
+    assert read_sheet(tmp_path / "s.csv") == [row(note="ab[31m\ncd")]
+    write_sheet(tmp_path / "s.csv", [row(note="\r=1")])
+    assert read_sheet(tmp_path / "s.csv")[0].note == "=1"
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_sheet_that_a_spreadsheet_saved_again_is_read(tmp_path, separator, quoting, end):
+    rows = [row("a", note='one; "two", three;\n\nfour\tfive'), row("b", **FINE)]
+    cells = [["", *one, "", ""] for one in (SheetRow._fields, [""] * len(SheetRow._fields), *rows, [" "] * 4)]
+    with open(tmp_path / "s.csv", "w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=separator, quoting=quoting, lineterminator=end).writerows([[], *cells, []])
+    assert read_sheet(tmp_path / "s.csv") == rows
 
 
 def test_what_people_type_is_understood(tmp_path):
     write_sheet(tmp_path / "s.csv", [row()])
-    text = (tmp_path / "s.csv").read_text("utf-8-sig").replace('"","","","","",""', "Yes, NO ,yes,Minor,- unclear,Bo")
+    text = (
+        (tmp_path / "s.csv")
+        .read_text("utf-8-sig")
+        .replace('"","","","","","",""', "yes,Yes, NO ,yes,Minor,- unclear,Bo")
+    )
     (tmp_path / "s.csv").write_text(text.replace("\n", "\r\n"), encoding="utf-8", newline="")
     found = read_sheet(tmp_path / "s.csv")[0]
-    assert found == row(
-        question_ok="yes", perspectives_ok="no", contradict="yes", severity="minor", note="- unclear", reviewer="Bo"
-    )
+    answers = {**FINE, "perspectives_ok": "no", "severity": "minor"}
+    assert found == row(**answers, note="- unclear", reviewer="Bo")
 
 
 @pytest.mark.parametrize(
@@ -139,8 +179,11 @@ def test_what_people_type_is_understood(tmp_path):
         ('"none"', '"small"', r"s\.csv:5 \[severity\]: 'small' is no answer; accepted: none, minor, major, or nothing"),
         ('"a"', '""', r"s\.csv:2 \[qid\]: is blank"),
         ('"b"', '"a"', r"s\.csv:5 \[qid\]: 'a' is also in line 2"),
-        ('"severity"', '"gravity"', r"s\.csv:2 \[severity\]: missing; a sheet has qid, data_set, sources"),
-        ('"reviewer"', '"reviewer","x"', r"s\.csv:2: 11 columns where the header has 12"),
+        ('"severity"', '"gravity"', r"s\.csv:1 \[severity\]: missing; a sheet has qid, data_set, sources"),
+        ('"reviewer"', '"reviewer","note"', r"s\.csv:1 \[note\]: is there twice"),
+        ('"none"', '"none', r"s\.csv:5: not a readable table"),
+        ('"yes","none","",""', '"yes","none"', r"s\.csv:5: 10 columns where the header has 12"),
+        ('"none","",""', '"none","","","so"', r"s\.csv:5: 'so' is in a column without a name, and would be lost"),
     ],
 )
 def test_errors_name_the_line_and_the_column(tmp_path, old, new, message):
@@ -154,15 +197,18 @@ def test_errors_name_the_line_and_the_column(tmp_path, old, new, message):
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"a sheet is written as \.csv"):
         write_sheet(tmp_path / "s.tsv", [row()])
+    with pytest.raises(InputError, match=r"a sheet is a \.csv file"):
+        read_sheet(tmp_path / "s.tsv")
     header = ",".join(SheetRow._fields)
-    (tmp_path / "s.csv").write_text(header + "\n")
-    with pytest.raises(InputError, match="holds no items"):
+    for text in (header + "\n", "", "\n"):
+        (tmp_path / "s.csv").write_text(text)
+        with pytest.raises(InputError, match="holds no items"):
+            read_sheet(tmp_path / "s.csv")
+    (tmp_path / "s.csv").write_text(f"{header},mood\n{',' * 12}\n")
+    with pytest.raises(InputError, match=r"s\.csv:1 \[mood\]: is no column of a sheet, and would be lost"):
         read_sheet(tmp_path / "s.csv")
-    (tmp_path / "s.csv").write_text(f"{header.replace(',', ';')}\n{';' * 10}\n")
-    with pytest.raises(InputError, match="commas are needed between the columns"):
-        read_sheet(tmp_path / "s.csv")
-    (tmp_path / "s.csv").write_text(f"{header},mood\n{',' * 11}\n")
-    with pytest.raises(InputError, match=r"s\.csv:2 \[mood\]: is no column of a sheet, and would be lost"):
+    (tmp_path / "s.csv").write_bytes(header.encode("utf-16"))
+    with pytest.raises(InputError, match=r"s\.csv:1: is not UTF-8 text"):
         read_sheet(tmp_path / "s.csv")
 
 
@@ -177,6 +223,7 @@ def test_errors_are_counted_by_data_set():
         row("4", "ponds", question_ok="no"),
         row("5", "roofs", **{**FINE, "question_ok": "no"}),
         row("6", "roofs", **{**FINE, "severity": "major"}),
+        row("8", "barns", **{**FINE, "belongs": "no", "severity": "major"}),
         row("7", "sheds"),
     ]
     table = summary(rows).set_index("data_set")
@@ -186,15 +233,17 @@ def test_errors_are_counted_by_data_set():
         "errors",
         "minor",
         "major",
+        "not_belongs",
         "not_question_ok",
         "not_perspectives_ok",
         "not_contradict",
         "at_odds",
     ]
-    assert table.loc["ponds", counts].tolist() == [4, 3, 2, 1, 1, 1, 1, 1, 0]
-    assert table.loc["roofs", counts].tolist() == [2, 2, 2, 0, 1, 1, 0, 0, 2]
-    assert table.loc["sheds", counts].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
-    assert table.loc["all", counts].tolist() == [7, 5, 4, 1, 2, 2, 1, 1, 2]
+    assert table.loc["ponds", counts].tolist() == [4, 3, 2, 1, 1, 0, 1, 1, 1, 0]
+    assert table.loc["roofs", counts].tolist() == [2, 2, 2, 0, 1, 0, 1, 0, 0, 2]
+    assert table.loc["sheds", counts].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert table.loc["barns", counts].tolist() == [1, 1, 1, 0, 1, 1, 0, 0, 0, 0]
+    assert table.loc["all", counts].tolist() == [8, 6, 5, 1, 3, 1, 2, 1, 1, 2]
     assert table.loc["sheds", ["percent", "low", "high"]].isna().all()
 
 

@@ -108,7 +108,7 @@ def test_intervals_hold_the_value_and_shrink_with_more_items():
     few, many = (
         compared("question_ok", *from_counts(*[k * m for k in (20, 5, 10, 15)]), resamples=2000) for m in (1, 16)
     )
-    for name in ("percent", "kappa", "alpha"):
+    for name in ("kappa", "alpha"):
         widths = [one[f"{name}_high"] - one[f"{name}_low"] for one in (few, many)]
         assert all(one[f"{name}_low"] < one[name] < one[f"{name}_high"] for one in (few, many))
         assert widths[1] == pytest.approx(widths[0] / 4, rel=0.2)
@@ -125,7 +125,35 @@ def test_with_one_answer_only_kappa_and_alpha_are_undefined_and_said_so():
     assert found["percent"] == 100 and found[["kappa", "alpha", "kappa_low", "alpha_high"]].isna().all()
     assert found["remark"] == "only 'yes' was answered, so that chance cannot be told from agreement"
     opposed = compared("question_ok", ["yes"] * 5, ["no"] * 5)
-    assert opposed["kappa"] == 0 and opposed["alpha"] < 0 and not opposed["remark"]
+    assert opposed["kappa"] == 0 and opposed["alpha"] < 0 and np.isnan(opposed["kappa_low"])
+    assert opposed["remark"] == "all bootstrap samples give the same: no interval"
+    assert found["percent_high"] == 100 and found["percent_low"] == pytest.approx(100 * 0.025 ** (1 / 20))
+
+
+def test_percent_has_the_exact_interval():
+    """19 of 20: the bounds solve the binomial tails by hand."""
+    found = compared("belongs", *from_counts(10, 1, 0, 9))
+    low, high = found["percent_low"] / 100, found["percent_high"] / 100
+    assert 20 * low**19 * (1 - low) + low**20 == pytest.approx(0.025)
+    assert 1 - high**20 == pytest.approx(0.025)
+    with pytest.raises(InputError, match="level"):
+        compared("belongs", *from_counts(10, 1, 0, 9), level=1)
+
+
+def test_too_few_samples_with_two_answers_give_no_interval():
+    """With one item of 20 unlike the others, (19/20)^20 = 36 % of the samples miss it."""
+    found = compared("question_ok", *from_counts(19, 1, 0, 0), resamples=5000)
+    assert found["dropped"] == pytest.approx(0.95**20, abs=0.03)
+    assert found[["kappa_low", "kappa_high", "alpha_low", "alpha_high"]].isna().all() and found["kappa"] == 0
+    assert found["remark"].endswith("of the bootstrap samples hold one answer only: too many for an interval")
+    even = compared("question_ok", *from_counts(8, 2, 3, 7), resamples=5000)
+    assert even["dropped"] == 0 and not even["remark"] and even["kappa_low"] < even["kappa_high"]
+
+
+def test_two_who_agree_on_everything_have_no_interval_of_width_zero():
+    found = compared("question_ok", *from_counts(10, 0, 0, 10))
+    assert found["kappa"] == found["alpha"] == 1 and found[["kappa_low", "alpha_high"]].isna().all()
+    assert found["remark"] == "all bootstrap samples give the same: no interval"
 
 
 def test_missing_answers_are_left_aside():
@@ -134,13 +162,14 @@ def test_missing_answers_are_left_aside():
     nothing = compared("contradict", ["yes", ""], ["", "no"])
     assert nothing["n"] == 0 and nothing["remark"] == "no item that both answered" and np.isnan(nothing["percent"])
     single = compared("contradict", ["yes"], ["no"])
-    assert single["percent"] == 0 and np.isnan(single["percent_low"])
+    assert single["percent"] == 0 and single["percent_high"] == pytest.approx(97.5) and np.isnan(single["kappa_low"])
 
 
 def test_only_common_items_count_whatever_their_order():
     first, second = sheet("question_ok", ["yes", "no", "yes"]), sheet("question_ok", ["yes", "yes", "no", "no"])
     table = reviewer_agreement(first, second[::-1], resamples=10)
-    assert table["n"][0] == 3 and table["percent"][0] == pytest.approx(100 / 3)
+    found = table.set_index("column").loc["question_ok"]
+    assert found["n"] == 3 and found["percent"] == pytest.approx(100 / 3)
 
 
 def test_sheets_that_do_not_belong_together_are_refused():
@@ -154,8 +183,8 @@ def test_sheets_that_do_not_belong_together_are_refused():
 
 def test_disagreements_are_listed_with_the_notes():
     first = [
-        SheetRow("a", "s", "", "Q?", "P", "yes", "no", "", "minor", "odd"),
-        SheetRow("b", "s", "", "R?", "P", "yes"),
+        SheetRow("a", "s", "", "Q?", "P", "yes", "yes", "no", "", "minor", "odd"),
+        SheetRow("b", "s", "", "R?", "P", "yes", "yes"),
     ]
     second = [first[0]._replace(question_ok="no", contradict="yes", severity="major", note=""), first[1]]
     table = disagreements(first, second)
