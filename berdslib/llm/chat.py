@@ -82,9 +82,6 @@ class Tokens:
     def __add__(self, other: Tokens) -> Tokens:
         return Tokens(self.prompt + other.prompt, self.completion + other.completion)
 
-    def __sub__(self, other: Tokens) -> Tokens:
-        return Tokens(self.prompt - other.prompt, self.completion - other.completion)
-
     def cost(self, prices: tuple[float, float]) -> float:
         """Return what they cost, by prices for a million of each kind."""
         return (self.prompt * prices[0] + self.completion * prices[1]) / 1e6
@@ -124,7 +121,8 @@ Meter = Callable[[Tokens], AbstractContextManager[Bill]]
 
 
 @contextmanager
-def _unmetered(most: Tokens) -> Iterator[Bill]:
+def unmetered(most: Tokens) -> Iterator[Bill]:
+    """Let an attempt pass, whatever it costs."""
     yield Bill(most)
 
 
@@ -209,7 +207,7 @@ class Endpoint:
         self._address = _address(base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1")
         self.model, self.key_variable, self.prices = model, key_variable, prices
         self.max_tokens, self.max_retries, self.timeout, self.deadline = max_tokens, max_retries, timeout, deadline
-        self.meter: Meter = _unmetered  # who is asked before each attempt; see berdslib.llm.budget
+        self.meter: Meter = unmetered  # who is asked before each attempt; see berdslib.llm.budget
         self._settings: dict[str, Any] = {"model": model, "temperature": 0, "max_tokens": max_tokens}
         if logprobs:
             self._settings |= {"logprobs": True, "top_logprobs": 20}
