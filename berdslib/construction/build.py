@@ -10,6 +10,7 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -111,7 +112,8 @@ def build(
     card = OwnCard(called, title or f"Questions and perspectives: {called}", licence, source, language)
     drafts, unusable = read_items(builder, raw, sample, seed)
     answers, meter = _answers(model, folder, prices, budget, workers)
-    made = make(builder, drafts, answers, wording)
+    with meter or nullcontext():  # the ledger is free for others once all is asked
+        made = make(builder, drafts, answers, wording)
     write_rejections(folder / REJECTED, [*unusable, *made.rejected])
     write_rejections(folder / UNANSWERED, made.unanswered)
     if not made.drafts:
