@@ -38,7 +38,8 @@ def prompts_list(as_json: bool) -> None:
         click.echo(json.dumps([dict(zip(fields, row, strict=True)) for row in rows], indent=1))
         return
     for task, imported, published, purpose in rows:
-        click.echo(f"{task:24} {published or '-':27} {', '.join(imported) or 'not imported':14} {purpose}")
+        here = ", ".join(imported) or ("not imported" if published else "–")
+        click.echo(f"{task:24} {published or '–':27} {here:14} {purpose}")
 
 
 @prompts.command("import")
@@ -76,7 +77,7 @@ def _remote(task: str, wording: str | None, url: str | None) -> Published:
         click.echo("no checksum is on record for this address; read the prompt with `berds prompts show`", err=True)
         return Published(url, 0, "")
     there = PUBLISHED.get(task, {})
-    wanted = wording or "published"
+    wanted = wording or wordings(task)[1]
     if wanted not in there:
         raise InputError(f"the authors' file of {task!r}, {wanted}, is not on record; give its address with --url")
     return there[wanted]

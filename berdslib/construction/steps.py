@@ -13,9 +13,10 @@ from berdslib.llm.chat import ChatModel, Messages, Reply
 from berdslib.llm.prompting import TASKS, Prompt, load_prompt
 
 Thing = TypeVar("Thing")
-UNREADABLE, NO_RULE, UNANSWERED = "unreadable answer", "no rule", "unanswered"
+UNREADABLE, NO_RULE, REFUSED, UNANSWERED = "unreadable answer", "no rule", "refused", "unanswered"
 REASONS = {
     UNREADABLE: "Not even when asked again did the model answer in the form that was asked for.",
+    REFUSED: "The endpoint does not take what was asked, as with a filter of contents or a text that is too long.",
     NO_RULE: "No rule makes this step of the item; a chat model can.",
 }
 
@@ -143,9 +144,11 @@ def _read_all(
     """Ask, sort what is answered into `found`, and return the answers to be sent back, each with what is wrong."""
     sent_back = {}
     replies = answers(step, [drafts[i] for i in turn], list(turn.values())) if turn else []
-    for i, (reply, problem) in zip(turn, replies, strict=True):
+    for i, (reply, problem, refused) in zip(turn, replies, strict=True):
         if reply is None and problem == NO_RULE:
             found.leave_out(i, step, drafts[i], NO_RULE, "a chat model is needed")
+        elif reply is None and refused:
+            found.leave_out(i, step, drafts[i], REFUSED, problem)
         elif reply is None:
             found.unanswered[i] = Rejection(drafts[i], step.name, UNANSWERED, problem)
         else:

@@ -69,6 +69,11 @@ def test_what_is_not_on_record_needs_an_address(wording, user_cache):
     assert ("--url" if wording == "published" else "unknown published wording") in result.stderr
 
 
+def test_without_a_wording_the_tasks_usual_one_is_meant(user_cache):
+    result = tried("prompts", "fetch", "personal_experience")
+    assert result.exit_code == 1 and "'personal_experience', table-11, is not on record" in result.stderr
+
+
 def test_a_local_file_is_imported_under_its_wording(tmp_path, user_cache):
     (tmp_path / "w.txt").write_text(TEXT)
     berds("prompts", "import", "perspective_detection", tmp_path / "w.txt", "--wording", "published-one-shot")
@@ -87,7 +92,13 @@ def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
         table = [wording for wording in wordings(task) if wording.startswith("table")]
         assert all(wording.replace("table-", "Table ") in row["published in"] for wording in table)
     lines = berds("prompts", "list").stdout.splitlines()
-    assert len(lines) == len(TASKS) and sum("not imported" in line for line in lines) == len(TASKS) - 1
+    assert len(lines) == len(TASKS)
+    state = {line.split()[0]: "not imported" if "not imported" in line else line.split()[1:3] for line in lines}
+    ours_only = {task: ["–", "–"] for task in ("hypothetical_passage", "statements_of_question")}
+    assert {task: said for task, said in state.items() if said != "not imported"} == {
+        "question_from_arguments": ["BeRDS,", "Table"],
+        **ours_only,
+    }
     shown = berds("prompts", "show", "question_from_arguments", "--wording", "table-8").stdout
     assert shown.rstrip().endswith("Which? {first} or {second}")
     refused = tried("prompts", "import", "statements_of_question", tmp_path / "w.txt")

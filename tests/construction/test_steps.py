@@ -8,7 +8,7 @@ from berdslib.construction.kialo import ONE_EACH
 from berdslib.construction.questions import STEPS
 from berdslib.construction.statements import LABEL, POSITIONS, STATEMENTS
 from berdslib.construction.steps import NO_RULE, UNANSWERED, UNREADABLE, ByChat, ByRule, take
-from berdslib.llm.chat import Reply, UnavailableError
+from berdslib.llm.chat import RefusedError, Reply, UnavailableError
 
 YES_OR_NO = STEPS[0]
 ZOOS = Draft("zoos", question="Should zoos close?")
@@ -79,6 +79,15 @@ def test_what_the_endpoint_cannot_answer_is_not_left_out_but_asked_again_later()
     assert [d.key for d in passed.drafts] == ["tea"]
     assert [(r.draft.key, r.reason) for r in passed.unanswered] == [("zoos", UNANSWERED)]
     assert not passed.rejected
+
+
+def test_what_the_endpoint_refuses_to_answer_is_left_out():
+    good = PAIR.format("Tea helps.", "Tea does not help.")
+    passed, _ = taken(STATEMENTS, [ZOOS, TEA], RefusedError("status 400: content filter"), good)
+    assert [d.key for d in passed.drafts] == ["tea"]
+    assert [(r.draft.key, r.reason, r.detail) for r in passed.rejected] == [
+        ("zoos", "refused", "status 400: content filter")
+    ]
 
 
 def test_items_that_the_step_does_not_apply_to_pass_by():

@@ -1,7 +1,11 @@
 """The limit: held before each request, by hand, over threads, failures and ends of the process."""
 
+import json
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import pytest
 from chat_server import Billing, Saying, chat_server, endpoint_at
@@ -11,8 +15,8 @@ from hypothesis import strategies as st
 from berdslib.errors import InputError
 from berdslib.llm.asking import ask_all
 from berdslib.llm.budget import Budgeted, BudgetError
-from berdslib.llm.chat import Reply, UnavailableError
-from berdslib.llm.recorded import Kept
+from berdslib.llm.chat import ChatError, Reply, UnavailableError
+from berdslib.llm.recorded import Kept, Recorded, Recording
 
 PRICES = (30.0, 60.0)  # per million
 
@@ -92,10 +96,19 @@ def test_requests_under_way_are_set_aside():
     assert budgeted.complete(say("hello")).text == "Yes"  # now there is room again
 
 
-def test_a_server_that_counts_more_than_it_can_is_told_of(caplog):
+def test_a_server_that_counts_more_than_it_can_is_told_of_once(caplog):
     budgeted = Budgeted(Model((5000, 100)), prices=PRICES, limit=1)
-    budgeted.complete(say("hello"))
-    assert "at most" in caplog.text and budgeted.spent == pytest.approx((5000 * 30 + 100 * 60) / 1e6)
+    for _ in range(3):
+        budgeted.complete(say("hello"))
+    assert budgeted.spent == pytest.approx(3 * (5000 * 30 + 100 * 60) / 1e6)
+    assert ["at most" in record.getMessage() for record in caplog.records] == [True]  # once, and not at each call
+
+
+def test_recorded_answers_cost_nothing(tmp_path):
+    Recording(Model((5000, 100)), tmp_path / "said.jsonl").complete(say("hello"))
+    ledger = tmp_path / "s.jsonl"
+    budgeted = Budgeted(Recorded(tmp_path / "said.jsonl"), prices=PRICES, limit=0, ledger=ledger)
+    assert budgeted.complete(say("hello")).text == "Yes" and budgeted.spent == 0 and not ledger.exists()
 
 
 @pytest.mark.parametrize(
@@ -123,22 +136,147 @@ def test_a_ledger_carries_over_what_was_spent(tmp_path):
     again = Budgeted(Model((50, 10)), prices=(1e6, 1e6), limit=1000, ledger=path)
     assert again.spent == 60 + 189
     again.complete(say("hello"))
-    assert Budgeted(Model((1, 1)), prices=(1e6, 2e6), limit=1e4, ledger=path).spent == 60 + 10 + 189 + 100 + 60 + 10
+    assert Budgeted(Model((1, 1)), prices=(1.0, 2.0), limit=1e4, ledger=path).spent == 60 + 189 + 60
+
+
+def test_what_was_spent_stays_what_it_was_when_model_and_prices_change(tmp_path):
+    path = tmp_path / "s.jsonl"
+    dear = Budgeted(Model((50_000, 13_000)), prices=(30.0, 60.0), limit=30, ledger=path)
+    for _ in range(10):  # 1.5 and 0.78 dollars each
+        dear.complete(say("hello"))
+    assert dear.spent == 22.8
+    cheap = Model((1, 1))
+    cheap.id = "cheap"
+    with pytest.raises(BudgetError, match=r"next request to cheap .* of the limit of 22.8 22.8000 are spent"):
+        Budgeted(cheap, prices=(0.15, 0.6), limit=22.8, ledger=path).complete(say("hello"))
+    again = Budgeted(cheap, prices=(0.15, 0.6), limit=30, ledger=path)
+    again.complete(say("hello"))
+    assert again.spent == float(Fraction("22.8") + Fraction("0.00000075"))
+
+
+def test_what_was_spent_at_unknown_prices_is_taken_at_those_of_now(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"attempt": "of old", "prompt": 1, "completion": 1}\n')
+    free = Budgeted(Model((50, 10)), prices=(0, 0), limit=1, ledger=path)
+    free.complete(say("hello"))
+    assert free.spent == 0
+    assert Budgeted(Model((1, 1)), prices=(1e6, 2e6), limit=1e4, ledger=path).spent == 1 + 2 + 50 + 20
+
+
+def test_no_cent_is_lost(tmp_path):
+    path, limit = tmp_path / "s.jsonl", 0.3  # 0.1 + 0.1 + 0.1 is more than 0.3 in floating point
+    budgeted = Budgeted(Model((89, 100)), prices=(0, 1000), limit=limit, ledger=path)
+    for _ in range(3):
+        budgeted.complete(say("hello"))
+    assert budgeted.spent == 0.3
+    with pytest.raises(BudgetError):
+        budgeted.complete(say("hello"))
+    assert Budgeted(Model((1, 1)), prices=(0, 1e-7), limit=1, ledger=path).spent == 0.3
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from berdslib.llm.budget import Budgeted
+
+class Model:
+    id, max_tokens = "model", 100
+
+budgeted = Budgeted(Model(), prices=(30.0, 60.0), limit=1, ledger=Path(sys.argv[1]))
+print("open", flush=True)
+for said in sys.stdin:
+    exec(said)
+    print("done", flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["kill", "close()", "exit"])
+def test_one_process_at_a_time_counts_in_a_ledger(tmp_path, end):
+    path = tmp_path / "s.jsonl"
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def ours():
+        return Budgeted(Model((1, 1)), prices=PRICES, limit=1, ledger=path)
+
+    try:
+        assert other.stdout.readline() == "open\n"
+        with pytest.raises(InputError, match=r"s.jsonl: is in use by another process"):
+            ours()
+        if end == "kill":
+            other.kill()
+            other.wait()
+        elif end == "exit":
+            other.communicate()
+        else:
+            other.stdin.write("budgeted.close()\n")
+            other.stdin.flush()
+            assert other.stdout.readline() == "done\n"
+        assert ours().complete(say("hello")).text == "Yes"
+    finally:
+        other.kill()
+        other.communicate()
+
+
+def test_in_one_process_the_last_one_takes_over(tmp_path):
+    path = tmp_path / "s.jsonl"
+    first, second = (Budgeted(Model((50, 10)), prices=(1e6, 1e6), limit=500, ledger=path) for _ in range(2))
+    second.complete(say("hello"))
+    with pytest.raises(ChatError, match="another one counts in this file since"):
+        first.complete(say("hello"))
+    assert first.model.asked == 0
+    first.close()  # which is no longer its own
+    assert second.complete(say("hello")).text == "Yes" and second.spent == 120
+
+
+def test_a_closed_budget_answers_no_more_and_leaves_the_endpoint_as_it_was(tmp_path, monkeypatch):
+    with chat_server() as server:
+        model = endpoint_at(server, monkeypatch)(max_tokens=5)
+        budgeted = Budgeted(model, prices=(1e6, 1e6), limit=1, ledger=tmp_path / "s.jsonl")
+        with budgeted, pytest.raises(BudgetError, match="can cost"):
+            model.complete(say("hello"))
+        for closed in (budgeted, Budgeted(Model((1, 1)), prices=PRICES, limit=1)):
+            closed.close()
+            with pytest.raises(BudgetError, match="was closed"):
+                closed.complete(say("hello"))
+        assert not server.seen and model.complete(say("hello")).text == "Yes"
+
+
+@pytest.mark.parametrize("there", ["a folder", "a file for a folder"])
+def test_a_ledger_that_cannot_be_opened_is_named(tmp_path, there):
+    path = tmp_path / "s.jsonl"
+    path.mkdir() if there == "a folder" else path.write_text("")
+    with pytest.raises(InputError, match=r"s.jsonl.*: cannot be opened"):
+        Budgeted(Model((1, 1)), prices=PRICES, limit=1, ledger=path if there == "a folder" else path / "s.jsonl")
 
 
 def test_an_attempt_is_in_the_ledger_before_it_is_sent(tmp_path):
     class Looking(Model):
         def complete(self, messages):
-            seen.append(Budgeted(Model((1, 1)), prices=(1e6, 1e6), limit=1e4, ledger=tmp_path / "s.jsonl").spent)
+            with pytest.raises(InputError, match=r"s.jsonl: has requests under way in this process"):
+                Budgeted(Model((1, 1)), prices=(1e6, 1e6), limit=1e4, ledger=path)
+            seen.extend(map(json.loads, path.read_text().splitlines()))
             return super().complete(messages)
 
-    seen = []
-    Budgeted(Looking((50, 10)), prices=(1e6, 1e6), limit=1e4, ledger=tmp_path / "s.jsonl").complete(say("hello"))
-    assert seen == [189]
+    seen, path = [], tmp_path / "s.jsonl"
+    Budgeted(Looking((50, 10)), prices=(1e6, 2e6), limit=1e4, ledger=path).complete(say("hello"))
+    (row,) = seen
+    assert row == {"attempt": row["attempt"], "model": "model", "prices": [1e6, 2e6], "prompt": 89, "completion": 100}
+    assert json.loads(path.read_text().splitlines()[1]) == {**row, "prompt": 50, "completion": 10}
 
 
-@pytest.mark.parametrize("line", ["[]", "{}", "null", '{"attempt": "a", "prompt": "7", "completion": 1}',
-                                  '{"attempt": "a", "prompt": -7, "completion": 1}', "\xff"])  # fmt: skip
+PRICED = '{"attempt": "a", "prompt": 7, "completion": 1, "prices": '
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[]", "{}", "null", '{"attempt": "a", "prompt": "7", "completion": 1}', "[" * 100_000, "\xff",
+     '{"attempt": "a", "prompt": -7, "completion": 1}', PRICED + "3}", PRICED + "null}", PRICED + '"12"}',
+     PRICED + "[1]}", PRICED + "[1, -1]}", PRICED + "[1, NaN]}", PRICED + '["1", "2"]}', PRICED + "[1, 1e999]}",
+     PRICED + f"[1, 1{'0' * 400}]}}"],
+)  # fmt: skip
 def test_a_hostile_ledger_is_named_by_file_and_line(tmp_path, line):
     path = tmp_path / "s.jsonl"
     path.write_bytes(b'{"attempt": "a", "prompt": 1, "completion": 1}\n' + line.encode("latin-1") + b"\n")

@@ -18,7 +18,7 @@ USER, PASSWORD = "somebody", "pass-word-of-a-test"
 RUN = """
 import os, signal, sys
 from pathlib import Path
-from berdslib.llm import budget, chat, recorded
+from berdslib.llm import budget, chat, ledger, recorded
 from berdslib.llm.asking import ask_all
 
 url, folder, limit, count, moment = sys.argv[1:]
@@ -38,7 +38,7 @@ def append_line(path, text):
     if moment == f"{at} behind":
         os.kill(os.getpid(), signal.SIGKILL)
 
-recorded.append_line = budget.append_line = append_line
+recorded.append_line = ledger.append_line = append_line
 endpoint = chat.Endpoint("some-model", base_url=url, max_tokens=40, timeout=5)
 budgeted = budget.Budgeted(endpoint, prices=(30.0, 60.0), limit=float(limit), ledger=Path(folder, "spending.jsonl"))
 kept = recorded.Kept(budgeted, Path(folder, "said.jsonl"))
