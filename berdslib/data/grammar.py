@@ -226,8 +226,9 @@ def is_noun(word: str) -> bool:
 
 def is_title(words: Sequence[str]) -> bool:
     """Whether Most Words Have a Capital, so that a capital says nothing."""
-    long = [w for w in words if len(w) > 3 and w[0].isalpha()]
-    return sum(w[:1].isupper() for w in long) >= 0.75 * len(long)
+    long = [w[0].isupper() for w in words if len(w) > 3 and w[0].isalpha()]
+    needed = 0.75 if all(long[-1:]) else 0.8  # "Die Hard a Bruce Willis film" is no title
+    return sum(long) >= needed * len(long)
 
 
 def _read(words: Sequence[str], names_from: int) -> list[str]:
