@@ -7,16 +7,26 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import NamedTuple
 
-from berdslib.llm.chat import ChatModel, Messages, Reply, UnavailableError
+from berdslib.errors import InputError
+from berdslib.llm.chat import ChatModel, Messages, RefusedError, Reply, UnavailableError, given_up
 
-_GONE = 20  # failures in a row, with no answer in between, after which nobody seems to be there
+_GONE = 20  # failures in a row, with nothing else in between, after which nobody seems to be there
+_REFUSES = 5  # refusals at the start, after which it is not the questions
 
 
 class Answer(NamedTuple):
-    """What came of a question: a ``reply``; or None and the ``problem``, where the model could not be reached."""
+    """What came of a question: a ``reply``; or None and the ``problem``.
+
+    The problem may be that the model could not be reached; or, where it was ``refused``, the question itself, and
+    asking again would not help.
+    """
 
     reply: Reply | None
     problem: str = ""
+    refused: bool = False
+
+
+_NOT_ASKED = Answer(None, "not asked")
 
 
 def ask_all(
@@ -24,9 +34,9 @@ def ask_all(
 ) -> list[Answer]:
     """Ask a chat model everything, several at a time, and return the answers in the order of the questions.
 
-    A model that cannot be reached for one of them is that one's problem. Any other error, and an interrupt from the
-    keyboard, ends it: nothing new is sent, and what is under way is waited for, so that a
-    :class:`~berdslib.llm.recorded.Recording` around the model has it.
+    A model that cannot be reached for one of them, or refuses it for what is in it, is that one's problem. Any other
+    error, and an interrupt from the keyboard, ends it: nothing new is sent, nothing is tried again, and what is under
+    way is waited for, so that a :class:`~berdslib.llm.recorded.Recording` around the model has it.
 
     Args:
         chat: who answers; may be used by several threads.
@@ -35,31 +45,70 @@ def ask_all(
         desc: what the progress bar says.
 
     Raises:
+        InputError: no workers.
         UnavailableError: twenty in a row could not be answered, and the rest would be asked in vain.
+        RefusedError: the first five were all refused.
         ChatError: the model refuses or fails for good, or the budget is used up.
     """
     from tqdm.auto import tqdm
 
-    stop, failed = threading.Event(), 0
+    if workers < 1:
+        raise InputError(f"at least one worker is needed to ask anything, not {workers}", field="workers")
+    stop, ends = threading.Event(), list[BaseException]()
 
     def ask(messages: Messages) -> Answer:
         if stop.is_set():
-            return Answer(None, "not asked")
+            return _NOT_ASKED
         try:
-            return Answer(chat.complete(messages))
-        except UnavailableError as error:
-            return Answer(None, str(error))
-        except BaseException:
+            return _asked(chat, messages)
+        except BaseException as error:  # noqa: BLE001 - raised below; the first one is the cause, others may follow
+            ends.append(error)
             stop.set()  # here, or another worker could take up the next one first
-            raise
+            return _NOT_ASKED
 
-    with ThreadPoolExecutor(workers) as pool:
+    run = _Run()
+    with ThreadPoolExecutor(workers, initializer=given_up.set, initargs=(stop,)) as pool:
         try:
             asked = [pool.submit(ask, messages) for messages in conversations]
             for one in tqdm(as_completed(asked), total=len(asked), desc=desc, delay=2, leave=False):
-                failed = 0 if one.result().reply is not None else failed + 1
-                if failed == _GONE:
-                    raise UnavailableError(f"{failed} requests in a row failed, the last with: {one.result().problem}")
+                if ends:
+                    raise ends[0]
+                run.count(one.result())
         finally:
-            stop.set()  # what waits in the queue is then left alone
+            stop.set()  # what waits in the queue is then left alone, and what waits to be tried again is given up
     return [one.result() for one in asked]
+
+
+def _asked(chat: ChatModel, messages: Messages) -> Answer:
+    try:
+        return Answer(chat.complete(messages))
+    except UnavailableError as error:
+        return Answer(None, str(error))
+    except RefusedError as error:
+        return Answer(None, str(error), refused=True)
+    except InputError as error:
+        if error.path is not None:  # it is about a file, such as one that cannot be written, and not about the messages
+            raise
+        return Answer(None, str(error), refused=True)
+
+
+class _Run:
+    """Notices that a model is gone, or refuses everything."""
+
+    def __init__(self) -> None:
+        self.seen = self.refused = self.failed = 0
+
+    def count(self, answer: Answer) -> None:
+        """Take the next answer into account.
+
+        Raises:
+            UnavailableError: the model seems to be gone.
+            RefusedError: it refuses whatever it is asked.
+        """
+        self.seen += 1
+        self.refused += answer.refused
+        self.failed = self.failed + 1 if answer.reply is None and not answer.refused else 0
+        if self.refused == self.seen == _REFUSES:
+            raise RefusedError(f"the first {self.seen} requests were all refused, the last with: {answer.problem}")
+        if self.failed == _GONE:
+            raise UnavailableError(f"{self.failed} requests in a row failed, the last with: {answer.problem}")

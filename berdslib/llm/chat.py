@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -40,6 +41,14 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
 # Statuses of a gateway that did not hear back: whoever is behind it may have answered, and billed.
 _BILLED = frozenset((502, 504, 520, 522, 524))
 _UNSENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")  # what the client says when nothing was sent
+# What a server says, as a status or in a word besides or in place of one: it may pass; it is about what was sent; the
+# account has no money left, which OpenAI says with 429 or 400 too.
+_PASSING = frozenset(
+    ("408", "409", "429", "rate_limit_exceeded", "rate_limit_error", "overloaded_error", "server_error")
+)
+_REFUSED = frozenset(("400", "413", "422", "content_filter", "content_policy_violation", "context_length_exceeded"))
+_NO_MONEY = frozenset(("insufficient_quota", "billing_hard_limit_reached"))
+_LOOK = 0.05  # seconds between two looks at whether it is given up
 _MALFORMED = (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError)
 
 
@@ -116,6 +125,10 @@ class Bill:
         self.used = Tokens()
 
 
+# Set in a context by who gives up what is under way there: then no wait goes on and no other attempt begins.
+given_up: ContextVar[threading.Event] = ContextVar("given_up")
+_NEVER = threading.Event()
+
 # Called around each attempt with the most that it can use; it may refuse with a ChatError.
 Meter = Callable[[Tokens], AbstractContextManager[Bill]]
 
@@ -124,15 +137,6 @@ Meter = Callable[[Tokens], AbstractContextManager[Bill]]
 def unmetered(most: Tokens) -> Iterator[Bill]:
     """Let an attempt pass, whatever it costs."""
     yield Bill(most)
-
-
-class Usage(NamedTuple):
-    """What was used so far; ``cost`` in the currency of the prices given, 0 without prices."""
-
-    requests: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float = 0.0
 
 
 class ChatModel(Protocol):
@@ -151,6 +155,10 @@ class ChatError(BerdsError):
 
 class UnavailableError(ChatError):
     """Nothing came of a request after all attempts, for a reason that may pass."""
+
+
+class RefusedError(ChatError):
+    """An endpoint that refuses this request for what is in it; asking again would not help, others may be answered."""
 
 
 class _PassingError(Exception):
@@ -177,7 +185,6 @@ class Endpoint:
             longer and longer waits, or those that the server asks for.
         timeout: seconds without a sign of life after which an attempt has failed.
         deadline: most seconds for a request with all its attempts and waits.
-        prices: per million prompt and completion tokens.
 
     Raises:
         InputError: an unusable address or setting.
@@ -196,7 +203,6 @@ class Endpoint:
         max_retries: int = 5,
         timeout: float = 60.0,
         deadline: float = 600.0,
-        prices: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         if max_tokens < 1 or max_retries < 0:
             raise InputError(f"max_tokens must be from 1 and max_retries from 0, not {max_tokens} and {max_retries}")
@@ -205,7 +211,7 @@ class Endpoint:
         if not per_minute >= 0:
             raise InputError(f"per_minute must be 0 (no limit) or more, not {per_minute}")
         self._address = _address(base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1")
-        self.model, self.key_variable, self.prices = model, key_variable, prices
+        self.model, self.key_variable = model, key_variable
         self.max_tokens, self.max_retries, self.timeout, self.deadline = max_tokens, max_retries, timeout, deadline
         self.meter: Meter = unmetered  # who is asked before each attempt; see berdslib.llm.budget
         self._settings: dict[str, Any] = {"model": model, "temperature": 0, "max_tokens": max_tokens}
@@ -220,7 +226,6 @@ class Endpoint:
             shape = f",schema={digest}"
         self.url = self._redact(self._address.plain)
         self.id = f"{model}@{self.url}(max_tokens={max_tokens},logprobs={logprobs}{shape})"
-        self.usage = Usage()
         self._pause = 60.0 / per_minute if per_minute else 0.0
         self._next_start, self._lock = 0.0, threading.Lock()
 
@@ -229,23 +234,25 @@ class Endpoint:
 
         Raises:
             UnavailableError: no answer that can be read after all attempts; later there may be one.
-            ChatError: refused, or failed for good.
+            RefusedError: refused for what is in the messages.
+            ChatError: refused whatever is in them, or failed for good.
             InputError: a message with half a character (a lone surrogate), which cannot be sent.
             MissingDataError: the client is not installed.
         """
         if any("\ud800" <= char <= "\udfff" for message in messages for char in message["content"]):
             raise InputError("a message holds half a character (a lone surrogate), which cannot be sent")
-        time.sleep(self._turn())
-        return _run(self._answer(messages))
+        if given_up.get(_NEVER).wait(self._turn()):
+            raise UnavailableError(f"{self.url} was not asked, since all was given up")
+        return _run(self._answer(messages, self.meter))
 
-    async def _answer(self, messages: Messages) -> Reply:
+    async def _answer(self, messages: Messages, meter: Meter) -> Reply:
         openai, attempts, why = _openai(), self.max_retries + 1, ""
         try:
             # A client for each request: it lives as long as the key is needed, and as its event loop.
             async with _bounded(openai, self.timeout) as http, asyncio.timeout(self.deadline) as limit:
                 for attempt in range(attempts):
                     try:
-                        return await self._attempt(openai, http, messages)
+                        return await self._attempt(openai, http, messages, meter)
                     except _PassingError as failure:
                         why, wait = str(failure), failure.wait or _back_off(attempt)
                     if attempt + 1 < attempts:
@@ -253,14 +260,16 @@ class Endpoint:
                         if wait > left:
                             why, attempts = f"{why}; it asks to wait {wait:g} seconds", attempt + 1
                             break
-                        await asyncio.sleep(max(wait, self._turn()))
+                        if not await _wait(max(wait, self._turn())):
+                            why, attempts = f"{why}; it was given up", attempt + 1
+                            break
         except TimeoutError:
             so_far = f", before that {why}" if why else ""
             raise UnavailableError(f"no answer from {self.url} within {self.deadline:g} seconds{so_far}") from None
         times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         raise UnavailableError(f"no answer from {self.url} after {times}: {why}")
 
-    async def _attempt(self, openai: Any, http: Any, messages: Messages) -> Reply:
+    async def _attempt(self, openai: Any, http: Any, messages: Messages, meter: Meter) -> Reply:
         """Ask once, and say to the meter what it may have cost."""
         key, headers = self._credentials()
         client = openai.AsyncOpenAI(
@@ -273,17 +282,18 @@ class Endpoint:
         )
         settings = self._settings
         form = json.dumps(settings.get("response_format", ""))
-        with self.meter(most_tokens(messages, self.max_tokens, form)) as bill:
+        with meter(most_tokens(messages, self.max_tokens, form)) as bill:
             try:
                 create = client.chat.completions.with_raw_response.create
                 raw = (await create(messages=list(messages), extra_headers=headers, **settings)).content
             except openai.APIStatusError as error:
                 if error.status_code not in _BILLED:
                     bill.cancel()
-                said = self._redact(_server_message(error))
+                complaint = _complaint(error.response.content) or _Complaint(str(error.response.reason_phrase))
+                said = self._said(complaint)
                 about_schema = error.status_code in (400, 422) and re.search("response_format|schema", said)
                 if "response_format" not in settings or not about_schema:
-                    raise self._failure(error, said) from None
+                    raise self._failure(complaint, error.status_code, _asked_wait(error.response.headers)) from None
             except openai.APIConnectionError as error:
                 if type(error.__cause__).__name__ in _UNSENT:
                     bill.cancel()
@@ -295,7 +305,9 @@ class Endpoint:
                 return reply
         logger.warning("%s takes no schema and is asked without: %s", self.url, said)
         self._settings = {name: value for name, value in settings.items() if name != "response_format"}
-        return await self._attempt(openai, http, messages)
+        if given_up.get(_NEVER).is_set():
+            raise _PassingError(said)
+        return await self._attempt(openai, http, messages, meter)
 
     def _credentials(self) -> tuple[str, dict[str, Any]]:
         """Return the key, and the header that stands in its place where there is another login or none."""
@@ -317,12 +329,10 @@ class Endpoint:
             listed = [(t["token"], t["logprob"]) for t in tokens[0]["top_logprobs"]] if tokens else []
             first = alternatives(listed)
         except _MALFORMED as error:
+            if complaint := _complaint(raw):
+                raise self._failure(complaint) from None
             raise _PassingError(f"it answered in another form than OpenAI's ({type(error).__name__})") from None
         used = _told(answer.get("usage"))
-        with self._lock:
-            old = self.usage
-            self.usage = Usage(old.requests + 1, old.prompt_tokens + used.prompt,
-                               old.completion_tokens + used.completion, old.cost + used.cost(self.prices))  # fmt: skip
         for secret in self._secrets(_KEY_LENGTH):  # answers are written to files
             text = text.replace(secret, "…")
         return Reply(text, first, finish, used.prompt, used.completion)
@@ -335,15 +345,25 @@ class Endpoint:
             self._next_start = start + self._pause
         return start - now
 
-    def _failure(self, error: Any, said: str) -> Exception:
-        status = error.status_code
+    def _failure(self, complaint: _Complaint, status: int = 200, wait: float = 0.0) -> Exception:
+        """Return what a complaint means; one that comes with status 200 may name a better one."""
+        if status == 200:
+            status = next((int(code) for code in complaint.codes if re.fullmatch("[45][0-9]{2}", code)), 200)
+        said, codes = self._said(complaint), {str(status), *(code for code in complaint.codes if not code.isdigit())}
+        what = f"{self.url}: status {status}: {said}"
         if status in (401, 403):
             state = "is refused" if os.environ.get(self.key_variable) else "is not set"
             return ChatError(f"{self.url}: status {status}; the key in the variable {self.key_variable} {state}")
-        # OpenAI says 429 too when an account has no money left, which no waiting mends.
-        if (status in (408, 409, 429) or status >= 500) and error.code != "insufficient_quota":
-            return _PassingError(f"status {status}: {said}", _asked_wait(error.response.headers))
-        return ChatError(f"{self.url}: status {status}: {said}")
+        if codes & _NO_MONEY:  # which no waiting mends
+            return ChatError(what)
+        if codes & _REFUSED:
+            return RefusedError(what)
+        if codes & _PASSING or status >= 500:
+            return _PassingError(f"status {status}: {said}", wait)
+        return UnavailableError(what) if status == 200 else ChatError(what)
+
+    def _said(self, complaint: _Complaint) -> str:
+        return self._redact(" ".join(complaint.message.split()))[:300]
 
     def _redact(self, text: str) -> str:
         """Return a text without the key, and without user name, password and query of the address."""
@@ -481,15 +501,33 @@ def _asked_wait(headers: Mapping[str, str]) -> float:
     except ValueError:
         try:
             wait = parsedate_to_datetime(asked).timestamp() - time.time()
-        except ValueError:
+        except (ValueError, OverflowError, OSError):  # no date, or one that no clock reaches
             return 0.0
     return wait if wait > 0 else 0.0
 
 
-def _server_message(error: Any) -> str:
-    """Return what the server says is wrong."""
+class _Complaint(NamedTuple):
+    """What a server says is wrong: a message for people, and words or numbers for programs."""
+
+    message: str
+    codes: frozenset[str] = frozenset()
+
+
+def _complaint(raw: bytes) -> _Complaint | None:
+    """Return what a server says is wrong, None where it does not say so."""
     try:
-        found = json.loads(error.response.content)["error"]["message"]
+        body = json.loads(raw)
+        error = body if body.get("object") == "error" else body["error"]
+        if isinstance(error, str):
+            return _Complaint(error)
+        return _Complaint(str(error["message"]), frozenset(str(error.get(name)) for name in ("code", "type", "status")))
     except _MALFORMED:
-        return str(error.response.reason_phrase)
-    return " ".join(str(found).split())[:300]
+        return None
+
+
+async def _wait(seconds: float) -> bool:
+    """Wait, and return whether to go on: not where all is given up."""
+    stop, end = given_up.get(_NEVER), time.monotonic() + seconds
+    while not stop.is_set() and (left := end - time.monotonic()) > 0:
+        await asyncio.sleep(min(left, _LOOK))
+    return not stop.is_set()

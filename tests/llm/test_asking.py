@@ -2,16 +2,27 @@
 
 import _thread
 import random
+import signal
 import threading
 import time
 from concurrent.futures import as_completed
 
 import pytest
+from chat_server import chat_server, endpoint_at
 
+from berdslib.errors import InputError
 from berdslib.llm.asking import Answer, ask_all
 from berdslib.llm.budget import BudgetError
-from berdslib.llm.chat import ChatError, Reply, UnavailableError
+from berdslib.llm.chat import ChatError, RefusedError, Reply, UnavailableError
 from berdslib.llm.recorded import Recorded, Recording
+
+
+@pytest.fixture(autouse=True)
+def keyboard():
+    """Heed the keyboard, which a process that a shell has put into the background is told to ignore."""
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, old)
 
 
 def say(text):
@@ -66,6 +77,111 @@ def test_a_model_that_is_gone_is_not_asked_to_the_end():
     del everything["q10"], everything["q25"]  # with an answer in between it is not gone
     model = Model({text: everything[text] for text in list(everything)[:35]})
     assert sum(one.reply is None for one in ask_all(model, [say(f"q{i}") for i in range(60)], workers=1)) == 35
+
+
+def test_one_that_is_refused_for_what_is_in_it_is_that_ones_problem_for_good():
+    model = Model({"q3": RefusedError("content_filter"), "q7": InputError("half a character")})
+    found = ask_all(model, [say(f"q{i}") for i in range(10)])
+    assert found[3] == Answer(None, "content_filter", True) and found[7] == Answer(None, "half a character", True)
+    assert sum(one.reply is not None and not one.refused for one in found) == 8
+
+
+def test_a_model_that_refuses_everything_at_first_is_not_asked_to_the_end():
+    everything = {f"q{i}": RefusedError("no such parameter") for i in range(80)}
+    model = Model(everything)
+    with pytest.raises(RefusedError, match="the first 5 requests were all refused, the last with: no such parameter"):
+        ask_all(model, [say(text) for text in everything])
+    assert 5 <= len(model.asked) < 60
+    for answered in ("q0", "q4"):  # one answer among the first five, and the rest are the questions' own problem
+        others = {text: error for text, error in everything.items() if text != answered}
+        found = ask_all(Model(others), [say(text) for text in everything], workers=1)
+        assert [one.refused for one in found] == [text != answered for text in everything]
+    assert all(one.refused for one in ask_all(model, [say(f"q{i}") for i in range(4)]))
+
+
+def test_a_refusal_shows_that_somebody_is_there():
+    errors = {f"q{i}": UnavailableError("busy") for i in range(30)} | {"q15": RefusedError("content_filter")}
+    assert not any(one.reply for one in ask_all(Model(errors), [say(f"q{i}") for i in range(30)], workers=1))
+
+
+def test_a_record_that_cannot_be_written_is_not_the_questions_fault(tmp_path):
+    recording = Recording(Model(), tmp_path / "said.jsonl")
+    (tmp_path / "said.jsonl").mkdir()
+    with pytest.raises(InputError, match=r"said.jsonl: cannot be written"):
+        ask_all(recording, [say(f"q{i}") for i in range(3)])
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_nobody_to_ask_is_refused(workers):
+    with pytest.raises(InputError, match="workers"):
+        ask_all(Model(), [say("q0")], workers=workers)
+
+
+@pytest.mark.parametrize("error", [BudgetError("used up"), ChatError("status 401")])
+def test_the_cause_is_told_however_many_are_left(monkeypatch, error):
+    """What is not asked any more must not pass for a model that is gone, nor a later error for the first."""
+
+    class Ending(Model):
+        def complete(self, messages):
+            if messages[-1]["content"] == "q9":
+                raise error
+            time.sleep(0.05)
+            if messages[-1]["content"] in ("q8", "q10", "q11"):
+                raise ChatError("another one, later")
+            return Reply("yes")
+
+    def looked_at_late(asked):
+        time.sleep(0.5)
+        return as_completed(asked)
+
+    monkeypatch.setattr("berdslib.llm.asking.as_completed", looked_at_late)
+    with pytest.raises(type(error), match=str(error)):
+        ask_all(Ending(), [say(f"q{i}") for i in range(200)], workers=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["interrupt", "refused"])
+@pytest.mark.parametrize("failure", [(503, {}, {}), (429, {"Retry-After": "40"}, {}), (200, {}, b"<html>")])
+def test_after_the_end_nothing_waits_and_nothing_is_tried_again(monkeypatch, way, failure):
+    def step(body):
+        if body["messages"][-1]["content"] != "the end":
+            return failure
+        time.sleep(0.5)  # the others have failed and wait by now
+        ended.append((time.monotonic(), len(server.seen)))
+        if way == "interrupt":
+            _thread.interrupt_main()
+        return 404, {}, {"error": {"message": "no such model"}}
+
+    ended = []
+    with chat_server() as server:
+        server.script = [step]
+        model = endpoint_at(server, monkeypatch)()
+        monkeypatch.setattr("berdslib.llm.chat._FIRST_WAIT", 20.0)
+        with pytest.raises(KeyboardInterrupt if way == "interrupt" else ChatError):
+            ask_all(model, [say(text) for text in ("q0", "q1", "q2", "the end", "q3")], workers=4)
+        left, sent = time.monotonic(), len(server.seen)
+    assert left - ended[0][0] < 3 and sent == ended[0][1] == 4
+
+
+@pytest.mark.slow
+def test_after_the_end_nobody_waits_for_a_turn_or_asks_without_a_schema(monkeypatch):
+    def step(body):
+        if body["messages"][-1]["content"] == "the end":
+            time.sleep(0.3)
+            return 404, {}, {"error": {"message": "no such model"}}
+        time.sleep(0.8)
+        return 400, {}, {"error": {"message": "response_format is not supported"}}
+
+    with chat_server() as server:
+        server.script = [step]
+        make = endpoint_at(server, monkeypatch)
+        started = time.monotonic()
+        with pytest.raises(ChatError, match="no such model"):
+            ask_all(make(schema={"type": "object"}), [say("the end"), say("q0")], workers=2)
+        assert len(server.seen) == 2
+        with pytest.raises(ChatError, match="no such model"):
+            ask_all(make(per_minute=1), [say("the end"), say("q0")], workers=2)
+        assert len(server.seen) == 3 and time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize("error", [ChatError("status 401"), BudgetError("used up"), ValueError("a bug")])
