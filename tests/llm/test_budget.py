@@ -244,6 +244,19 @@ def test_a_closed_budget_answers_no_more_and_leaves_the_endpoint_as_it_was(tmp_p
         assert not server.seen and model.complete(say("hello")).text == "Yes"
 
 
+def test_a_budget_that_is_closed_meanwhile_pays_for_no_further_attempt(monkeypatch):
+    def step(body):
+        budgeted.close()
+        return 503, {}, {}
+
+    with chat_server() as server:
+        server.script = [step]
+        budgeted = Budgeted(endpoint_at(server, monkeypatch)(max_tokens=5), prices=PRICES, limit=1)
+        with pytest.raises(BudgetError, match="was closed"):
+            budgeted.complete(say("hello"))
+        assert len(server.seen) == 1
+
+
 @pytest.mark.parametrize("there", ["a folder", "a file for a folder"])
 def test_a_ledger_that_cannot_be_opened_is_named(tmp_path, there):
     path = tmp_path / "s.jsonl"

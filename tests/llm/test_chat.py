@@ -395,11 +395,13 @@ def test_an_error_in_place_of_an_answer_that_may_pass_is_tried_again(server, end
     assert endpoint().complete(ASK).text == "Yes" and len(server.seen) == 2
 
 
-def test_a_key_is_blotted_out_where_a_message_is_cut_off(server, endpoint):
-    server.script = [(404, {}, complaint("x" * 285 + f" {SECRET}"))]
+def test_a_key_is_blotted_out_where_a_message_is_cut_off(server, endpoint, monkeypatch):
+    model = endpoint()
+    monkeypatch.setenv("OPENAI_API_KEY", HIDDEN["key"])
+    server.script = [(404, {}, complaint("x" * 285 + f" {HIDDEN['key']}"))]
     with pytest.raises(ChatError, match="x …") as caught:
-        endpoint().complete(ASK)
-    assert SECRET[:8] not in str(caught.value)
+        model.complete(ASK)
+    assert HIDDEN["key"][:8] not in str(caught.value)
 
 
 def test_attempts_that_are_repeated_keep_to_the_rate(server, endpoint):
