@@ -363,18 +363,22 @@ def _ask(
     # A question is a text from elsewhere: it must not close the tags it stands between.
     asked = [prompt.messages(question=defuse_tag(q.text, "question")) for q in questions]
     answers = ask_all(chat, asked, workers=workers, desc="expanding")
-    unanswered = [(q.qid, one.problem) for q, one in zip(questions, answers, strict=True) if one.reply is None]
+    pairs = list(zip(questions, answers, strict=True))
+    unanswered = [(q.qid, one.problem) for q, one in pairs if one.reply is None and not one.refused]
     if unanswered:
         qid, problem = unanswered[0]
         raise UnavailableError(f"{len(unanswered)} questions have no answer, the first is {qid!r}: {problem}")
     found: dict[str, list[tuple[str, str]]] = {}
     problems: list[str] = []
-    for question, one in zip(questions, answers, strict=True):
-        text = one.reply.text if one.reply else ""
+    for question, one in pairs:
+        if one.reply is None:  # refused: asking again would not help
+            problems.append(f"{chat.id} on question {question.qid!r}: {one.problem}")
+            continue
         try:
-            found[question.qid] = read(text)
+            found[question.qid] = read(one.reply.text)
         except InputError as error:
-            problems.append(f"{chat.id} on question {question.qid!r}: {error.problem}. It begins {text[:80]!r}")
+            begins = one.reply.text[:80]
+            problems.append(f"{chat.id} on question {question.qid!r}: {error.problem}. It begins {begins!r}")
     if problems:
         more = f" ({len(problems) - 1} more like this)" if len(problems) > 1 else ""
         raise UnreadableAnswerError(f"the answer of {problems[0]}{more}", found)

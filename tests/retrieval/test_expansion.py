@@ -18,7 +18,7 @@ from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.llm.answers import SCHEMA
-from berdslib.llm.chat import ChatError, Reply
+from berdslib.llm.chat import ChatError, RefusedError, Reply
 from berdslib.llm.prompting import import_prompt, load_prompt
 from berdslib.llm.recorded import Recorded, Recording
 from berdslib.retrieval.bm25 import BM25
@@ -492,6 +492,25 @@ def test_expansions_of_a_named_model_are_kept_and_held_to_a_form(tmp_path, monke
         assert expansions_by("chat:gpt-4o:mini", [Q1, Q2], recordings=tmp_path / "said.jsonl") == READ
     assert len(model.asked) == 2
     assert asked[0] == ("gpt-4o:mini", {"max_tokens": 1500, "schema": SCHEMA})
+
+
+def test_a_question_that_the_endpoint_refuses_may_be_left_out(monkeypatch, caplog):
+    """As with a filter of contents: the others are answered, and asking again would not help."""
+    model = Model(GOOD)
+    complete = model.complete
+
+    def filtered(messages):
+        if "Bad?" in messages[-1]["content"]:
+            raise RefusedError("status 400: content filter")
+        return complete(messages)
+
+    model.complete = filtered
+    monkeypatch.setattr("berdslib.retrieval.expansion.make_chat", lambda *_, **__: model)
+    questions = [Question("q8", "Bad?"), Q1, Q2]
+    with pytest.raises(UnreadableAnswerError, match="'q8': status 400: content filter"):
+        expansions_by("chat:some-model", questions)
+    assert expansions_by("chat:some-model", questions, skip_unreadable=True) == READ
+    assert "1 of 3 questions are left without expansions" in caplog.text
 
 
 def test_unreadable_answers_may_be_left_out(tmp_path, caplog):
