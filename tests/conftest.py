@@ -32,6 +32,15 @@ def user_cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
+@pytest.fixture
+def own_place(tmp_path, user_cache, monkeypatch):
+    """A folder to work in, an empty cache, and no name of a data set that another test has added."""
+    from berdslib.data.catalogue import DATASETS
+
+    monkeypatch.setattr(DATASETS, "_things", dict(DATASETS))
+    monkeypatch.chdir(tmp_path)
+
+
 def pytest_collection_modifyitems(items):
     """Run notebooks first: they are the longest tests, and at the end one worker would be left alone with them."""
     items.sort(key=lambda item: not item.name.startswith("test_it_runs["))

@@ -145,6 +145,7 @@ def build(
         write_dataset(folder, card, found, passages, more={d.key: _origin(d) for d in made.drafts})
         write_rejections(folder / REJECTED, [*items.unusable, *made.rejected])
         write_rejections(folder / UNANSWERED, made.unanswered)
+        (folder / FAILED).unlink(missing_ok=True)  # of an earlier run that ended with nothing
     unusable, total = len(items.unusable), items.usable + len(items.unusable)
     row = {"step": "read", "items": total, "asked": 0, "left_out": unusable, "unanswered": 0}
     return Built(

@@ -8,16 +8,10 @@ from debater import Debater, write_arguments
 from shell import berds, tried
 from tiny import mistral_tokenizer
 
-from berdslib.data.catalogue import DATASETS
 from berdslib.data.tables import read_jsonl
 from berdslib.paths import shipped
 
-
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch, tmp_path):
-    monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(DATASETS, "_things", dict(DATASETS))
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_place")
 
 
 @pytest.fixture

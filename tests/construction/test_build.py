@@ -272,6 +272,10 @@ def test_a_failed_build_leaves_the_finished_one(tmp_path):
     twice = [bd.Passage("d1", "A."), bd.Passage("d1", "B.")]
     with pytest.raises(InputError, match="'d1' occurs twice"):
         build("questions", raw, tmp_path / "set", passages=twice)
+    raw.write_text("Should zoos close?\n")
+    assert (tmp_path / "set" / FAILED).exists()
+    build("questions", raw, tmp_path / "set")
+    assert not (tmp_path / "set" / FAILED).exists()
 
 
 def test_a_corpus_of_an_earlier_build_is_no_part_of_a_later_one(tmp_path):

@@ -10,7 +10,6 @@ import pytest
 import berdslib as bd
 from berdslib.construction.review import read_sources
 from berdslib.data import catalogue, own
-from berdslib.data.catalogue import DATASETS
 from berdslib.data.datasets import card, load_gold, load_passages, load_questions, names
 from berdslib.data.own import OwnCard, as_dataset, read_card, remember, remembered, write_dataset
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
@@ -24,11 +23,7 @@ GOLD = make_verdicts([("zoo", 0, "a", 1.0, True), ("tea", 0, "b", 0.9, True), ("
 CARD = OwnCard("mine", "Zoos and tea", "CC-BY-4.0", "written by hand", made={"builder": "questions"})
 
 
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch, tmp_path):
-    monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(DATASETS, "_things", dict(DATASETS))
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_place")
 
 
 @pytest.fixture
