@@ -6,6 +6,7 @@ import re
 
 from berdslib.construction import reading
 from berdslib.construction.drafts import Draft, Rejected
+from berdslib.construction.opposites import same_text
 from berdslib.construction.steps import Step
 from berdslib.data.negation import yes_and_no
 from berdslib.data.records import OPPOSE, SUPPORT
@@ -122,7 +123,10 @@ def _sides(draft: Draft) -> dict[str, str]:
 
 
 def _side_by_rule(draft: Draft) -> str | None:
-    """What made the two statements knows which of them says yes."""
+    """What made the two statements knows which of them says yes, but for one that the source has and that says no."""
+    said = yes_and_no(draft.question)
+    if said is not None and same_text(draft.perspectives[0]) == same_text(said[1]):
+        return "2"
     sides: dict[tuple[str | None, ...], str] = {(SUPPORT, OPPOSE): "1", (OPPOSE, SUPPORT): "2"}
     return sides.get(draft.stances)
 

@@ -4,7 +4,7 @@ import pytest
 
 from berdslib.construction.arguana import QUESTION
 from berdslib.construction.drafts import Draft
-from berdslib.construction.kialo import ONE_EACH
+from berdslib.construction.kialo import ONE_EACH, OPPOSITE
 from berdslib.construction.questions import STEPS
 from berdslib.construction.statements import LABEL, POSITIONS, STATEMENTS
 from berdslib.construction.steps import NO_RULE, UNANSWERED, UNREADABLE, ByChat, ByRule, take
@@ -123,6 +123,16 @@ def test_who_supports_may_stay_unknown():
     assert passed.drafts == [draft]
     assert not passed.rejected
     assert take(LABEL, [draft], ByRule()).drafts == [draft]
+
+
+@pytest.mark.parametrize(
+    ("first", "stances"),
+    [("Chess is a sport.", ("support", "oppose")), ("Chess is not a sport", ("oppose", "support"))],
+)
+def test_a_statement_of_the_source_that_says_no(first, stances):
+    draft = Draft("chess", question="Is chess a sport?", perspectives=(first,))
+    made = take(OPPOSITE, [draft], ByRule()).drafts
+    assert take(LABEL, made, ByRule()).drafts[0].stances == stances
 
 
 @pytest.mark.parametrize(("said", "stances"), [("1", ("support", "oppose")), ("Perspective 2", ("oppose", "support"))])
