@@ -58,15 +58,19 @@ _DEMANDS = _words(
     "put raise remove send stop store subsidise subsidize take throw treat use widen"
 )
 
+# "Force has to be used": there the verb is a noun.
+_AFTER_NOUNS = _words("has have is are was were will would should must can could may of and or in")
+
 
 def proposal(claim: str) -> str:
     """Return a claim that demands something as one that says so; other claims as they are.
 
-    >>> proposal("Abolish nuclear weapons"), proposal("Zoos are cruel")
-    ('We should abolish nuclear weapons', 'Zoos are cruel')
+    >>> proposal("Abolish nuclear weapons"), proposal("Force has to be used")
+    ('We should abolish nuclear weapons', 'Force has to be used')
     """
-    first = claim.split(" ", 1)[0]
-    return f"We should {clause(claim)}" if first.lower() in _DEMANDS else claim
+    first, second = [*claim.lower().split(), "", ""][:2]
+    demanded = first in _DEMANDS and second not in _AFTER_NOUNS
+    return f"We should {clause(claim)}" if demanded else claim
 
 
 def _perspectrum() -> Iterator[Debate]:
