@@ -30,6 +30,7 @@ from berdslib.checkpoint import (
 )
 from berdslib.data.fetch import require_hub
 from berdslib.errors import BerdsError, InputError, MissingDataError, known
+from berdslib.models.volumes import IN_VOLUMES, install_command, unpacked
 
 if TYPE_CHECKING:
     import torch
@@ -82,9 +83,10 @@ def _attempt(checkpoint: str, load: Callable[[bool], _Model], *, local: bool) ->
 
 
 def _nowhere(checkpoint: str, reason: str) -> MissingDataError:
+    packaged = [f"\nor:  {install_command(m)}" for m in IN_VOLUMES.values() if m.checkpoint == checkpoint]
     return MissingDataError(
         f"model {checkpoint!r} is neither on this machine (Hugging Face cache or folder) nor reachable ({reason}). "
-        f"With a network, fetch it once with:  hf download {checkpoint}"
+        f"With a network, fetch it once with:  hf download {checkpoint}{''.join(packaged)}"
     )
 
 
@@ -111,11 +113,16 @@ def checkpoint_mark(checkpoint: str) -> str:
 
 
 def package_folder(package: str) -> str:
-    """Return the folder of a model inside a Python package.
+    """Return the folder of a model inside a Python package, or in several (:mod:`berdslib.models.volumes`).
+
+    A model in several packages of which none is installed is named by its id on the hub, where the same files are.
 
     Raises:
-        MissingDataError: the package is not installed.
+        MissingDataError: the package is not installed, or one of several.
+        InputError: what comes in several packages was cut short or changed.
     """
+    if package in IN_VOLUMES:
+        return unpacked(IN_VOLUMES[package])
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise MissingDataError(

@@ -54,7 +54,7 @@ def window(text: str, draw: random.Random, words: int = WINDOW_WORDS) -> str:
 
 def debates(draw: random.Random) -> Iterator[Example]:
     """Debate arguments: for or against a claim, and each under the perspective that is its title."""
-    rows = [row for _, row in read_jsonl(_file("perspectrum-debates"))]
+    rows = [row for _, row in read_jsonl(data_file("perspectrum-debates"))]
     sides: dict[str, dict[bool, list[str]]] = defaultdict(lambda: {True: [], False: []})
     for row in rows:
         if row["title"].strip():
@@ -77,9 +77,9 @@ def debates(draw: random.Random) -> Iterator[Example]:
 
 def stances(draw: random.Random) -> Iterator[Example]:
     """Perspectrum's claims and one-sentence perspectives on them: short, many, and all about which side."""
-    claims_file, pool_file = _file("perspectrum", 0), _file("perspectrum", 1)
-    pool = {row["pId"]: row["text"].strip() for row in _json(pool_file)}
-    for claim in _json(claims_file):
+    claims_file, pool_file = data_file("perspectrum", 0), data_file("perspectrum", 1)
+    pool = {row["pId"]: row["text"].strip() for row in read_json(pool_file)}
+    for claim in read_json(claims_file):
         text = claim["text"].strip()
         by_side: dict[bool, list[list[str]]] = {True: [], False: []}
         for cluster in claim["perspectives"]:
@@ -105,8 +105,8 @@ def stances(draw: random.Random) -> Iterator[Example]:
 def key_points(draw: random.Random) -> Iterator[Example]:
     """ArgKP-2021: people's labels of arguments and key points, and the side of each argument in its debate."""
     seen = set()
-    for line, row in read_table(_file("argkp")):
-        path = _file("argkp")
+    for line, row in read_table(data_file("argkp")):
+        path = data_file("argkp")
         argument, point, topic = (text_field(row, (f,), path, line) for f in ("argument", "key_point", "topic"))
         yield Example(argument, point, row["label"] == "1", topic, "key point")
         if row["label"] == "1" and draw.random() < 0.5:
@@ -121,7 +121,7 @@ def key_points(draw: random.Random) -> Iterator[Example]:
 def claims(draw: random.Random) -> Iterator[Example]:
     """Wikipedia around a labelled claim (IBM claim stance): the window holds the claim, and is cut anywhere."""
     articles = _articles()
-    path = _file("claim-stance")
+    path = data_file("claim-stance")
     for line, row in read_table(path):
         topic = plain_motion(text_field(row, ("topicText",), path, line))
         claim = " ".join(text_field(row, ("claims.claimOriginalText",), path, line).split())
@@ -137,7 +137,7 @@ def neutral(draw: random.Random) -> Iterator[Example]:
     """Wikipedia on a debate's topic in which nobody found a claim: it supports neither side."""
     articles = _articles()
     motions, found = {}, defaultdict(set)
-    path = _file("claim-stance")
+    path = data_file("claim-stance")
     for line, row in read_table(path):
         article_id = _article_id(row["claims.article.rawFile"])
         motions[article_id.split("/")[0]] = plain_motion(text_field(row, ("topicText",), path, line))
@@ -153,7 +153,7 @@ def neutral(draw: random.Random) -> Iterator[Example]:
 
 def explanations(draw: random.Random) -> Iterator[Example]:
     """EX-FEVER: does an explanation of several sentences support a claim?"""
-    path = _file("ex-fever")
+    path = data_file("ex-fever")
     for line, row in read_table(path):
         claim, explanation = (text_field(row, (f,), path, line) for f in ("claim", "explanation"))
         yield Example(explanation, claim, row["label"] == "SUPPORT", claim, "explanation")
@@ -163,7 +163,7 @@ def explanations(draw: random.Random) -> Iterator[Example]:
 
 def beliefs(draw: random.Random) -> Iterator[Example]:  # noqa: ARG001 - one signature for all sources
     """ExplaGraphs: arguments that support or counter a belief."""
-    path = _file("explagraphs")
+    path = data_file("explagraphs")
     for line, row in read_table(path):
         belief, argument = (text_field(row, (f,), path, line) for f in ("belief", "argument"))
         pro = row["stance"] == "support"
@@ -325,7 +325,7 @@ def _around(article: str, claim: str, draw: random.Random) -> str:
 
 
 def _articles() -> dict[str, str]:
-    return {row["_id"]: " ".join(row["text"].split()) for _, row in read_jsonl(_file("wikipedia-articles"))}
+    return {row["_id"]: " ".join(row["text"].split()) for _, row in read_jsonl(data_file("wikipedia-articles"))}
 
 
 def _article_id(raw_file: str) -> str:
@@ -334,10 +334,16 @@ def _article_id(raw_file: str) -> str:
     return f"{found[1]}/{found[2]}" if found else ""
 
 
-def _file(name: str, number: int = 0) -> Path:
+def data_file(name: str, number: int = 0) -> Path:
+    """Return a file of a data set of the catalogue: the first of its files, or another by its number.
+
+    Raises:
+        MissingDataError: it is not on this machine.
+    """
     one = dataset(name)
     return first_existing(one, candidate_paths(one, one.local[number : number + 1]), "training pairs")
 
 
-def _json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds."""
     return json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,278 @@
+"""Contrasts: passages put together by hand-made rules, each kind on one small debate, and the real sources."""
+
+import json
+import random
+import re
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berdslib.data.negation import negate
+from berdslib.errors import InputError
+from berdslib.judging.training import contrast
+from berdslib.judging.training.contrast import (
+    KINDS,
+    Debate,
+    Surroundings,
+    Trio,
+    contrasts,
+    debates,
+    drop_needed,
+    explanations,
+    neutral_windows,
+    other_number,
+    place,
+    split_sentences,
+    trios,
+    turned,
+)
+
+WORDS = [f"w{i}" for i in range(120)]
+ZOOS = Debate(
+    "Zoos should be closed.",
+    {
+        True: [["Cages make animals ill.", "Animals suffer in cages"], ["Zoos increase cruelty."]],
+        False: [["Children learn from zoos."], ["Zoos save rare species.", "Breeding in zoos saves species"]],
+    },
+)
+TRIO = Trio("Cages make animals ill.", "Zoos save rare species.", "Zoos increase cruelty.")
+LIONS = "The lion is a large cat. It lives in zoos and in Africa. Lions sleep most of the day. They hunt at night."
+BOATS = "Boats float on water. Some have sails. A ship is a large boat. Ports are where they stay."
+
+
+@pytest.fixture
+def around():
+    return Surroundings([LIONS, BOATS], near=1)
+
+
+def made(kind, around, side=True, seed=0):
+    return list(KINDS[kind](ZOOS, TRIO, side, around, random.Random(seed)))
+
+
+# ---------------------------------------------------------------- putting passages together
+
+
+@given(st.integers(0, 130), st.integers(1, 150), st.integers(0, 10**6))
+def test_a_passage_holds_the_core_and_what_was_beside_it(n, length, seed):
+    """Whatever the lengths: never over the limit but by the core itself, and as long as the text allows."""
+    core = " ".join(f"core{i}" for i in range(length))
+    sentences = [f"{w}." if i % 7 == 6 else w for i, w in enumerate(WORDS[:n])]
+    around = " ".join(w.capitalize() if i % 7 == 0 else w for i, w in enumerate(sentences))
+    words = place(core, around, random.Random(seed)).split()
+    assert core in " ".join(words)
+    assert len(words) == max(length, min(100, n + length))
+    rest = [w for w in words if not w.startswith("core")]
+    assert " ".join(rest) in around  # one stretch, with nothing left out
+
+
+def test_the_core_never_splits_a_sentence():
+    for seed in range(30):
+        passage = place("Here it is.", LIONS, random.Random(seed))
+        assert set(split_sentences(passage)) == {"Here it is.", *split_sentences(LIONS)}
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("Tax increases poverty", "Tax decreases poverty"),
+        ("It does more harm than good", None),  # three words could turn
+        ("Wholesale trade is old", None),
+        ("Cars should be banned.", "Cars should be allowed."),
+    ],
+)
+def test_one_word_turned(statement, expected):
+    assert turned(statement) == expected
+
+
+def test_turning_twice_gives_the_statement():
+    for word, opposite in contrast._SWAPS.items():
+        assert turned(turned(f"It is {word} here")) in (f"It is {word} here", f"It is {contrast._SWAPS[opposite]} here")
+
+
+def test_demands_become_proposals_that_can_be_negated():
+    assert negate(contrast.proposal("Ban boxing")) == "We should not ban boxing"
+
+
+# ---------------------------------------------------------------- the kinds
+
+
+def test_an_inserted_sentence_decides(around):
+    argued, other, opposed, cut = made("inserted", around)
+    assert argued.supports and TRIO.own in argued.document and argued.statement == ZOOS.claim
+    assert not other.supports and other.statement == TRIO.beside and other.document == argued.document
+    assert not opposed.supports and TRIO.opposing in opposed.document and TRIO.own not in opposed.document
+    assert not cut.supports and cut.document == LIONS  # shares "zoos" with the claim
+
+
+def test_for_the_other_side_the_claim_is_negated(around):
+    assert {e.statement for e in made("inserted", around, side=False)} == {negate(ZOOS.claim), TRIO.beside}
+
+
+def test_who_is_refuted_is_not_supported(around):
+    for seed in range(20):
+        yes, no, point, cites, endorsed = made("refuted", around, seed=seed)
+        assert (yes.supports, no.supports, point.supports) == (True, False, False)
+        assert yes.document == no.document == point.document
+        at = [yes.document.lower().index(text.lower().rstrip(".")) for text in (TRIO.opposing, TRIO.own)]
+        assert at == sorted(at)  # cited first, then refuted
+        assert (yes.statement, no.statement, point.statement) == (ZOOS.claim, negate(ZOOS.claim), TRIO.opposing)
+        assert cites.supports and endorsed.supports and endorsed.statement == TRIO.beside
+
+
+def test_both_sides_are_argued(around):
+    for seed in range(20):
+        own, opposing, beside = made("both sides", around, seed=seed)
+        assert (own.supports, opposing.supports, beside.supports) == (True, True, False)
+        assert opposing.statement == TRIO.opposing and beside.statement == TRIO.beside
+        assert all(t.lower().rstrip(".") in own.document.lower() for t in TRIO[:2])
+
+
+def test_a_copy_or_a_denial_supports_nothing(around):
+    seen = set()
+    for seed in range(40):
+        copied, denied, *argued = made("copied", around, seed=seed)
+        assert not copied.supports and not denied.supports
+        assert copied.statement in copied.document
+        assert copied.statement.lower().rstrip(".") in denied.document.lower()
+        assert any(denied.document.count(d.split("{}")[0]) for d in contrast._DENIED)
+        for e in argued:
+            assert e.supports and ZOOS.claim in e.document and TRIO.own in e.document
+        seen.add(len(argued))
+    assert seen == {0, 1}
+
+
+def test_a_relation_is_turned():
+    trio = Trio("Animals suffer.", "Zoos save rare species.", "x")
+    debate = ZOOS._replace(points={True: [["Animals suffer.", "Zoos increase cruelty."]], False: ZOOS.points[False]})
+    for seed in range(20):
+        rows = list(KINDS["relation"](debate, trio, True, Surroundings([LIONS]), random.Random(seed)))
+        assert {(e.statement, e.supports) for e in rows} <= {
+            ("Zoos increase cruelty.", True), ("Zoos decrease cruelty.", False)
+        }  # fmt: skip
+        if rows:
+            return
+    raise AssertionError("no seed turned a relation")
+
+
+def test_trios_are_of_different_points():
+    for one in trios(ZOOS, random.Random(0), True):
+        groups = [i for i, group in enumerate(ZOOS.points[True]) for text in (one.own, one.beside) if text in group]
+        assert len(set(groups)) == 2
+        assert any(one.opposing in group for group in ZOOS.points[False])
+
+
+# ---------------------------------------------------------------- entailment
+
+
+def test_the_sentence_that_goes_was_needed():
+    claim = "The film that Ann directed won a prize in Berlin"
+    explanation = "Ann directed Snow. Snow won a prize in Berlin. Snow is a film."
+    for seed in range(10):
+        left = drop_needed(explanation, claim, random.Random(seed))
+        assert left == "Ann directed Snow. Snow is a film."  # of the others, each says at most one word of the claim
+
+
+def test_nothing_is_dropped_where_nothing_is_needed():
+    assert drop_needed("Ann directed Snow.", "Ann directed Snow", random.Random(0)) is None
+    assert drop_needed("Snow won. Snow won.", "Snow won", random.Random(0)) is None
+
+
+def test_another_number():
+    for seed in range(20):
+        changed = other_number("Born in 1970 in Rome", "She was born in 1970.", random.Random(seed))
+        assert re.fullmatch(r"Born in \d{4} in Rome", changed) and "1970" not in changed
+    assert other_number("Born in 1970", "She was born in 1971.", random.Random(0)) is None
+
+
+# ---------------------------------------------------------------- from files
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Tiny files of every source."""
+    (tmp_path / "perspectrum").mkdir()
+    (tmp_path / "wikipedia").mkdir()
+    (tmp_path / "argkp").mkdir()
+    (tmp_path / "support").mkdir()
+    pool = [t for side in (True, False) for group in ZOOS.points[side] for t in group]
+    numbers = {text: i for i, text in enumerate(pool)}
+    claim = {
+        "cId": 1,
+        "text": ZOOS.claim,
+        "perspectives": [
+            {"pids": [numbers[t] for t in group], "stance_label_3": "SUPPORT" if side else "UNDERMINE"}
+            for side in (True, False)
+            for group in ZOOS.points[side]
+        ],
+    }
+    question = {**claim, "text": "Should zoos be closed?"}
+    (tmp_path / "perspectrum/perspectrum_with_answers_v1.0.json").write_text(json.dumps([claim, question]))
+    rows = [{"pId": i, "text": text} for text, i in numbers.items()]
+    (tmp_path / "perspectrum/perspective_pool_v1.0.json").write_text(json.dumps(rows))
+    (tmp_path / "argkp/argkp2021.csv").write_text(
+        "topic,argument,key_point,stance,label\n"
+        + "".join(
+            f"We should ban tea,tea {point}{n},Tea is {point},{stance},1\n"
+            for stance, points in ((1, "ab"), (-1, "cd"))
+            for point in points
+            for n in (1, 2)
+        )
+    )
+    text = " ".join(f"Sentence {i} of a long article on zoos." for i in range(40))
+    (tmp_path / "wikipedia/articles.jsonl").write_text(json.dumps({"_id": "t1/1", "title": "Zoo", "text": text}) + "\n")
+    (tmp_path / "wikipedia/claim_stance.csv").write_text(
+        "topicText,claims.claimOriginalText,claims.article.rawFile\nx,sentence 20 of,articles/t1/raw_1.txt\n"
+    )
+    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
+    monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
+
+
+def test_debates_come_from_both_sources(files):
+    found = {d.claim: d for d in debates()}
+    assert set(found) == {ZOOS.claim, "We should ban tea"}  # the question says nothing
+    assert found[ZOOS.claim].points == ZOOS.points
+    groups = [["Tea is a", "tea a1", "tea a2"], ["Tea is b", "tea b1", "tea b2"]]
+    assert found["We should ban tea"].points[True] == groups
+
+
+def test_windows_with_a_claim_are_left_out(files):
+    windows = neutral_windows(random.Random(0), 50)
+    assert windows and not any("Sentence 20 of" in w for w in windows)
+
+
+def test_all_kinds_are_drawn_the_same_way_each_time(files):
+    found = contrasts()
+    assert found == contrasts() != contrasts(seed=1)
+    by_kind = defaultdict(set)
+    for e in found:
+        by_kind[e.kind].add(e.supports)
+    assert all(len(labels) == 1 for labels in by_kind.values())
+    assert {e.topic for e in found} == {ZOOS.claim, "We should ban tea"}
+    with pytest.raises(InputError, match="kind of contrast"):
+        contrasts(["no such kind"])
+
+
+@pytest.mark.real_data
+@pytest.mark.slow
+def test_no_text_says_both_on_real_data():
+    """One pair of texts has one label, and both labels are common."""
+    labels = defaultdict(set)
+    found = contrasts(per_article=2)
+    for e in found:
+        labels[e.document, e.statement].add(e.supports)
+    assert sum(len(both) > 1 for both in labels.values()) < 0.001 * len(labels)
+    assert 0.25 < sum(e.supports for e in found) / len(found) < 0.5
+
+
+@pytest.mark.real_data
+def test_explanations_without_a_sentence_on_real_data():
+    found = list(explanations(random.Random(0)))
+    whole = defaultdict(list)
+    for e in found:
+        if e.kind == "explanation" and e.supports:
+            whole[e.statement].append(e.document)
+    dropped = [e for e in found if e.kind == "explanation:one sentence dropped"]
+    assert len(dropped) > 500
+    assert all(any(len(e.document) < len(text) for text in whole[e.statement]) for e in dropped)
