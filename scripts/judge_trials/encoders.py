@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -22,7 +23,7 @@ _BOTH = {"f1": "intermediate.dense", "f2": "output.dense", "n2": "output.LayerNo
 
 
 class Lora(nn.Module):
-    """A linear layer whose weight is W + scale * B A; rank 0 trains W itself."""
+    """A linear layer with x W + scale * (x A) B; rank 0 trains W itself."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor, rank: int, scale: float) -> None:
         super().__init__()
@@ -34,9 +35,11 @@ class Lora(nn.Module):
             self.b = nn.Parameter(torch.zeros(out, rank))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return x W + b, as torch's own linear layer does."""
-        weight = self.weight + self.scale * (self.b @ self.a) if self.rank else self.weight
-        return F.linear(x, weight, self.bias)
+        """Return x W + b, and what the low rank adds."""
+        if not self.rank:
+            return F.linear(x, self.weight, self.bias)
+        # Not merged: the gradient of a merged weight costs as much as training the weight itself.
+        return F.linear(x, self.weight, self.bias) + F.linear(F.linear(x, self.a), self.b * self.scale)
 
 
 class Encoder(nn.Module):
@@ -81,22 +84,32 @@ class Encoder(nn.Module):
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor, kinds: torch.Tensor | None = None) -> torch.Tensor:
         """Return the last layer (n, tokens, d); kinds are 1 for tokens of the second text (BERT only)."""
-        n, length = ids.shape
-        places = torch.arange(length, device=ids.device) + (2 if self.mpnet else 0)
+        return self.through(self.embedded(ids, kinds), mask)
+
+    def embedded(self, ids: torch.Tensor, kinds: torch.Tensor | None = None) -> torch.Tensor:
+        """Return what goes into the first layer."""
+        places = torch.arange(ids.shape[1], device=ids.device) + (2 if self.mpnet else 0)
         x = self.words(ids) + self.positions(places)
         if self.kinds is not None:
             x = x + self.kinds(torch.zeros_like(ids) if kinds is None else kinds)
+        return F.dropout(self.norm(x), self.dropout if self.training else 0.0, self.training)
+
+    def through(
+        self, x: torch.Tensor, mask: torch.Tensor, layers: slice = slice(None), places: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return what comes out of these layers; places are (tokens,), by default 0, 1, …"""
+        n, length, _ = x.shape
         p = self.dropout if self.training else 0.0
-        x = F.dropout(self.norm(x), p, self.training)
-        wide = torch.zeros(n, 1, 1, length, device=ids.device, dtype=torch.float32).masked_fill(
+        wide = torch.zeros(n, 1, 1, length, device=x.device, dtype=torch.float32).masked_fill(
             ~mask[:, None, None], -1e4
         )
         if self.mpnet:
-            wide = wide + self.relative(_buckets(length, ids.device)).permute(2, 0, 1)[None]
+            at = torch.arange(length, device=x.device) if places is None else places
+            wide = wide + self.relative(_buckets(at)).permute(2, 0, 1)[None]
         # Rows of the mask start where the fused kernel wants them: at multiples of 8.
         wide = wide.expand(-1, self.heads if self.mpnet else 1, length, -1).to(
-            torch.bfloat16 if torch.is_autocast_enabled(ids.device.type) else torch.float32).contiguous()  # fmt: skip
-        for layer in self.layers:
+            torch.bfloat16 if torch.is_autocast_enabled(x.device.type) else torch.float32).contiguous()  # fmt: skip
+        for layer in self.layers[layers]:
             q, k, v = (layer[s](x).view(n, length, self.heads, -1).transpose(1, 2) for s in "qkv")
             mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=wide.expand(-1, self.heads, -1, -1), dropout_p=p)
             mixed = layer["o"](mixed.transpose(1, 2).reshape(n, length, self.width))
@@ -105,26 +118,20 @@ class Encoder(nn.Module):
         return x
 
 
-_KNOWN: dict[tuple[int, torch.device], torch.Tensor] = {}
-
-
-def _buckets(length: int, device: torch.device) -> torch.Tensor:
+def _buckets(at: torch.Tensor) -> torch.Tensor:
     """Return MPNet's bucket (of 32) of how far apart two places are, (length, length)."""
-    if (length, device) not in _KNOWN:
-        at = torch.arange(length)
-        n = at[:, None] - at[None, :]
-        apart = n.abs()
-        far = 8 + (torch.log(apart.clamp(min=1).float() / 8) / math.log(128 / 8) * 8).long()
-        bucket = torch.where(apart < 8, apart, far.clamp(max=15)) + (n < 0).long() * 16
-        _KNOWN[length, device] = bucket.to(device)
-    return _KNOWN[length, device]
+    n = at[:, None] - at[None, :]
+    apart = n.abs()
+    far = 8 + (torch.log(apart.clamp(min=1).float() / 8) / math.log(128 / 8) * 8).long()
+    return torch.where(apart < 8, apart, far.clamp(max=15)) + (n < 0).long() * 16
 
 
 class Judge(nn.Module):
     """Scores (statement, document) pairs in one of three ways.
 
     "joint": both texts in one reading, pooled apart and compared as berdslib's StanceModel does; "two": two readings,
-    compared alike; "cross": one reading, the mean of all tokens, a linear head.
+    compared alike; "cross": one reading, the mean of all tokens, a linear head; "late": two readings in the lower
+    half of the layers, one in the upper half.
     """
 
     def __init__(self, encoder: Encoder, mode: str) -> None:
@@ -149,6 +156,22 @@ class Judge(nn.Module):
     def vectors(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return the mean-pooled vectors (n, d) of texts that are read alone."""
         return mean(self.encoder(ids, mask).float(), mask)
+
+    def late(self, said: tuple[torch.Tensor, ...], read: tuple[torch.Tensor, ...], s: Any, d: Any) -> torch.Tensor:
+        """Return logits of pairs (s[i], d[i]) of different statements and documents, each (ids, mask).
+
+        The lower half of the layers stays as it is and reads each text alone, so that it can be kept; the upper half
+        reads both, the document as if it began at place 64.
+        """
+        half = len(self.encoder.layers) // 2
+        with torch.no_grad():
+            x, y = (self.encoder.through(self.encoder.embedded(i), m, slice(0, half)) for i, m in (said, read))
+        width = x.shape[1]
+        places = torch.cat([torch.arange(width), 64 + torch.arange(y.shape[1])]).to(x.device)
+        mask = torch.cat([said[1][s], read[1][d]], dim=1)
+        hidden = self.encoder.through(torch.cat([x[s], y[d]], dim=1), mask, slice(half, None), places).float()
+        u, v = mean(hidden[:, :width], mask[:, :width]), mean(hidden[:, width:], mask[:, width:])
+        return self.compare(u, v)
 
     def learned(self) -> dict[str, torch.Tensor]:
         """Return what was trained, by published names: "….lora_a" and "….lora_b", or whole weights; and the head."""

@@ -24,6 +24,7 @@ from torch.nn import functional as F
 STATEMENT, DOCUMENT, STEP = 64, 192, 16
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FNC, HALVES = "fnc", ("A",)
+APART = ("two", "late")  # documents are read alone
 
 
 class Data:
@@ -99,13 +100,16 @@ def alone(data: Data, texts: np.ndarray, limit: int, pad: int) -> tuple[torch.Te
 
 def scores(judge: Judge, data: Data, documents: np.ndarray, statements: np.ndarray) -> torch.Tensor:
     """Return the logits of one batch."""
-    if judge.mode != "two":
+    if judge.mode not in APART:
         joint = Joint(data)
         length = shape(int(joint.lengths(documents, statements).max()))
         return judge.joint(*moved(joint.batch(documents, statements, length)))
     pad = 1 if data.first == 0 else 0
     d, at_d = np.unique(documents, return_inverse=True)
     s, at_s = np.unique(statements, return_inverse=True)
+    if judge.mode == "late":
+        said, read = moved(alone(data, s, STATEMENT, pad)), moved(alone(data, d, DOCUMENT, pad))
+        return judge.late(said, read, torch.from_numpy(at_s).to(DEVICE), torch.from_numpy(at_d).to(DEVICE))
     v = judge.vectors(*moved(alone(data, d, DOCUMENT, pad)))
     u = judge.vectors(*moved(alone(data, s, STATEMENT, pad)))
     return judge.compare(u[torch.from_numpy(at_s).to(DEVICE)], v[torch.from_numpy(at_d).to(DEVICE)])
@@ -116,7 +120,7 @@ def batches(
 ) -> list[np.ndarray]:
     """Return row numbers by batch, in a drawn order: pairs of one padded length, or documents with their statements."""
     rows = draw.permutation(rows)
-    if mode != "two":
+    if mode not in APART:
         lengths = -(-Joint(data).lengths(d[rows], s[rows]) // STEP)
         found = []
         for length in np.unique(lengths):
@@ -127,7 +131,7 @@ def batches(
         size_of = np.minimum(data.lengths[d[rows]], DOCUMENT) // 24
         order = np.lexsort((d[rows], size_of))
         rows = rows[order]
-        size = 160 if len(rows) > 1000 else 16
+        size = min(most, 256)
         found = [rows[i : i + size] for i in range(0, len(rows), size)]
     return [found[i] for i in draw.permutation(len(found))]
 
@@ -147,8 +151,9 @@ def plan(job: dict[str, Any], data: Data) -> tuple[np.ndarray, np.ndarray, np.nd
         kept &= np.array([not re.search(job["without"], k) for k in kinds])
     for pattern, share in job.get("shares", {}).items():
         kept &= np.array([not re.search(pattern, k) for k in kinds]) | (draw.random(len(parts)) < share)
-    if job.get("limit"):
-        kept &= draw.random(len(parts)) < job["limit"] / len(parts)
+    for pattern, share in job.get("documents", {}).items():  # whole documents, with all their statements
+        drawn = draw.random(int(d.max()) + 1) < share
+        kept &= np.array([not re.search(pattern, stage) for stage in stages]) | drawn[d]
     target = y
     if job.get("teachers"):
         soft = np.mean([np.load(f"{job['out']}/{t}.soft.npy") for t in job["teachers"]], axis=0)
@@ -193,9 +198,14 @@ def train(job: dict[str, Any], judge: Judge, data: Data, state: Path) -> dict[st
     optimiser = torch.optim.AdamW(groups, weight_decay=0.01, fused=DEVICE == "cuda")
     steps = len(order)
     rise = max(1.0, 0.06 * steps)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda i: min(1.0, (i + 1) / rise) * max(0.0, 1 - i / steps)
-    )
+    most = 60 * job.get("minutes", 0)  # of a trial at equal minutes: of this process's own time, not resumable
+
+    def pace(i: int) -> float:
+        done = (time.process_time() - clock) / most if most else i / steps
+        return min(1.0, done / 0.06 if most else (i + 1) / rise) * max(0.0, 1 - done)
+
+    clock = time.process_time()
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, pace)
     begin, losses, seconds = 0, [], 0.0
     if state.exists():
         kept = torch.load(state, weights_only=False)
@@ -210,6 +220,9 @@ def train(job: dict[str, Any], judge: Judge, data: Data, state: Path) -> dict[st
     signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     started, saved = time.monotonic(), time.monotonic()
     for i in range(begin, steps):
+        if most and time.process_time() - clock > most:
+            order = order[:i]
+            break
         rows = order[i]
         with torch.autocast(DEVICE, dtype=torch.bfloat16):
             logits = scores(judge, data, d[rows], s[rows])
@@ -236,7 +249,7 @@ def train(job: dict[str, Any], judge: Judge, data: Data, state: Path) -> dict[st
             saved = time.monotonic()
             if stop:
                 sys.exit(9)
-    losses = [float(x) for x in losses]
+    losses, steps = [float(x) for x in losses], len(order)
     seconds += time.monotonic() - started
     pairs = int(sum(len(r) for r in order))
     tenth = max(1, steps // 10)
@@ -288,14 +301,46 @@ def best_f1(labels: np.ndarray, values: np.ndarray, share: float = 0.0) -> tuple
     return float(f1[best]), float(values[order][best])
 
 
-def measure(found: dict[str, np.ndarray], data: Data) -> dict[str, Any]:
-    """Return the figures of half A (of sets without halves: of all)."""
+def measure_more(labelled: Any, threshold: float) -> dict[str, float]:
+    """Return the figures of what was made by rule: contrasts, explanations, sides, attacks."""
+    out: dict[str, float] = {}
+    y, z, kind = labelled("held contrast")
+    out["contrast"] = auc(y == "1", z)
+    for name in np.unique(kind):
+        of = kind == name
+        out[f"{name} right"] = float(((z[of] > 0) == (y[of] == "1")).mean())
+    y, z, kind = labelled("held explanation")
+    out["ex-fever"] = auc((y == "1")[kind == "explanation"], z[kind == "explanation"])
+    out["ex-fever contrasts"] = auc(y == "1", z)
+    y, z, _ = labelled("held short")
+    out["short"] = auc(y == "1", z)
+    y, z, group = labelled("side")
+    by = {(g, name): value for g, name, value in zip(group, y, z, strict=True)}
+    marks = sorted({g for g, _ in by})
+    right = [by[g, "own0"] > by[g, "own1"] if (g, "own0") in by else by[g, "other0"] < by[g, "other1"] for g in marks]
+    out["side"] = float(np.mean(right))
+    y, z, _ = labelled("attacked")
+    for name in ("plain", "copied", "denied"):
+        out[f"attacked {name} pass"] = float((z[y == name] >= threshold).mean())
+    return out
+
+
+def measured_rows(data: Data, name: str, most: int) -> np.ndarray:
+    """Return the rows of half A (of sets without halves: all), or so many of them."""
+    rows = data.pairs[name]
+    order = np.random.default_rng(0).permutation(len(rows))
+    whole = name in ("side", "attacked", "everyday")
+    chosen = [i for i in order if rows[i][3] in HALVES]
+    return np.sort(np.arange(len(rows)) if whole else chosen[:most])
+
+
+def measure(found: dict[str, np.ndarray], data: Data, most: int) -> dict[str, Any]:
+    """Return the figures of the rows that :func:`measured_rows` names; `found` has their logits."""
     out: dict[str, Any] = {}
 
     def labelled(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rows = data.pairs[name]
-        a = np.array([r[3] in HALVES for r in rows])
-        return np.array([r[2] for r in rows])[a], found[name][a], np.array([str(r[4]) for r in rows])[a]
+        rows = [data.pairs[name][i] for i in measured_rows(data, name, most)]
+        return np.array([r[2] for r in rows]), found[name], np.array([str(r[4]) for r in rows])
 
     y, z, kind = labelled("web-like")
     threshold = best_f1(y == "1", z, 0.168)[1]
@@ -322,35 +367,19 @@ def measure(found: dict[str, np.ndarray], data: Data) -> dict[str, Any]:
     for other in ("same side", "other side"):
         two = (y == "own") | (y == other)
         out[f"theperspective own/{other}"] = auc((y == "own")[two], z[two])
-    y, z, kind = labelled("held contrast")
-    out["contrast"] = auc(y == "1", z)
-    for name in np.unique(kind):
-        of = kind == name
-        out[f"{name} right"] = float(((z[of] > 0) == (y[of] == "1")).mean())
-    y, z, kind = labelled("held explanation")
-    out["ex-fever"] = auc((y == "1")[kind == "explanation"], z[kind == "explanation"])
-    out["ex-fever contrasts"] = auc(y == "1", z)
-    y, z, _ = labelled("held short")
-    out["short"] = auc(y == "1", z)
-    y, z, group = labelled("side")
-    by = {(g, name): value for g, name, value in zip(group, y, z, strict=True)}
-    marks = sorted({g for g, _ in by})
-    right = [by[g, "own0"] > by[g, "own1"] if (g, "own0") in by else by[g, "other0"] < by[g, "other1"] for g in marks]
-    out["side"] = float(np.mean(right))
-    y, z, _ = labelled("attacked")
-    for name in ("plain", "copied", "denied"):
-        out[f"attacked {name} pass"] = float((z[y == name] >= threshold).mean())
     y, z, _ = labelled("everyday")
     out["everyday auc"], out["everyday pairs right"] = auc(y == "1", z), float((z[0::2] > z[1::2]).mean())
     out["everyday right at threshold"] = float(((z >= threshold) == (y == "1")).mean())
     out["threshold"] = threshold
+    if "side" in found:
+        out |= measure_more(labelled, threshold)
     chosen = ("web auc", "fnc agree/rest related", "iam stance", "iam evidence", "theperspective own/rest")
     out["chosen by"] = float(np.mean([out[name] for name in chosen]))
     return {k: round(v, 4) for k, v in out.items()}
 
 
-MEASURED = ("web-like", FNC, "iam stance", "iam evidence", "theperspective", "held contrast", "held explanation",
-            "held short", "side", "attacked", "everyday")  # fmt: skip
+CHOSEN_BY = ("web-like", FNC, "iam stance", "iam evidence", "theperspective", "everyday")
+MEASURED = (*CHOSEN_BY, "held contrast", "held explanation", "held short", "side", "attacked")
 
 
 def main(job: dict[str, Any], folder: Path, bases: Path, out: Path) -> None:
@@ -363,10 +392,14 @@ def main(job: dict[str, Any], folder: Path, bases: Path, out: Path) -> None:
     if job.get("stages"):
         row |= train({**job, "out": str(out)}, judge, data, out / f"{name}.state")
     at = time.monotonic()
-    measured = MEASURED if job.get("measured", True) else ()
-    found = {m: logits_of(judge, data, *data.rows(m)[:2], job["tokens"]) for m in measured}
+    measured = {"all": MEASURED, "chosen by": CHOSEN_BY, "none": ()}[job.get("measured", "all")]
+    most = job.get("most measured", 10**9)
+    found = {}
+    for m in measured:
+        rows, (d, s, _) = measured_rows(data, m, most), data.rows(m)
+        found[m] = logits_of(judge, data, d[rows], s[rows], job["tokens"])
     row["measured pairs/s"] = round(sum(map(len, found.values())) / (time.monotonic() - at))
-    row["scores"] = measure(found, data) if measured else {}
+    row["scores"] = measure(found, data, most) if measured else {}
     if job.get("stages"):
         kept = {k: v.half().contiguous().cpu() for k, v in judge.learned().items()}
         save_file(kept, out / f"{name}.safetensors")
