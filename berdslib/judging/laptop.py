@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from berdslib.errors import MissingDataError
+from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair, document_text
 from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.loading import keep_freed_memory
@@ -82,16 +82,32 @@ class Laptop:
         """Return the model's logit of each (statement, document) pair, float64 (n,)."""
         import torch
 
-        from berdslib.judging.stance import DOCUMENT_TOKENS, STATEMENT_TOKENS, autocast
+        from berdslib.judging.stance import DOCUMENT_TOKENS, STATEMENT_TOKENS, TogetherModel, autocast
 
         if not len(statements):
             return np.empty(0, dtype=np.float64)
         keep_freed_memory()
-        with torch.inference_mode(), autocast():
+        if isinstance(self.model, TogetherModel):
+            return self._together(statements, documents)
+        with torch.inference_mode(), autocast(self.model):
             u = self._vectors(statements, STATEMENT_TOKENS)
             v = self._vectors(documents, DOCUMENT_TOKENS)
         with torch.inference_mode():
             return np.asarray(self.model.compare(u, v).double().cpu().numpy())
+
+    def _together(self, statements: Sequence[str], documents: Sequence[str]) -> np.ndarray:
+        """Return the logits of pairs whose texts are read together, equal pairs once, the longest first."""
+        import torch
+
+        from berdslib.judging.stance import autocast
+
+        pairs = sorted(set(zip(statements, documents, strict=True)), key=lambda pair: (-len("".join(pair)), pair))
+        found: dict[tuple[str, str], float] = {}
+        with torch.inference_mode(), autocast(self.model):
+            for start in range(0, len(pairs), self.batch_size):
+                part = pairs[start : start + self.batch_size]
+                found.update(zip(part, self.model(*zip(*part, strict=True)).double().tolist(), strict=True))
+        return np.array([found[pair] for pair in zip(statements, documents, strict=True)])
 
     def _vectors(self, texts: Sequence[str], max_tokens: int) -> torch.Tensor:
         """Return one vector a text, float32 (n, d); equal texts are read once, also over calls, the longest first."""
@@ -109,26 +125,48 @@ class Laptop:
 
 
 def load_laptop(folder: Path = WEIGHTS, **options: Any) -> Laptop:
-    """Load a judge that was saved; by default the one that comes with the package.
+    """Load a judge that was saved; by default the fast one that comes with the package.
 
     Args:
         folder: where :func:`berdslib.judging.training.laptop.save_laptop` wrote it.
         options: passed to :class:`Laptop`.
 
     Raises:
-        MissingDataError: no such files there.
+        MissingDataError: no such files there, or no weights of the base.
+        InputError: the weights are not those of the design in the settings.
     """
+    from berdslib.judging.stance import merged
+
+    calibration = Calibration(**_settings(folder)["calibration"])
+    digest = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest()[:12]
+    return Laptop(merged(load_trained(folder)), calibration, digest, **options)
+
+
+def load_trained(folder: Path) -> StanceModel:
+    """Load the model of a saved judge as it was trained, so that training may go on.
+
+    Raises:
+        MissingDataError: no such files there, or no weights of the base.
+        InputError: the weights are not those of the design in the settings.
+    """
+    from safetensors.torch import load_file
+
+    from berdslib.judging.stance import Design, learned, new_model
+
+    model = new_model(Design(**_settings(folder).get("design", {})))
+    tensors = {name: weight.float() for name, weight in load_file(folder / TENSORS).items()}
+    wanted = {name: weight.shape for name, weight in learned(model).items()}
+    if wanted != {name: weight.shape for name, weight in tensors.items()}:
+        raise InputError("holds other weights than the design in its settings has", path=folder / TENSORS)
+    model.load_state_dict({**model.state_dict(), **tensors})
+    return model
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """Return what is in a judge's settings, having seen that it is all there."""
     for name in (TENSORS, SETTINGS):
         if not (folder / name).is_file():
             problem = f"no {name} of a laptop judge in {folder}; train one with notebook 05, or reinstall"
             raise MissingDataError(problem)
-    from safetensors.torch import load_file
-
-    from berdslib.judging.stance import new_model
-
-    settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-    model = new_model()
-    tensors = {k: v.float() for k, v in load_file(folder / TENSORS).items()}
-    model.load_state_dict({**model.state_dict(), **tensors})
-    digest = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest()[:12]
-    return Laptop(model, Calibration(**settings["calibration"]), digest, **options)
+    settings: dict[str, Any] = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    return settings

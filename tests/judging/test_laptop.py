@@ -22,7 +22,7 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair, document_text
 from berdslib.judging.laptop import WEIGHTS, Calibration, Laptop, load_laptop
 from berdslib.judging.registry import make_judge
-from berdslib.judging.stance import learned, new_model
+from berdslib.judging.stance import FAST, Design, learned, new_model
 from berdslib.judging.training.laptop import best_f1, calibrate, save_laptop
 from berdslib.judging.training.pairs import Example
 from berdslib.judging.training.stance import StanceRecipe, batches, train
@@ -256,11 +256,12 @@ def test_errors_say_what_is_missing(tmp_path):
 
 
 _KILLED = StanceRecipe(passes=2, documents=8)
+_DESIGNS = {"apart": (FAST, 12), "together": (Design("minilm", "together", 2), 24)}  # and the steps of a run
 
 
-def _train_and_write(folder, slowly):
+def _train_and_write(folder, design, slowly):
     """In a process of its own: train, and write down weights and losses."""
-    model = new_model()
+    model = new_model(design)
 
     def examples(number):
         return toy(number)
@@ -275,8 +276,8 @@ def _train_and_write(folder, slowly):
     torch.save({"weights": learned(model), "losses": losses}, folder / "result.pt")
 
 
-def _finish(folder):
-    process = multiprocessing.get_context("spawn").Process(target=_train_and_write, args=(folder, False))
+def _finish(folder, design):
+    process = multiprocessing.get_context("spawn").Process(target=_train_and_write, args=(folder, design, False))
     process.start()
     process.join(240)
     assert process.exitcode == 0
@@ -285,14 +286,17 @@ def _finish(folder):
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
-    return _finish(tmp_path_factory.mktemp("unbroken"))
+    return {name: _finish(tmp_path_factory.mktemp(name), design) for name, (design, _) in _DESIGNS.items()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [1, 2, 5])
-def test_a_killed_training_goes_on_and_ends_like_an_unbroken_one(tmp_path, unbroken, after):
+@pytest.mark.parametrize(
+    ("after", "name"), [(1, "apart"), (2, "apart"), (5, "apart"), (2, "together"), (9, "together")]
+)
+def test_a_killed_training_goes_on_and_ends_like_an_unbroken_one(tmp_path, unbroken, after, name):
+    design, steps = _DESIGNS[name]
     context = multiprocessing.get_context("spawn")
-    killed = context.Process(target=_train_and_write, args=(tmp_path / "killed", True))
+    killed = context.Process(target=_train_and_write, args=(tmp_path / "killed", design, True))
     killed.start()
     checkpoint, deadline = tmp_path / "killed" / "checkpoint.pt", time.time() + 120
     while time.time() < deadline and killed.is_alive() and _steps(checkpoint) < 2 * after:
@@ -301,10 +305,10 @@ def test_a_killed_training_goes_on_and_ends_like_an_unbroken_one(tmp_path, unbro
     killed.join()
     assert not (tmp_path / "killed" / "result.pt").exists()
     assert _steps(checkpoint) >= 2 * after
-    resumed = _finish(tmp_path / "killed")
-    assert len(resumed["losses"]) == len(unbroken["losses"]) == 12
-    assert np.allclose(resumed["losses"], unbroken["losses"], atol=2e-3)
-    assert all(torch.allclose(w, unbroken["weights"][k], atol=2e-3) for k, w in resumed["weights"].items())
+    resumed, whole = _finish(tmp_path / "killed", design), unbroken[name]
+    assert len(resumed["losses"]) == len(whole["losses"]) == steps
+    assert np.allclose(resumed["losses"], whole["losses"], atol=2e-3)
+    assert all(torch.allclose(w, whole["weights"][k], atol=2e-3) for k, w in resumed["weights"].items())
 
 
 def _steps(checkpoint):

@@ -10,13 +10,13 @@ from __future__ import annotations
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from berdslib.data.negation import negate
 from berdslib.data.tables import read_jsonl, read_table, text_field
 from berdslib.errors import InputError, known
-from berdslib.judging.training.pairs import WINDOW_WORDS, Example, data_file, read_json, window
+from berdslib.judging.training.pairs import SOURCES, WINDOW_WORDS, Example, data_file, mixture, read_json, window
 
 # Draws of each kind from each side of a debate.
 DRAWS = 3
@@ -424,3 +424,29 @@ def contrasts(names: Iterable[str] = tuple(KINDS), seed: int = 0, *, per_article
     found = list(dict.fromkeys(found))
     random.Random(seed).shuffle(found)
     return found
+
+
+def mixed(shares: Mapping[str, float], seed: int = 0) -> list[Example]:
+    """Return a drawn share of each source's examples and of each kind of contrast, in a drawn order.
+
+    Args:
+        shares: source of pairs, kind of contrast, or "entailment" (:func:`explanations`) → share, above 0 to 1.
+        seed: of every draw; another seed cuts other windows.
+
+    Raises:
+        InputError: an unknown name, or a share that is none.
+        MissingDataError: a data set that is not on this machine.
+    """
+    chosen = mixture({name: share for name, share in shares.items() if name in SOURCES}, seed)
+    for name, share in shares.items():
+        if name not in SOURCES:
+            if not 0 < share <= 1:
+                raise InputError(f"must be above 0 and at most 1, not {share}", field=name)
+            if name == "entailment":
+                found = list(dict.fromkeys(explanations(random.Random(f"{seed} {name}"))))
+            else:
+                found = contrasts([known("source of training pairs", name, [*SOURCES, "entailment", *KINDS])], seed)
+            random.Random(seed).shuffle(found)
+            chosen += found[: round(share * len(found))]
+    random.Random(seed).shuffle(chosen)
+    return chosen

@@ -17,9 +17,10 @@ from berdslib.data.negation import negate
 from berdslib.errors import InputError
 from berdslib.files import atomic_path, write_text
 from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE
-from berdslib.judging.laptop import SETTINGS, TENSORS, Calibration, Laptop, load_laptop
-from berdslib.judging.stance import StanceModel, learned, new_model
-from berdslib.judging.training.pairs import LAPTOP_SHARES, Example, mixture, split_by_topic
+from berdslib.judging.laptop import SETTINGS, TENSORS, Calibration, Laptop, load_laptop, load_trained
+from berdslib.judging.stance import FAST, Design, StanceModel, learned, new_model
+from berdslib.judging.training.contrast import mixed
+from berdslib.judging.training.pairs import LAPTOP_SHARES, Example, split_by_topic
 from berdslib.judging.training.stance import StanceRecipe, train
 from berdslib.models.encoders import get_encoder
 from berdslib.stats import choose_threshold
@@ -40,7 +41,9 @@ def train_laptop(
     folder: Path,
     shares: Mapping[str, float] = LAPTOP_SHARES,
     recipe: StanceRecipe | None = None,
+    design: Design = FAST,
     *,
+    start: Path | None = None,
     one_in: int = 10,
     positive_share: float = PUBLISHED_POSITIVE_SHARE,
 ) -> TrainedLaptop:
@@ -50,6 +53,8 @@ def train_laptop(
         folder: where checkpoints and the finished judge go; a run that was killed there goes on.
         shares: source of training pairs → share of its examples a pass.
         recipe: None for the defaults.
+        design: what the model is made of.
+        start: a saved judge of this design whose weights training goes on from; None begins with its base.
         one_in: one topic in so many is held out.
         positive_share: of the pairs that the judge will meet; by default what the paper counted among web passages.
 
@@ -61,9 +66,9 @@ def train_laptop(
     encode = get_encoder().encode_passages
 
     def split(number: int) -> tuple[list[Example], list[Example]]:
-        return split_by_topic(mixture(shares, number), encode, one_in=one_in)
+        return split_by_topic(mixed(shares, number), encode, one_in=one_in)
 
-    model = new_model(recipe.seed)
+    model = new_model(design, recipe.seed) if start is None else load_trained(start)
     losses = train(model, lambda number: split(number)[0], recipe, folder)
     held_out = [e for e in split(0)[1] if e.kind.startswith(_LIKE_THE_WEB)]
     labels = np.array([e.supports for e in held_out])
@@ -72,8 +77,14 @@ def train_laptop(
     calibration = calibrate(logits, labels, positive_share)
     judge = Laptop(model, calibration, "fresh")
     scores = held_out_scores(judge, held_out)
-    facts = {"recipe": asdict(recipe), "shares": dict(shares), "one_in": one_in, "held_out": scores}
-    save_laptop(model, calibration, folder / "judge", facts)
+    facts = {
+        "design": design._asdict(),
+        "recipe": asdict(recipe),
+        "shares": dict(shares),
+        "one_in": one_in,
+        "held_out": scores,
+    }
+    save_laptop(model, calibration, folder / "judge", facts | {"held_out": scores})
     return TrainedLaptop(load_laptop(folder / "judge"), scores, losses)
 
 

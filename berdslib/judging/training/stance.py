@@ -8,6 +8,7 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ from torch.nn import functional as F
 
 from berdslib.errors import InputError
 from berdslib.files import atomic_path
-from berdslib.judging.stance import StanceModel, autocast, learned
+from berdslib.judging.stance import StanceModel, TogetherModel, autocast, learned
 from berdslib.judging.training.pairs import Example
 from berdslib.models.loading import keep_freed_memory
 
 logger = logging.getLogger(__name__)
+
+# Pairs that are read together: lengths that count as like, what a batch holds, and what counts as a short document.
+_STEP, _CHARACTERS, _SHORT = 60, 9_000, 350
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,9 @@ class StanceRecipe:
         learning_rate: of the encoder, at its peak; the head learns ten times as fast.
         warmup: share of the steps over which the rate rises.
         passes: over the examples; the first takes short documents first.
-        documents: in a batch, each with up to `statements` of its statements.
-        statements: at most so many of a document a pass.
+        documents: in a batch, each with up to `statements` of its statements; where texts are read together, pairs
+            in a batch, fewer if they are long.
+        statements: at most so many of a document a pass, where it is read apart from them.
         weight_decay: of AdamW.
         seed: of order and new weights.
     """
@@ -76,7 +81,8 @@ def train(
 
     keep_freed_memory()
     folder.mkdir(parents=True, exist_ok=True)
-    plan = [batch for number in range(recipe.passes) for batch in batches(examples(number), recipe, number)]
+    cut = batches_of_pairs if isinstance(model, TogetherModel) else batches
+    plan = [batch for number in range(recipe.passes) for batch in cut(examples(number), recipe, number)]
     if len({e.supports for batch in plan for e in batch}) < 2:
         raise InputError("examples of both labels are needed (divergences.md B10)")
     optimiser, schedule = _optimiser(model, recipe, len(plan))
@@ -93,6 +99,32 @@ def train(
     bar.close()
     model.eval()
     return losses
+
+
+def batches_of_pairs(examples: Sequence[Example], recipe: StanceRecipe, number: int) -> Iterator[list[Example]]:
+    """Yield batches of pairs of like length, for a model that reads both texts together.
+
+    Args:
+        examples: of one pass.
+        recipe: sizes and seed.
+        number: of the pass; the first takes short documents before long ones, others mix.
+    """
+    draw = random.Random(f"{recipe.seed} {number}")
+    pairs = draw.sample(list(examples), len(examples))
+    pairs.sort(key=_length)
+    groups = []
+    for length, same in groupby(pairs, key=_length):
+        size = max(1, min(recipe.documents, _CHARACTERS // ((length + 1) * _STEP)))
+        rows = list(same)
+        groups += [rows[i : i + size] for i in range(0, len(rows), size)]
+    draw.shuffle(groups)
+    if not number:
+        groups.sort(key=lambda group: len(group[0].document) > _SHORT)
+    yield from groups
+
+
+def _length(example: Example) -> int:
+    return (len(example.statement) + len(example.document)) // _STEP
 
 
 def batches(examples: Sequence[Example], recipe: StanceRecipe, number: int) -> Iterator[list[Example]]:
@@ -119,9 +151,10 @@ def batches(examples: Sequence[Example], recipe: StanceRecipe, number: int) -> I
 
 
 def _step(model: StanceModel, batch: Sequence[Example], optimiser: Any, schedule: Any) -> float:
-    with autocast():
+    with autocast(model):
         logits = model([e.statement for e in batch], [e.document for e in batch])
-    loss = F.binary_cross_entropy_with_logits(logits.float(), torch.tensor([float(e.supports) for e in batch]))
+    labels = torch.tensor([float(e.supports) for e in batch], device=logits.device)
+    loss = F.binary_cross_entropy_with_logits(logits.float(), labels)
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimiser.step()
