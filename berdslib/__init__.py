@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from berdslib.study.front import read_run as read_run
     from berdslib.study.front import register as register
     from berdslib.study.front import search as search
+    from berdslib.study.front import supports as supports
     from berdslib.study.notebooks import output_folder as output_folder
 
 _PLACES = {
@@ -57,7 +58,7 @@ _PLACES = {
         "Coverage", "ERR_IA", "MRecall", "P", "Precision", "StRecall", "alpha_nDCG", "nDCG", "pRecall", "rKL",
     ),
     "berdslib.study.experiment": ("Experiment", "experiment"),
-    "berdslib.study.front": ("evaluate", "judge", "names", "read_run", "register", "search"),
+    "berdslib.study.front": ("evaluate", "judge", "names", "read_run", "register", "search", "supports"),
     "berdslib.study.notebooks": ("output_folder",),
 }  # fmt: skip
 _MODULES = {"figures": "berdslib.study.figures", "published": "berdslib.study.published"}

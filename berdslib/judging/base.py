@@ -82,3 +82,28 @@ def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping
         for qid, docno in zip(top["qid"], top["docno"], strict=True)
         for pid, perspective in enumerate(by_qid[qid].perspectives)
     ]
+
+
+def threshold_at_half(p_yes: np.ndarray, threshold: float) -> np.ndarray:
+    """Stretch probabilities in two straight pieces so that `threshold` becomes 0.5; 0 and 1 stay.
+
+    >>> threshold_at_half(np.array([0.0, 0.2, 0.4, 0.7, 1.0]), 0.4).round(2).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    return np.interp(p_yes, [0.0, threshold, 1.0], [0.0, 0.5, 1.0])
+
+
+def how_sure(p_yes: np.ndarray, threshold: float) -> np.ndarray:
+    """Return a word for each probability, by how far from the threshold it lies: "unsure", "fairly sure" or "sure".
+
+    The way from the threshold to 0, and from it to 1, is cut into three equal parts.
+
+    Args:
+        p_yes: (n,), each from 0 to 1.
+        threshold: the answer is yes from here on, above 0 and below 1.
+
+    >>> how_sure(np.array([0.01, 0.18, 0.25, 0.95]), 0.21).tolist()
+    ['sure', 'unsure', 'unsure', 'sure']
+    """
+    away = 2 * np.abs(threshold_at_half(np.asarray(p_yes, dtype=np.float64), threshold) - 0.5)
+    return np.array(["unsure", "fairly sure", "sure"])[np.minimum((3 * away).astype(int), 2)]

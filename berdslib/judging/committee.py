@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from berdslib.errors import InputError
-from berdslib.judging.base import Judge, Pair
+from berdslib.judging.base import Judge, Pair, threshold_at_half
 from berdslib.judging.baselines import Gold
 
 
@@ -55,12 +55,3 @@ class Committee:
         """Return for each pair the share of members in the minority, from 0 (all agree) to 0.5, float64 (n,)."""
         yes = (self.votes(pairs) >= 0.5).mean(axis=0)
         return np.asarray(np.minimum(yes, 1 - yes))
-
-
-def threshold_at_half(p_yes: np.ndarray, threshold: float) -> np.ndarray:
-    """Stretch probabilities in two straight pieces so that `threshold` becomes 0.5; 0 and 1 stay.
-
-    >>> threshold_at_half(np.array([0.0, 0.2, 0.4, 0.7, 1.0]), 0.4).round(2).tolist()
-    [0.0, 0.25, 0.5, 0.75, 1.0]
-    """
-    return np.interp(p_yes, [0.0, threshold, 1.0], [0.0, 0.5, 1.0])

@@ -16,12 +16,13 @@ from berdslib.data import trec
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
 from berdslib.data.dataset import Dataset
-from berdslib.data.records import Question, check_k, check_run, check_verdicts, list_ids
+from berdslib.data.records import Passage, Question, check_k, check_run, check_verdicts, list_ids
 from berdslib.data.scenario import Handout, Scenario
 from berdslib.errors import InputError, check_call, known, says_what_it_takes
 from berdslib.evaluation import measures as scoring
 from berdslib.files import StrPath
-from berdslib.judging.registry import JUDGES, own_judge
+from berdslib.judging.base import Pair, how_sure
+from berdslib.judging.registry import JUDGES, as_judge, make_judge, own_judge
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS, own_diversifier
@@ -113,6 +114,45 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
         raise InputError(problem, field="judge")
     clean = _run_of(run, collection)  # before a model is loaded
     return experiments.judged([clean], collection, judge_of(judge, collection), k, kept)
+
+
+@says_what_it_takes
+def supports(
+    perspectives: str | Sequence[str], passages: str | Sequence[str], judge: AnyJudge = "laptop"
+) -> pd.DataFrame:
+    """Ask a judge about texts: does each passage support each perspective?
+
+    Args:
+        perspectives: one sentence, or several.
+        passages: one text, or several.
+        judge: a name, a judge, or a function from pairs to probabilities.
+
+    Returns:
+        Frame perspective, passage, p_yes (calibrated where the judge is), supports, how_sure
+        (:func:`berdslib.judging.base.how_sure`); one row a pair.
+
+    Raises:
+        InputError: a blank text, none at all, an unknown judge, or recorded verdicts, which know no texts.
+        MissingDataError: a model that is neither on this machine nor reachable.
+    """
+    asked, read = (texts_of(given, field) for given, field in ((perspectives, "perspectives"), (passages, "passages")))
+    if is_recorded(judge):
+        problem = "recorded verdicts belong to ids; name a judge that reads texts, such as 'laptop'"
+        raise InputError(problem, field="judge")
+    chosen = make_judge(judge) if isinstance(judge, str) else as_judge(judge)
+    pairs = [
+        Pair("texts", pid, Passage(str(i), text), said) for i, text in enumerate(read) for pid, said in enumerate(asked)
+    ]
+    p_yes = chosen.p_yes(pairs)
+    return pd.DataFrame(
+        {
+            "perspective": [pair.perspective for pair in pairs],
+            "passage": [pair.passage.text for pair in pairs],
+            "p_yes": p_yes,
+            "supports": p_yes >= chosen.threshold,
+            "how_sure": how_sure(p_yes, chosen.threshold),
+        }
+    )
 
 
 @says_what_it_takes
@@ -226,3 +266,18 @@ def _run_of(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
         there = f"{clean['qid'].iloc[0]!r} against {collection.questions[0].qid!r} …"
         raise InputError(f"the run and the questions do not belong together: {there}", field="run")
     return clean
+
+
+def texts_of(given: str | Sequence[str], field: str) -> list[str]:
+    """Return one text or several as a list.
+
+    Raises:
+        InputError: no text, a blank one, or something else.
+    """
+    texts = [given] if isinstance(given, str) else list(given)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"a text is needed, not {text!r} (number {i})", field=field)
+    if not texts:
+        raise InputError("a text or several are needed, not none", field=field)
+    return texts

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from berdslib.data.records import Passage, make_verdicts
 from berdslib.errors import InputError
-from berdslib.judging.base import Pair
+from berdslib.judging.base import Pair, how_sure, threshold_at_half
 from berdslib.judging.baselines import Gold, Overlap, Random
-from berdslib.judging.committee import Committee, threshold_at_half
+from berdslib.judging.committee import Committee
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 
@@ -86,3 +86,10 @@ def test_recorded_verdicts_are_no_member():
         Committee([gold, Overlap()])
     with pytest.raises(InputError, match="recorded verdicts cannot be a member"):
         make_judge("gold+overlap", gold.verdicts)
+
+
+def test_a_word_says_how_far_from_the_threshold_an_answer_is():
+    p = np.array([0.0, 0.05, 0.1, 0.15, 0.19, 0.2, 0.21, 0.45, 0.5, 0.7, 0.75, 1.0])
+    words = ["sure", "sure", "fairly sure", "unsure", "unsure", "unsure", "unsure", "unsure", "fairly sure",
+             "fairly sure", "sure", "sure"]  # thirds of 0 to 0.2: 0.067, 0.133; of 0.2 to 1: 0.467, 0.733  # fmt: skip
+    assert how_sure(p, 0.2).tolist() == words

@@ -235,7 +235,7 @@ def test_importing_the_package_loads_nothing_heavy():
 FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
     "Precision", "Question", "StRecall", "alpha_nDCG", "build", "evaluate", "experiment", "judge", "load", "nDCG",
-    "names", "figures", "output_folder", "pRecall", "rKL", "published", "read_run", "register", "search",
+    "names", "figures", "output_folder", "pRecall", "rKL", "published", "read_run", "register", "search", "supports",
 }  # fmt: skip
 
 
@@ -280,3 +280,30 @@ def test_types_of_the_front_door_are_seen_by_a_type_checker(tmp_path):
     assert 'expression has type "Collection", variable has type "int"' in told
     errors = [line for line in ours if ": error:" in line]
     assert len(errors) == 2 and 'Module has no attribute "experimnt"' in told, told
+
+
+def test_texts_can_be_judged_without_a_collection():
+    asked = ["Cats are good.", "Dogs are bad."]
+    found = bd.supports(
+        asked, "Cats are good, says everyone.", judge=lambda pairs: [0.9 if p.pid == 0 else 0.4 for p in pairs]
+    )
+    assert found["p_yes"].tolist() == [0.9, 0.4] and found["supports"].tolist() == [True, False]
+    assert found["how_sure"].tolist() == ["sure", "unsure"] and found["perspective"].tolist() == asked
+    overlap = bd.supports("Cats are good.", ["Cats are good.", "Bananas are yellow."], "overlap")
+    assert overlap["supports"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("perspectives", "passages", "judge", "problem"),
+    [
+        ([], "a", "overlap", r"\[perspectives\]: a text or several are needed, not none"),
+        ("a", ["b", " "], "overlap", r"\[passages\]: a text is needed, not ' ' \(number 1\)"),
+        ("a", [3], "overlap", r"\[passages\]: a text is needed, not 3"),
+        ("a", "b", "gold", "recorded verdicts belong to ids"),
+        ("a", "b", None, "recorded verdicts belong to ids"),
+        ("a", "b", "laptap", "laptop"),
+    ],
+)
+def test_texts_that_cannot_be_judged_are_refused(perspectives, passages, judge, problem):
+    with pytest.raises(bd.InputError, match=problem):
+        bd.supports(perspectives, passages, judge)
