@@ -9,7 +9,7 @@ import pandas as pd
 
 from berdslib.errors import InputError, check_call
 from berdslib.judging.base import Judge
-from berdslib.judging.baselines import Gold, Overlap, Random, Similarity
+from berdslib.judging.baselines import Gold, Overlap, Random, load_similarity
 from berdslib.judging.causal import load_causal
 from berdslib.judging.chat import Chat
 from berdslib.judging.committee import Committee
@@ -19,7 +19,6 @@ from berdslib.judging.nli import NLI_T5, load_nli, load_nli_t5
 from berdslib.judging.own import FunctionJudge
 from berdslib.judging.vllm import load_vllm
 from berdslib.llm.local import make_chat
-from berdslib.models.encoders import get_encoder
 from berdslib.registry import Registry
 
 # Causal judges with their adapter and the wording they were trained on.
@@ -117,7 +116,8 @@ JUDGES: Registry[JudgeKind] = Registry(
         "gold": JudgeKind(_no_gold, reads_titles=False),
         "random": JudgeKind(lambda _: Random(), reads_titles=False),
         "overlap": JudgeKind(lambda _, **options: Overlap(**options)),
-        "similarity": JudgeKind(lambda _, **options: Similarity(get_encoder(), **options)),
+        "similarity": JudgeKind(lambda _, **options: load_similarity("minilm", **options)),
+        "similarity:": JudgeKind(lambda encoder, **options: load_similarity(encoder, **options)),
         "laptop": JudgeKind(lambda _, **options: load_laptop(**options)),
         "laptop-mpnet": JudgeKind(lambda _, **options: load_laptop(WEIGHTS.with_name("laptop-mpnet"), **options)),
         **{name: _preset(name) for name in CAUSAL_PRESETS},

@@ -1,6 +1,7 @@
 """Judges without a language model, and where the thresholds come from."""
 
 import os
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from berdslib.data.records import Passage, make_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement, agreement_report
 from berdslib.judging.base import Pair, document_text, pairs_of
-from berdslib.judging.baselines import OVERLAP_THRESHOLD, SIMILARITY_THRESHOLD, Gold, Overlap, Random
+from berdslib.judging.baselines import OVERLAP_THRESHOLD, SIMILARITY_THRESHOLDS, Gold, Overlap, Random
 from berdslib.judging.registry import make_judge
+from berdslib.models.volumes import MPNET
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import choose_threshold
 
@@ -40,11 +42,29 @@ def development_pairs(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "constant"), [("overlap", OVERLAP_THRESHOLD), ("similarity", SIMILARITY_THRESHOLD)])
+@pytest.mark.parametrize(
+    ("name", "constant"),
+    [("overlap", OVERLAP_THRESHOLD), ("similarity", SIMILARITY_THRESHOLDS["minilm"])],
+)
 def test_thresholds_are_the_best_on_the_samples_development_questions(development_pairs, name, constant):
     pairs, labels = development_pairs
     assert len(pairs) > 250 and 0.1 < labels.mean() < 0.3
     assert choose_threshold(labels, make_judge(name).p_yes(pairs)) == constant
+
+
+@pytest.mark.slow
+def test_so_is_that_of_mpnet_where_its_packages_are(development_pairs):
+    if not all(find_spec(module) for module, _ in MPNET.packages.values()):
+        pytest.skip("needs the five packages with mpnet's weights")
+    pairs, labels = development_pairs
+    judge = make_judge("similarity:mpnet")
+    assert choose_threshold(labels, judge.p_yes(pairs)) == judge.threshold == SIMILARITY_THRESHOLDS["mpnet"]
+
+
+def test_similarity_needs_an_encoder_whose_threshold_was_chosen():
+    with pytest.raises(InputError, match="encoder with a threshold .*minilm"):
+        make_judge("similarity:dpr")
+    assert make_judge("similarity:minilm").id == make_judge("similarity").id
 
 
 @pytest.mark.slow
