@@ -9,6 +9,7 @@ This module needs torch when it is imported; the others import it inside functio
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -147,7 +148,9 @@ def new_model(design: Design = FAST, seed: int = 0) -> StanceModel:
         from peft import LoraConfig, get_peft_model
 
         adapter = LoraConfig(r=design.rank, lora_alpha=design.rank, target_modules="all-linear")
-        encoder = get_peft_model(encoder, adapter)
+        with warnings.catch_warnings():  # one library asks the other by a name that will go
+            warnings.simplefilter("ignore", FutureWarning)
+            encoder = get_peft_model(encoder, adapter)
     else:
         encoder.embeddings.requires_grad_(False)
     return reading(encoder, tokenizer).to(encoder.device)

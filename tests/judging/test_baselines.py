@@ -62,7 +62,7 @@ def test_so_is_that_of_mpnet_where_its_packages_are(development_pairs):
 
 
 def test_similarity_needs_an_encoder_whose_threshold_was_chosen():
-    with pytest.raises(InputError, match="encoder with a threshold .*minilm"):
+    with pytest.raises(InputError, match=r"encoder with a threshold .*minilm"):
         make_judge("similarity:dpr")
     assert make_judge("similarity:minilm").id == make_judge("similarity").id
 

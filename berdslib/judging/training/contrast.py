@@ -16,7 +16,16 @@ from typing import NamedTuple
 from berdslib.data.negation import negate
 from berdslib.data.tables import read_jsonl, read_table, text_field
 from berdslib.errors import InputError, known
-from berdslib.judging.training.pairs import SOURCES, WINDOW_WORDS, Example, data_file, mixture, read_json, window
+from berdslib.judging.training.pairs import (
+    SOURCES,
+    WINDOW_WORDS,
+    Example,
+    data_file,
+    mixture,
+    read_json,
+    share_of,
+    window,
+)
 
 # Draws of each kind from each side of a debate.
 DRAWS = 3
@@ -394,6 +403,31 @@ def _content(text: str) -> set[str]:
     return {word for word in re.findall(r"[a-z0-9]+", text.lower()) if len(word) > 3 or word.isdigit()}
 
 
+# ---------------------------------------------------------------- for a pupil
+
+UNLABELLED = "unlabelled"
+
+
+def unlabelled(draw: random.Random, windows: int = 3, points: int = 3) -> Iterator[Example]:
+    """Passages that share words with a claim, with the claim, its negation and points on it, for a teacher to label.
+
+    Half of the passages are debate arguments on this claim or another, half are from Wikipedia.
+
+    Args:
+        draw: of passages and points.
+        windows: passages a claim.
+        points: of those made on the claim, for each passage.
+    """
+    arguments = [window(row["text"], draw) for _, row in read_jsonl(data_file("perspectrum-debates"))]
+    around = [Surroundings(arguments), Surroundings(neutral_windows(draw))]
+    for debate in debates():
+        said = [text for side in (True, False) for group in debate.points[side] for text in group]
+        for i in range(windows):
+            document = around[i % 2].about(debate.claim, draw)
+            for statement in (debate.claim, negate(debate.claim), *draw.sample(said, min(points, len(said)))):
+                yield Example(document, statement, False, debate.claim, UNLABELLED)
+
+
 # ---------------------------------------------------------------- all of it
 
 
@@ -426,11 +460,15 @@ def contrasts(names: Iterable[str] = tuple(KINDS), seed: int = 0, *, per_article
     return found
 
 
+_DRAWN = {"entailment": explanations, UNLABELLED: unlabelled}
+
+
 def mixed(shares: Mapping[str, float], seed: int = 0) -> list[Example]:
-    """Return a drawn share of each source's examples and of each kind of contrast, in a drawn order.
+    """Return a drawn share of the documents of each source and of each kind of contrast, in a drawn order.
 
     Args:
-        shares: source of pairs, kind of contrast, or "entailment" (:func:`explanations`) → share, above 0 to 1.
+        shares: source of pairs, kind of contrast, "entailment" (:func:`explanations`) or "unlabelled"
+            (:func:`unlabelled`) → share, above 0 to 1.
         seed: of every draw; another seed cuts other windows.
 
     Raises:
@@ -442,11 +480,12 @@ def mixed(shares: Mapping[str, float], seed: int = 0) -> list[Example]:
         if name not in SOURCES:
             if not 0 < share <= 1:
                 raise InputError(f"must be above 0 and at most 1, not {share}", field=name)
-            if name == "entailment":
-                found = list(dict.fromkeys(explanations(random.Random(f"{seed} {name}"))))
+            draw = random.Random(f"{seed} {name}")
+            if name in _DRAWN:
+                found = list(dict.fromkeys(_DRAWN[name](draw)))
             else:
-                found = contrasts([known("source of training pairs", name, [*SOURCES, "entailment", *KINDS])], seed)
+                found = contrasts([known("source of training pairs", name, [*SOURCES, *_DRAWN, *KINDS])], seed)
             random.Random(seed).shuffle(found)
-            chosen += found[: round(share * len(found))]
+            chosen += share_of(found, share)
     random.Random(seed).shuffle(chosen)
     return chosen

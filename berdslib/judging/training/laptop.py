@@ -19,14 +19,15 @@ from berdslib.files import atomic_path, write_text
 from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE
 from berdslib.judging.laptop import SETTINGS, TENSORS, Calibration, Laptop, load_laptop, load_trained
 from berdslib.judging.stance import FAST, Design, StanceModel, learned, new_model
-from berdslib.judging.training.contrast import mixed
-from berdslib.judging.training.pairs import LAPTOP_SHARES, Example, split_by_topic
+from berdslib.judging.training.contrast import UNLABELLED, mixed
+from berdslib.judging.training.pairs import LAPTOP_SHARES, Example, is_held_out, mixture, split_by_topic
 from berdslib.judging.training.stance import StanceRecipe, train
 from berdslib.models.encoders import get_encoder
 from berdslib.stats import choose_threshold
 
 # The held-out examples whose documents look like what a search engine lists; calibration rests on these.
 _LIKE_THE_WEB = ("debate", "claim:window", "neutral", "sample")
+_WEB_SHARES = {"debates": 1.0, "claims": 1.0, "neutral": 0.3, "sample": 1.0}
 
 
 class TrainedLaptop(NamedTuple):
@@ -44,6 +45,9 @@ def train_laptop(
     design: Design = FAST,
     *,
     start: Path | None = None,
+    teacher: Laptop | None = None,
+    own_share: float = 0.5,
+    save_every: int = 100,
     one_in: int = 10,
     positive_share: float = PUBLISHED_POSITIVE_SHARE,
 ) -> TrainedLaptop:
@@ -55,22 +59,29 @@ def train_laptop(
         recipe: None for the defaults.
         design: what the model is made of.
         start: a saved judge of this design whose weights training goes on from; None begins with its base.
+        teacher: a better judge, whose probabilities are learnt as well (Hinton et al., 2015).
+        own_share: of what is learnt of a labelled pair, that of its label; the rest is the teacher's.
+        save_every: steps between two checkpoints.
         one_in: one topic in so many is held out.
         positive_share: of the pairs that the judge will meet; by default what the paper counted among web passages.
 
     Raises:
-        InputError: a source without enough topics, or labels of one kind only.
+        InputError: a source without enough topics, labels of one kind only, or pairs without labels and no teacher.
         MissingDataError: a data set that is not on this machine.
     """
     recipe = recipe or StanceRecipe()
     encode = get_encoder().encode_passages
 
-    def split(number: int) -> tuple[list[Example], list[Example]]:
-        return split_by_topic(mixed(shares, number), encode, one_in=one_in)
+    if UNLABELLED in shares and teacher is None:
+        raise InputError("nobody has labelled these pairs; a teacher is needed", field=UNLABELLED)
+
+    def training(number: int) -> list[Example]:
+        found = split_by_topic(mixed(shares, number), encode, one_in=one_in)[0]
+        return found if teacher is None else taught(found, teacher, own_share)
 
     model = new_model(design, recipe.seed) if start is None else load_trained(start)
-    losses = train(model, lambda number: split(number)[0], recipe, folder)
-    held_out = [e for e in split(0)[1] if e.kind.startswith(_LIKE_THE_WEB)]
+    losses = train(model, training, recipe, folder, save_every=save_every)
+    held_out = like_the_web(shares, one_in)
     labels = np.array([e.supports for e in held_out])
     bare = Laptop(model, Calibration(1.0, 0.0, 0.5), "untested")
     logits = bare.logits([e.statement for e in held_out], [e.document for e in held_out])
@@ -86,6 +97,50 @@ def train_laptop(
     }
     save_laptop(model, calibration, folder / "judge", facts | {"held_out": scores})
     return TrainedLaptop(load_laptop(folder / "judge"), scores, losses)
+
+
+def taught(examples: Sequence[Example], teacher: Laptop, own_share: float = 0.5) -> list[Example]:
+    """Return the examples with what is to be learnt of each: its label and what the teacher thinks, mixed.
+
+    Args:
+        examples: labelled ones, or ``UNLABELLED`` ones, of which the teacher's word is all there is.
+        teacher: its probabilities are taken as training left them, before calibration to the share of positives on the
+            web: the pupil learns from as many positives as the teacher did, and is calibrated itself afterwards.
+        own_share: of the label, from 0 to 1.
+
+    Raises:
+        InputError: a share beyond that.
+    """
+    if not 0 <= own_share <= 1:
+        raise InputError(f"must be from 0 to 1, not {own_share}", field="own_share")
+    logits = teacher.logits([e.statement for e in examples], [e.document for e in examples])
+    found = []
+    for example, p in zip(examples, Calibration(1.0, 0.0, 0.5).p_yes(logits).tolist(), strict=True):
+        if example.kind == UNLABELLED:
+            found.append(example._replace(p=p))
+        else:
+            found.append(example._replace(p=own_share * example.supports + (1 - own_share) * p))
+    return found
+
+
+def like_the_web(shares: Mapping[str, float], one_in: int = 10) -> list[Example]:
+    """Return the examples of held-out topics whose documents look like what a search engine lists.
+
+    They are of all documents of these sources, whatever share is trained on; only text without claims stays as rare as
+    it was when the first judge was made.
+
+    Args:
+        shares: what is trained on.
+        one_in: one topic in so many is held out.
+
+    Raises:
+        InputError: none of the sources is like the web, or none of their topics is held out.
+    """
+    wanted = {name: _WEB_SHARES[name] for name in shares if name in _WEB_SHARES}
+    found = [e for e in mixture(wanted, 0) if e.kind.startswith(_LIKE_THE_WEB) and is_held_out(e.topic, one_in)]
+    if not found:
+        raise InputError(f"of {', '.join(shares)}, no held-out topic has passages to calibrate on", field="shares")
+    return found
 
 
 def held_out_scores(judge: Laptop, examples: Sequence[Example]) -> dict[str, float]:

@@ -32,13 +32,17 @@ NEAR_TOPIC = 0.7
 
 
 class Example(NamedTuple):
-    """A document, a statement, whether the one supports the other, the debate both are from, and how it was made."""
+    """A document, a statement, whether the one supports the other, the debate both are from, and how it was made.
+
+    ``p`` is how likely a teacher thinks it, which is then learnt in place of the label; None without a teacher.
+    """
 
     document: str
     statement: str
     supports: bool
     topic: str
     kind: str
+    p: float | None = None
 
 
 def window(text: str, draw: random.Random, words: int = WINDOW_WORDS) -> str:
@@ -227,10 +231,10 @@ def build(names: Iterable[str], seed: int = 0) -> list[Example]:
 
 
 def mixture(shares: Mapping[str, float], seed: int = 0) -> list[Example]:
-    """Return a drawn share of each source's examples, in a drawn order.
+    """Return a drawn share of each source's documents, each with all its statements, in a drawn order.
 
     Args:
-        shares: source → share of its examples, above 0 to 1.
+        shares: source → share of its documents, above 0 to 1.
         seed: of every draw; another seed cuts other windows.
 
     Raises:
@@ -240,10 +244,16 @@ def mixture(shares: Mapping[str, float], seed: int = 0) -> list[Example]:
     for name, share in shares.items():
         if not 0 < share <= 1:
             raise InputError(f"must be above 0 and at most 1, not {share}", field=name)
-        examples = build([name], seed)
-        chosen += examples[: round(share * len(examples))]  # build has put them into a drawn order
+        chosen += share_of(build([name], seed), share)
     random.Random(seed).shuffle(chosen)
     return chosen
+
+
+def share_of(examples: Sequence[Example], share: float) -> list[Example]:
+    """Return the examples of the first documents, which are in a drawn order; a document is not parted from itself."""
+    documents = list(dict.fromkeys(e.document for e in examples))
+    kept = set(documents[: round(share * len(documents))])
+    return [e for e in examples if e.document in kept]
 
 
 # ---------------------------------------------------------------- split by topic

@@ -153,7 +153,7 @@ def batches(examples: Sequence[Example], recipe: StanceRecipe, number: int) -> I
 def _step(model: StanceModel, batch: Sequence[Example], optimiser: Any, schedule: Any) -> float:
     with autocast(model):
         logits = model([e.statement for e in batch], [e.document for e in batch])
-    labels = torch.tensor([float(e.supports) for e in batch], device=logits.device)
+    labels = torch.tensor([float(e.supports) if e.p is None else e.p for e in batch], device=logits.device)
     loss = F.binary_cross_entropy_with_logits(logits.float(), labels)
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -179,7 +179,7 @@ def _optimiser(model: StanceModel, recipe: StanceRecipe, steps: int) -> tuple[An
 
 def _claim(recipe: StanceRecipe, plan: Sequence[Sequence[Example]]) -> dict[str, str]:
     """Return what a checkpoint must have been made by: the recipe, and what is in every batch, in its order."""
-    text = json.dumps([[(e.document, e.statement, e.supports) for e in batch] for batch in plan])
+    text = json.dumps([[(e.document, e.statement, e.supports, e.p) for e in batch] for batch in plan])
     return {"recipe": json.dumps(asdict(recipe)), "examples": hashlib.sha256(text.encode()).hexdigest()}
 
 

@@ -21,6 +21,7 @@ from berdslib.judging.training.contrast import (
     debates,
     drop_needed,
     explanations,
+    mixed,
     neutral_windows,
     other_number,
     place,
@@ -252,6 +253,19 @@ def test_all_kinds_are_drawn_the_same_way_each_time(files):
     assert {e.topic for e in found} == {ZOOS.claim, "We should ban tea"}
     with pytest.raises(InputError, match="kind of contrast"):
         contrasts(["no such kind"])
+
+
+def test_sources_and_contrasts_mix_by_shares_of_documents(files):
+    whole = mixed({"key_points": 1.0, "refuted": 1.0, "relation": 1.0})
+    assert {"contrast" if e.kind.startswith("contrast") else e.kind for e in whole} >= {"contrast", "key point"}
+    assert whole == mixed({"key_points": 1.0, "refuted": 1.0, "relation": 1.0})
+    half = mixed({"refuted": 0.5})
+    documents = {e.document for e in contrasts(["refuted"])}
+    assert len({e.document for e in half}) == round(len(documents) / 2)
+    assert sorted(half) == sorted(e for e in contrasts(["refuted"]) if e.document in {h.document for h in half})
+    for shares, problem in [({"refuted": 0.0}, r"\[refuted\]: must be above 0"), ({"refutd": 1.0}, "refuted")]:
+        with pytest.raises(InputError, match=problem):
+            mixed(shares)
 
 
 @pytest.mark.real_data
