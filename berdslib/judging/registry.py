@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -43,7 +44,8 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
             "nli-t5" the T5-11B of BeRDS Table 4 (22 GB of GPU memory), "nli-t5:MODEL" another model that writes "1" for
             entailed, "cross:MODEL" a fine-tuned cross-encoder, "chat:MODEL" a chat model as
             :func:`berdslib.llm.local.make_chat` reads it: "chat:gpt-4o", "chat:local:FOLDER", or "chat:recorded:FILE"
-            for answers from a file; "overlap+similarity" is the committee of the two.
+            for answers from a file; "laptop:FOLDER" a laptop judge of your own, as notebook 05 trains it, and
+            "similarity:ENCODER" the cosine of another encoder; "overlap+similarity" is the committee of the two.
         gold: the verdict table, needed for "gold".
         title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
             "after" for causal judges, whose prompts come from there, and "before" for the others (divergences.md B6).
@@ -119,6 +121,7 @@ JUDGES: Registry[JudgeKind] = Registry(
         "similarity": JudgeKind(lambda _, **options: load_similarity("minilm", **options)),
         "similarity:": JudgeKind(lambda encoder, **options: load_similarity(encoder, **options)),
         "laptop": JudgeKind(lambda _, **options: load_laptop(**options)),
+        "laptop:": JudgeKind(lambda folder, **options: load_laptop(Path(folder), **options)),
         "laptop-mpnet": JudgeKind(lambda _, **options: load_laptop(WEIGHTS.with_name("laptop-mpnet"), **options)),
         **{name: _preset(name) for name in CAUSAL_PRESETS},
         "causal:": JudgeKind(lambda model, **options: _causal(load_causal)(model, **options)),

@@ -12,6 +12,7 @@ from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.laptop import SETTINGS, TENSORS, Calibration, Laptop, load_laptop, load_trained
+from berdslib.judging.registry import make_judge
 from berdslib.judging.stance import DOCUMENT_TOKENS, STATEMENT_TOKENS, Design, learned, merged, new_model
 from berdslib.judging.training.contrast import UNLABELLED
 from berdslib.judging.training.laptop import like_the_web, save_laptop, taught, train_laptop
@@ -109,6 +110,7 @@ def test_only_the_matrices_and_the_head_are_saved(tmp_path):
     again, pairs = load_laptop(tmp_path / "judge"), [Pair("q", 0, Passage("d", d), s) for s, d in PAIRS]
     logits = [by_definition(model, s, d) for s, d in PAIRS]
     assert np.abs(again.p_yes(pairs) - [1 / (1 + math.exp(-z)) for z in logits]).max() < 0.02  # as stored
+    assert make_judge(f"laptop:{tmp_path / 'judge'}").id == again.id
     goes_on = load_trained(tmp_path / "judge")
     assert {n: w.shape for n, w in learned(goes_on).items()} == {n: w.shape for n, w in learned(model).items()}
 

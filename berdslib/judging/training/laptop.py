@@ -76,7 +76,7 @@ def train_laptop(
         raise InputError("nobody has labelled these pairs; a teacher is needed", field=UNLABELLED)
 
     def training(number: int) -> list[Example]:
-        found = split_by_topic(mixed(shares, number), encode, one_in=one_in)[0]
+        found = split_by_topic(mixed(shares, recipe.seed + number), encode, one_in=one_in)[0]
         return found if teacher is None else taught(found, teacher, own_share)
 
     model = new_model(design, recipe.seed) if start is None else load_trained(start)
