@@ -193,10 +193,8 @@ def order_table(
 
 def score_sheet(result: JudgedSystems) -> pd.DataFrame:
     """Return the means of the systems as a table to be read: a row a system, a column for each measure and judge."""
-    wide = result.table.pivot(index="system", columns=["measure", "judge"], values="mean")
-    shown = wide.reindex(index=list(result.runs), columns=list(dict.fromkeys((m, j) for j, m in result.scores)))
-    shown.columns = pd.Index([f"{measure} {judge}" for measure, judge in shown.columns])
-    return shown.reset_index()
+    columns = {f"{measure} {judge}": frame.mean() for (judge, measure), frame in result.scores.items()}
+    return pd.DataFrame(columns).rename_axis("system").reset_index()
 
 
 def question_clusters(collection: Collection) -> list[str]:

@@ -16,6 +16,7 @@ from berdslib.evaluation.measures import evaluate
 from berdslib.judging.registry import JUDGES, own_judge
 from berdslib.study.experiment import experiment
 from berdslib.study.figures import judged_systems_figure
+from berdslib.study.front import search
 from berdslib.study.instruments import GOLD, ORACLE, judge_systems, order_table, question_clusters, score_sheet
 
 matplotlib.use("Agg")
@@ -98,7 +99,8 @@ def test_pools_go_no_deeper_than_the_measures_look(small, runs, judges):
 
 def test_the_scores_are_those_of_an_experiment(judges):
     sample = load("sample", split="dev")
-    systems = ["bm25", "bm25+expand:rule", "rank-bm25"]
+    found = search("bm25", sample, 10)
+    systems = {"bm25": "bm25", "rank-bm25": "rank-bm25", "places 6 to 10": found[found["rank"] > 5]}
     result = judge_systems(systems, sample, ["random"], ["MRecall@5", "Precision@5"], labelled=(4,), draws=5)
     for judge in (None, "random"):
         want = experiment(systems, sample, ["MRecall@5", "Precision@5"], judge=judge).scores
@@ -106,7 +108,7 @@ def test_the_scores_are_those_of_an_experiment(judges):
             for measure in ("MRecall@5", "Precision@5"):
                 mine = result.scores[judge or GOLD, measure]
                 np.testing.assert_array_equal(mine[system], want[system][measure])
-    gold, judged = (result.scores[who, "Precision@5"][systems] for who in (GOLD, "random"))
+    gold, judged = (result.scores[who, "Precision@5"][list(systems)] for who in (GOLD, "random"))
     row = result.order.set_index("measure").loc["Precision@5"]
     assert row["tau"] == pytest.approx(kendalltau(gold.mean(), judged.mean()).statistic)
     assert row["same"] == (gold == judged).to_numpy().mean()
@@ -115,7 +117,7 @@ def test_the_scores_are_those_of_an_experiment(judges):
     sheet = score_sheet(result)
     assert sheet["system"].tolist() == [*systems, ORACLE]
     assert sheet.columns[1:].tolist() == [f"{m} {j}" for j in (GOLD, "random") for m in ("MRecall@5", "Precision@5")]
-    part = order_table(result.scores, question_clusters(sample), systems[:2], ["random"], ["Precision@5"])
+    part = order_table(result.scores, question_clusters(sample), list(systems)[:2], ["random"], ["Precision@5"])
     assert part["systems"].tolist() == [2]
 
 
@@ -170,7 +172,7 @@ def test_the_figure_has_a_panel_a_judge_and_a_point_a_system(small, runs, judges
     panels = [axis for axis in figure.axes if axis.get_visible()]
     assert [axis.get_title() for axis in panels] == ["knows", "contrary"]
     for axis, judge in zip(panels, ("knows", "contrary"), strict=True):
-        drawn = [tuple(line.lines[0].get_xydata()[0]) for line in axis.containers]
+        drawn = [tuple(points.lines[0].get_xydata()[0]) for points in axis.containers]
         means = result.table.pivot(index="system", columns="judge", values="mean").reindex([*runs, ORACLE]) * 100
         assert drawn == list(zip(means[GOLD], means[judge], strict=True))
     assert [t.get_text() for t in figure.legends[0].get_texts()] == [*runs, ORACLE]
