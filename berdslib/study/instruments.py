@@ -105,6 +105,9 @@ def judge_systems(
     """
     wanted, collection, named = parse_measures(measures), collection_of(data), named_systems(systems)
     _check(collection, named, judges, wanted)
+    if draws < 1 or any(n < 2 for n in labelled):  # now, not when everything has been judged
+        problem = f"at least 2 questions are labelled, in at least 1 draw; got {list(labelled)} and {draws}"
+        raise InputError(problem, field="labelled")
     assert collection.gold is not None  # checked
     chosen = {name: make_judge(name) for name in judges}  # before anything is searched
     questions, gold, kept = list(collection.questions), collection.gold, store_of(store)
