@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 import pandas as pd
 
@@ -234,17 +235,18 @@ def _labels(
     draws: int,
     seed: int,
 ) -> pd.DataFrame:
+    from tqdm.auto import tqdm
+
     columns = ["judge", "measure", "labelled", "estimate", "system", "bias", "error", "width", "coverage", "weight"]
     possible = [n for n in labelled if n <= len(clusters)]
     if len(possible) < len(labelled):
         logger.warning("no more questions can be labelled than there are: %d", len(clusters))
     parts = []
-    for judge in judges:
-        for measure in measures:
-            gold, judged = (scores[who, measure][systems] for who in (GOLD, judge))
-            for n in possible:
-                found = labelling_trials(gold, judged, clusters, n, draws=draws, seed=seed)
-                parts.append(found.assign(judge=judge, measure=measure))
+    trials = list(product(judges, measures, possible))
+    for judge, measure, n in tqdm(trials, desc="labels", disable=len(trials) < 4, leave=False):
+        gold, judged = (scores[who, measure][systems] for who in (GOLD, judge))
+        found = labelling_trials(gold, judged, clusters, n, draws=draws, seed=seed)
+        parts.append(found.assign(judge=judge, measure=measure))
     return pd.concat(parts, ignore_index=True)[[*columns, "tau"]] if parts else pd.DataFrame(columns=[*columns, "tau"])
 
 
