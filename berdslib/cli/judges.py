@@ -1,15 +1,31 @@
-"""`berds judge-pairs` and `judge-eval`: pairs to be labelled, and judges measured against the labels."""
+"""`berds judge-pairs`, `judge-eval`, `judge-systems`: pairs to be labelled, and judges measured against gold."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from berdslib.cli.inputs import read_collection, read_run, split_names
-from berdslib.cli.options import CORPUS, JSON, POSITIVE, QUESTIONS, STORE, TITLE_POSITION, print_frame, say
+from berdslib.cli.options import (
+    ASPECT_JUDGE,
+    CORPUS,
+    DEPTH,
+    FOLDER,
+    JSON,
+    MEASURES,
+    POSITIVE,
+    QUESTIONS,
+    RECORDINGS,
+    STORE,
+    TITLE_POSITION,
+    print_frame,
+    say,
+)
 from berdslib.cli.root import main
+from berdslib.errors import InputError
 
 
 @main.command("judge-pairs")
@@ -110,6 +126,8 @@ def judge_pairs(
 def judge_eval(path: str, judges: str, store: Path | None, as_json: bool) -> None:
     """Evaluate judges against human labels; intervals are clustered by question. BeRDS Table 4.
 
+    The first rows are those of a judge that says yes to everything: an F1 near its own is worth nothing.
+
     Use this only for evaluation: choose judges, prompts and thresholds on other data.
     """
     from berdslib.data.datasets import load_pairs
@@ -121,3 +139,111 @@ def judge_eval(path: str, judges: str, store: Path | None, as_json: bool) -> Non
     questions, positive = len({p.question for p in pairs}), sum(p.label for p in pairs) / len(pairs)
     click.echo(f"{len(pairs)} pairs, {questions} questions, {positive:.1%} positive", err=True)
     print_frame(table, as_json)
+
+
+@main.command("judge-systems")
+@QUESTIONS
+@CORPUS
+@click.option(
+    "-r",
+    "--systems",
+    default="bm25,rank-bm25,bm25+mmr:0.75,bm25+mmr:0.5,bm25+expand:rule,minilm,minilm+mmr:0.9,minilm+mmr:0.75,"
+    "minilm+mmr:0.5,minilm+mmr:0.25,minilm+dpp:0.5,minilm+expand:rule",
+    show_default=True,
+    help="Comma-separated, as for `berds experiment`; 12 or more.",
+)
+@click.option("--run", "run_paths", multiple=True, type=click.Path(), help="TREC run file, too; may be repeated.")
+@click.option("-j", "--judges", default="overlap,similarity,laptop", show_default=True, help="Comma-separated.")
+@MEASURES
+@click.option("--labelled", default="20,40", show_default=True, help="Numbers of labelled questions to try out.")
+@click.option("--draws", default=200, show_default=True, type=POSITIVE, help="Trials with each number.")
+@ASPECT_JUDGE
+@RECORDINGS
+@DEPTH
+@STORE
+@click.option("-o", "--output", type=FOLDER, help="Folder for the tables and a figure for each measure.")
+@JSON
+def judge_systems(
+    questions: str,
+    split: str | None,
+    limit: int,
+    corpus: str | None,
+    systems: str,
+    run_paths: Sequence[str],
+    judges: str,
+    measures: str,
+    labelled: str,
+    draws: int,
+    aspect_judge: str,
+    recordings: Path | None,
+    depth: int,
+    store: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Does a judge order systems as gold does? Kendall's tau, and what a few labels add.
+
+    The questions need gold verdicts. Every judge is asked what any system lists within the deepest cut-off of the
+    measures, each pair once; of a slow judge, a smaller cut-off asks for less.
+
+    \b
+    berds judge-systems -q theperspective -j overlap,similarity,laptop -o judged
+    """
+    from berdslib.judging.store import VerdictStore
+    from berdslib.retrieval.system_strings import parse_system
+    from berdslib.study import instruments
+
+    numbers = _whole_numbers(labelled)
+    named = {name: name for name in dict.fromkeys(parse_system(name).text for name in split_names(systems))}
+    found = read_collection(questions, corpus, split, limit)
+    runs = {path: read_run(path, found.questions) for path in run_paths}
+    result = instruments.judge_systems(
+        {**named, **runs},
+        found,
+        split_names(judges),
+        measures,
+        labelled=numbers,
+        draws=draws,
+        aspect_judge=aspect_judge,
+        depth=depth,
+        recordings=recordings,
+        store=VerdictStore(store),
+    )
+    asked, compared = len(found.questions), len(named) + len(runs)
+    click.echo(f"{asked} questions, {compared} systems, {result.pairs} pairs for each judge", err=True)
+    if as_json:
+        tables = {name: getattr(result, name) for name in ("order", "table", "labels")}
+        click.echo("{" + ",\n".join(f'"{n}": {t.to_json(orient="records", indent=1)}' for n, t in tables.items()) + "}")
+    else:
+        print_frame(instruments.score_sheet(result), False)
+        click.echo()
+        print_frame(result.order, False)
+        few = result.labels[result.labels["system"] == "all"].drop(columns="system")
+        if len(few):
+            click.echo()
+            print_frame(few, False)
+    if output:
+        _write_judged(output, result)
+
+
+def _write_judged(folder: Path, result: Any) -> None:
+    from berdslib.study.experiment import file_stems
+    from berdslib.study.figures import judged_systems_figure, save_figure, use_style
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("order", "labels", "table"):
+        getattr(result, name).to_csv(folder / f"{name}.csv", index=False)
+    use_style()
+    for measure, stem in file_stems(dict.fromkeys(result.table["measure"])).items():
+        shown = result.table[result.table["measure"] == measure]
+        save_figure(judged_systems_figure(shown, measure), shown, folder, f"systems_{stem}")
+
+
+def _whole_numbers(text: str) -> list[int]:
+    try:
+        numbers = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise InputError(f"{text!r}: whole numbers were expected, separated by commas", field="labelled") from None
+    if any(number < 2 for number in numbers):
+        raise InputError(f"{text!r}: at least 2 questions have to be labelled", field="labelled")
+    return numbers

@@ -430,6 +430,51 @@ def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
+def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
+    """Plot each system's score by a judge against that by gold, one panel a judge.
+
+    On the diagonal a judge gives what gold gives. Whether the points rise tells whether it orders systems alike,
+    wherever they lie. The oracle, which was chosen by gold, is a star.
+
+    Args:
+        table: of :class:`berdslib.study.instruments.JudgedSystems`, the rows of one measure: system, judge, mean, low,
+            high.
+        measure: its name, for the axes.
+    """
+    import matplotlib.pyplot as plt
+
+    gold = table[table["judge"] == "gold"].set_index("system")
+    judges = [name for name in dict.fromkeys(table["judge"]) if name != "gold"]
+    columns = min(3, len(judges))
+    rows = -(-len(judges) // columns)
+    size = (3.6 * columns + 2.6, 3.6 * rows + 0.3)
+    figure, axes = plt.subplots(rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False,
+                                layout="constrained")  # fmt: skip
+    for axis in axes.flat[len(judges) :]:
+        axis.set_visible(False)
+    for axis, judge in zip(axes.flat, judges, strict=False):
+        judged = table[table["judge"] == judge].set_index("system")
+        axis.plot([0, 100], [0, 100], color="grey", lw=1, ls="--", zorder=0)
+        for i, system in enumerate(gold.index):
+            x, y = gold.loc[system], judged.loc[system]
+            colour, mark = PALETTE[i % len(PALETTE)], MARKERS[(i + i // len(PALETTE)) % (len(MARKERS) - 1)]
+            ends = [[[(one["mean"] - one["low"]) * 100], [(one["high"] - one["mean"]) * 100]] for one in (x, y)]
+            look: dict[str, Any] = {"color": "black", "marker": "*", "ms": 12} if system == "oracle" else {
+                "color": colour, "marker": mark, "ms": 7}  # fmt: skip
+            axis.errorbar(x["mean"] * 100, y["mean"] * 100, ends[1], ends[0], elinewidth=0.5, ls="none",
+                          label=_plain(system), **look)  # fmt: skip
+        axis.set_title(_plain(judge), fontsize=11)
+        axis.set_xlim(-3, 103)
+        axis.set_ylim(-3, 103)
+        axis.set_aspect("equal")
+        axis.set_xlabel(f"{_plain(measure)} by gold, %")
+    for row in axes:
+        row[0].set_ylabel(f"{_plain(measure)} by the judge, %")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, loc="outside right upper", fontsize=9)
+    return figure
+
+
 def judge_error_figure(table: pd.DataFrame, measure: str) -> Figure:
     """Draw each system's score as its judge has it and as corrected by people's labels, both with intervals.
 

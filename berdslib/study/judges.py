@@ -1,24 +1,33 @@
-"""Judges beside people's labels: one table for several of them."""
+"""Judges beside people's labels: one table for several of them, and all about one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from berdslib.data.pairs import LabelledPair
 from berdslib.data.records import Passage
+from berdslib.data.stance import NEGATED, PROPOSAL, StancePair
+from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement_report
-from berdslib.judging.base import Pair
+from berdslib.evaluation.calibration import agreement_by, calibration_table, length_bucket, negation_report
+from berdslib.evaluation.probabilities import answers_by, probability_report
+from berdslib.judging.base import Judge, Pair
+from berdslib.judging.committee import Committee, threshold_at_half
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 
+ALL_YES = "yes to everything"
+Labelled = LabelledPair | StancePair
 
-def judge_table(
-    pairs: Sequence[LabelledPair], judges: Sequence[str], store: VerdictStore | None = None
-) -> pd.DataFrame:
+
+def judge_table(pairs: Sequence[Labelled], judges: Sequence[str], store: VerdictStore | None = None) -> pd.DataFrame:
     """Measure judges against labels; intervals draw whole questions. BeRDS Table 4.
+
+    The first rows are those of a judge that says yes to everything: its F1 is what a lazy judge has for nothing.
 
     Args:
         pairs: labelled by people; for measuring only, never for choosing a judge, a prompt or a threshold.
@@ -26,19 +35,119 @@ def judge_table(
         store: where verdicts are kept.
 
     Returns:
-        Frame with columns judge, threshold, measure, value, low, high.
+        Frame with columns judge, threshold, measure, value, low, high; the measures are the fields of
+        :class:`berdslib.evaluation.agreement.Agreement`, and auc and calibration_error.
 
     Raises:
-        InputError: an unknown judge.
+        InputError: an unknown judge, or labels all alike.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
-    labels, questions = np.array([p.label for p in pairs]), [p.question for p in pairs]
-    asked = [Pair(p.question, 0, Passage(str(i), p.document), p.perspective) for i, p in enumerate(pairs)]
-    reports = []
-    for name in judges:
-        judge = make_judge(name)
-        p_yes, _ = judge_pairs(judge, asked, store)
-        report = agreement_report(labels, p_yes >= judge.threshold, questions)
-        reports.append(report.assign(judge=name, threshold=judge.threshold))
+    chosen = {name: make_judge(name) for name in judges}  # a name that is wrong is found before anything is judged
+    reports = [_measured(pairs, np.ones(len(pairs)), 0.5).assign(judge=ALL_YES, threshold=0.5)]
+    for name, judge in chosen.items():
+        p_yes = p_yes_of(judge, as_asked(pairs), store)
+        reports.append(_measured(pairs, p_yes, judge.threshold).assign(judge=name, threshold=judge.threshold))
     columns = ["judge", "threshold", "measure", "value", "low", "high"]
     return pd.concat(reports, ignore_index=True)[columns]
+
+
+def as_asked(pairs: Sequence[Labelled]) -> list[Pair]:
+    """Return labelled pairs as a judge is asked them: without the label."""
+    return [Pair(p.question, 0, Passage(str(i), p.document), p.perspective) for i, p in enumerate(pairs)]
+
+
+def p_yes_of(judge: Judge, pairs: Sequence[Pair], store: VerdictStore | None = None) -> np.ndarray:
+    """Return a judge's probabilities; of a committee, each member is asked by itself.
+
+    A member's verdicts are then kept as its own, so that it is not asked again alone, or in another committee.
+
+    Args:
+        judge: any judge.
+        pairs: (n,) what to judge.
+        store: where verdicts are kept.
+
+    Returns:
+        float64 (n,).
+    """
+    if isinstance(judge, Committee):
+        votes = [threshold_at_half(p_yes_of(one, pairs, store), one.threshold) for one in judge.judges]
+        return np.asarray(np.mean(votes, axis=0))
+    return judge_pairs(judge, pairs, store)[0]
+
+
+# ---------------------------------------------------------------- all about one judge
+
+
+class JudgeReport(NamedTuple):
+    """What labelled pairs say about one judge.
+
+    ``measures`` measure, value, low, high: those of :func:`judge_table`. ``by_length`` its agreement by length of the
+    document, ``by_kind`` what it answers to each kind of pair. ``calibration`` a reliability table. ``negation``
+    whether it tells a proposal from its negation; no rows where the pairs hold no such two. Each as the function in
+    :mod:`berdslib.evaluation` returns it that it comes from.
+    """
+
+    judge: str
+    threshold: float
+    n: int
+    measures: pd.DataFrame
+    by_length: pd.DataFrame
+    by_kind: pd.DataFrame
+    calibration: pd.DataFrame
+    negation: pd.DataFrame
+
+
+def judge_report(
+    pairs: Sequence[StancePair], judge: str, store: VerdictStore | None = None, *, bins: int = 10
+) -> JudgeReport:
+    """Return all that labelled pairs say about one judge: F1, AUC, calibration, negation, by length and by kind.
+
+    Args:
+        pairs: with both labels among them, see :mod:`berdslib.data.stance`.
+        judge: its name.
+        store: where verdicts are kept.
+        bins: of the calibration.
+
+    Raises:
+        InputError: an unknown judge, no pairs, or labels all alike.
+        MissingDataError: a model that is neither on this machine nor reachable.
+    """
+    chosen = make_judge(judge)
+    p_yes = p_yes_of(chosen, as_asked(pairs), store)
+    frame = pd.DataFrame(pairs, columns=list(StancePair._fields)).rename(columns={"question": "qid"})
+    frame["label"] = frame["label"].astype(bool)
+    frame = frame.assign(
+        p_yes=p_yes, answer=p_yes >= chosen.threshold, length=length_bucket(frame["document"].tolist())
+    )
+    return JudgeReport(
+        judge,
+        chosen.threshold,
+        len(pairs),
+        _measured(pairs, p_yes, chosen.threshold),
+        agreement_by(frame, "length"),
+        answers_by(frame, "kind"),
+        calibration_table(frame["label"].to_numpy(), p_yes, bins),
+        _negation(frame, chosen.threshold),
+    )
+
+
+def _measured(pairs: Sequence[Labelled], p_yes: np.ndarray, threshold: float) -> pd.DataFrame:
+    if not len(pairs):
+        raise InputError("there are no pairs to measure a judge on")
+    labels, questions = np.array([p.label for p in pairs]), [p.question for p in pairs]
+    answers = agreement_report(labels, p_yes >= threshold, questions)
+    return pd.concat([answers, probability_report(labels, p_yes, questions)], ignore_index=True)
+
+
+def _negation(frame: pd.DataFrame, threshold: float) -> pd.DataFrame:
+    """Compare the answers to a proposal and to its negation, for the documents that were asked both."""
+    both = frame[frame["kind"].isin([PROPOSAL, NEGATED])].drop_duplicates(["qid", "document", "kind"])
+    wide = both.pivot(index=["qid", "document"], columns="kind", values=["label", "p_yes"])
+    wide = wide.reindex(columns=pd.MultiIndex.from_product([["label", "p_yes"], [PROPOSAL, NEGATED]])).dropna()
+    true, p = wide["label"].to_numpy(dtype=bool), wide["p_yes"].to_numpy(dtype=np.float64)
+    one = true[:, 0] != true[:, 1]
+    if not one.any():
+        return pd.DataFrame(columns=["measure", "value", "low", "high"])
+    right, rows = true[one, 1].astype(int), np.arange(int(one.sum()))
+    clusters = wide.index.get_level_values("qid")[one].tolist()
+    return negation_report(p[one][rows, right], p[one][rows, 1 - right], clusters, threshold=threshold)

@@ -202,7 +202,7 @@ def test_notebook_list_shows_parameters():
     [[], ["retrieve"], ["judge"], ["evaluate"], ["experiment"], ["data"], ["data", "list"], ["data", "card"],
      ["data", "fetch"], ["data", "stats"], ["notebook"], ["notebook", "run"], ["notebook", "list"], ["demo"], ["lab"],
      ["grid"], ["grid", "run"], ["grid", "status"], ["prompts"], ["prompts", "fetch"], ["prompts", "import"],
-     ["prompts", "show"], ["judge-pairs"], ["judge-eval"], ["data", "export"]],
+     ["prompts", "show"], ["judge-pairs"], ["judge-eval"], ["judge-systems"], ["data", "export"]],
 )  # fmt: skip
 def test_every_command_has_help(command):
     text = berds(*command, "--help").stdout

@@ -97,3 +97,64 @@ def test_what_the_systems_ask_a_judge_goes_to_the_store_that_is_named(tmp_path, 
     store = tmp_path / "own.sqlite"
     berds("judge-pairs", *DEV, "--limit", "1", "-r", "bm25+coverage:0.5", "--store", store, "-o", tmp_path / "p.tsv")
     assert len(VerdictStore(store)) > 0 and not (user_cache / "verdicts.sqlite").exists()
+
+
+# ---------------------------------------------------------------- judge-eval, judge-systems
+
+
+def test_judge_eval_shows_auc_calibration_and_the_judge_that_always_says_yes(tmp_path):
+    rows = [
+        f"Q{i % 3}?\tCats are kind, {i}.\t{'Cats are kind.' if i % 2 else 'Trains run.'}\t{i % 2}" for i in range(12)
+    ]
+    (tmp_path / "l.tsv").write_text("\n".join(["question\tdocument\tperspective\tlabel", *rows]) + "\n")
+    found = json.loads(berds("judge-eval", "--data", tmp_path / "l.tsv", "-j", "overlap", "--json").stdout)
+    by = {(row["judge"], row["measure"]): row["value"] for row in found}
+    assert by["overlap", "auc"] == 1 and by["yes to everything", "auc"] == 0.5
+    assert by["yes to everything", "f1"] == pytest.approx(2 / 3) and by["yes to everything", "calibration_error"] == 0.5
+
+
+SYSTEMS = ("judge-systems", *DEV, "-r", "bm25,rank-bm25,bm25+expand:rule", "-j", "overlap")
+
+
+def test_judge_systems_prints_tables_and_draws(tmp_path, caplog):
+    out = tmp_path / "judged"
+    done = berds(*SYSTEMS, "--labelled", "4", "--draws", "3", "-m", "Precision@5", "-o", out)
+    assert "8 questions, 3 systems" in done.stderr and "fewer than 12" in caplog.text
+    assert "Precision@5 gold" in done.stdout and "tau_low" in done.stdout and "labels alone" in done.stdout
+    assert {path.name for path in out.iterdir()} == {
+        "order.csv", "labels.csv", "table.csv", *(f"systems_Precision-5.{end}" for end in ("png", "pdf", "csv"))
+    }  # fmt: skip
+
+
+def test_judge_systems_in_json_and_with_a_finished_run(tmp_path):
+    berds("retrieve", *DEV, "-k", "5", "-o", tmp_path / "mine.trec")
+    asked = ("--run", tmp_path / "mine.trec", "--labelled", "4", "--draws", "2", "--json")
+    found = json.loads(berds(*SYSTEMS, *asked).stdout)
+    assert {row["judge"] for row in found["order"]} == {"overlap"} and {r["systems"] for r in found["order"]} == {4}
+    means = {(r["system"], r["measure"]): r["mean"] for r in found["table"] if r["judge"] == "gold"}
+    assert means["bm25", "Precision@5"] == means[str(tmp_path / "mine.trec"), "Precision@5"]
+    assert {row["labelled"] for row in found["labels"]} == {4}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-r", "bm25"), "an order needs two systems at least"),
+        (("-r", "bm25,mimilm"), "unknown retriever 'mimilm'. Did you mean 'minilm'"),
+        (("-j", ","), "names nothing"),
+        (("-j", "gold"), "name judges to be compared with gold"),
+        (("--labelled", "x"), "[labelled]: 'x': whole numbers were expected"),
+        (("--labelled", "1"), "at least 2 questions"),
+        (("-m", "Recall@5"), "unknown measure 'Recall'"),
+    ],
+)
+def test_what_judge_systems_refuses(options, message):
+    refused = tried(*SYSTEMS, *options)
+    assert refused.exit_code == 1 and message in refused.stderr
+
+
+def test_judge_systems_needs_gold(tmp_path):
+    (tmp_path / "q.jsonl").write_text('{"_id": "q", "question": "Cats?", "perspectives": ["Cats.", "No cats."]}\n')
+    (tmp_path / "c.jsonl").write_text('{"_id": "d", "text": "Cats are kind."}\n')
+    refused = tried("judge-systems", "-q", tmp_path / "q.jsonl", "-c", tmp_path / "c.jsonl", *SYSTEMS[3:][2:])
+    assert refused.exit_code == 1 and "recorded verdicts" in refused.stderr

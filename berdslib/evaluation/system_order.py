@@ -1,0 +1,287 @@
+"""Does a judge order systems as gold does? Scores of the same runs by gold and by a judge, compared.
+
+A judge that is often wrong about a pair may still be right about systems, as long as it errs alike on all of them; one
+that shares an encoder with a system may not be. All functions take two frames of one measure, questions x systems, the
+second scored with a judge's verdicts; intervals draw whole clusters of questions. Where gold is a list of what supports
+a perspective, a passage that is not listed counts as not supporting it, and a judge is held to that as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from berdslib.errors import InputError
+from berdslib.evaluation.judge_error import corrected_mean
+from berdslib.stats import paired_test, percentiles, resampled_sums, sum_by_cluster
+
+_DIGITS = 12  # means of equal scores differ in their last bits
+JUDGE_ALONE, LABELS_ALONE, CORRECTED = "judge alone", "labels alone", "corrected"
+
+
+class Estimate(NamedTuple):
+    """A number with its interval; NaN where it is not defined, as tau is where all systems are tied."""
+
+    value: float
+    low: float
+    high: float
+
+
+# ---------------------------------------------------------------- the order of systems
+
+
+def system_tau(
+    gold: pd.DataFrame,
+    judged: pd.DataFrame,
+    clusters: Sequence[str],
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Estimate:
+    """Return Kendall's tau-b between the systems' means by gold and by a judge.
+
+    A sample of questions is a noisier world than all of them, in which near ties turn: the interval says how another
+    draw of such questions might turn out, and tends to lie a little low.
+
+    Args:
+        gold: (questions x systems) scores by gold.
+        judged: the same by a judge.
+        clusters: (n,) what each question is drawn with.
+        level: coverage of the interval.
+        resamples: bootstrap samples; those in which either has all systems tied have no tau, and are left out.
+        seed: of the draws.
+
+    Raises:
+        InputError: frames of different questions or systems, fewer than two systems, a score that is not finite.
+
+    Source: Kendall (1945); for rankings of systems, Voorhees (2000).
+    """
+    true, found = _matched(gold, judged, clusters)
+    m = true.shape[1]
+    table = np.column_stack([true, found, np.ones(len(true))])
+    sums = resampled_sums(sum_by_cluster(table, clusters), resamples, np.random.default_rng(seed))
+    means = (sums[:, :-1] / sums[:, -1:]).round(_DIGITS)
+    value = float(_tau_b(true.mean(axis=0).round(_DIGITS)[None], found.mean(axis=0).round(_DIGITS)[None])[0])
+    return _estimate(value, _tau_b(means[:, :m], means[:, m:]), level)
+
+
+def _tau_b(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return tau-b of each row of one and other, (r, m) each: (r,), NaN where a row is all ties."""
+    first, second = np.triu_indices(one.shape[1], 1)
+    a, b = np.sign(one[:, first] - one[:, second]), np.sign(other[:, first] - other[:, second])
+    untied = np.sqrt(np.abs(a).sum(axis=1) * np.abs(b).sum(axis=1))
+    return np.divide((a * b).sum(axis=1), untied, out=np.full(len(one), np.nan), where=untied > 0)
+
+
+def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
+    """Test every two systems against each other by gold.
+
+    Args:
+        gold: (questions x systems) scores.
+        clusters: (n,) what each question is drawn with.
+        seed: of the test.
+
+    Returns:
+        Frame with columns first, second, difference (of the means, first - second) and p_value: paired randomisation
+        test of each pair by itself, without correction for their number.
+    """
+    rows = []
+    for first, second in combinations(gold.columns, 2):
+        one, other = gold[first].to_numpy(), gold[second].to_numpy()
+        p = paired_test(one, other, clusters=list(clusters), seed=seed)
+        rows.append((first, second, round(float(one.mean() - other.mean()), _DIGITS), p))
+    return pd.DataFrame(rows, columns=["first", "second", "difference", "p_value"])
+
+
+def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame, alpha: float = 0.05) -> dict[str, float]:
+    """Say how a judge orders those pairs of systems that differ by gold.
+
+    Args:
+        pairs: of :func:`system_pairs`.
+        judged: (questions x systems) scores by the judge.
+        alpha: a pair differs if its p-value is below.
+
+    Returns:
+        pairs (how many differ), and the shares of them that the judge orders alike, reversed, or has as equal (tied);
+        NaN where none differs.
+    """
+    differ = pairs[pairs["p_value"] < alpha]
+    means = judged.mean()
+    theirs = (means[differ["first"]].to_numpy() - means[differ["second"]].to_numpy()).round(_DIGITS)
+    agreeing = np.sign(theirs) * np.sign(differ["difference"].to_numpy())
+    names = {"alike": 1, "reversed": -1, "tied": 0}
+    shares = {name: float((agreeing == sign).mean()) if len(differ) else np.nan for name, sign in names.items()}
+    return {"pairs": float(len(differ)), **shares}
+
+
+# ---------------------------------------------------------------- single questions
+
+
+def question_agreement(
+    gold: pd.DataFrame,
+    judged: pd.DataFrame,
+    clusters: Sequence[str],
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> dict[str, Estimate]:
+    """Say how often a judge gives one question and system the score that gold gives it.
+
+    Args:
+        gold: (questions x systems) scores by gold.
+        judged: the same by a judge.
+        clusters: (n,) what each question is drawn with.
+        level: coverage of the intervals.
+        resamples: bootstrap samples; those without a kappa are left out of its interval.
+        seed: of the draws.
+
+    Returns:
+        same (share of questions and systems with equal scores) and kappa (Cohen's, the scores as classes; NaN where
+        both have one score for all).
+
+    Raises:
+        InputError: as :func:`system_tau`.
+    """
+    true, found = _matched(gold, judged, clusters)
+    values, place = np.unique(np.concatenate([true, found]).round(_DIGITS), return_inverse=True)
+    a, b = np.split(place.reshape(2 * len(true), -1), 2)
+    c = len(values)
+    counts = np.zeros((len(true), c * c))
+    np.add.at(counts, (np.arange(len(true))[:, None], a * c + b), 1)
+    sums = sum_by_cluster(counts, clusters)
+    drawn = resampled_sums(sums, resamples, np.random.default_rng(seed))
+    of_all, of_drawn = (_same_and_kappa(t.reshape(-1, c, c)) for t in (sums.sum(axis=0), drawn))
+    return {
+        name: _estimate(float(of_all[i][0]), of_drawn[i], level)
+        for i, name in enumerate(("same", "kappa"))
+    }  # fmt: skip
+
+
+def _same_and_kappa(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share on the diagonal and Cohen's kappa of tables (r, c, c)."""
+    n = counts.sum(axis=(1, 2))
+    same = np.trace(counts, axis1=1, axis2=2) / n
+    by_chance = (counts.sum(axis=1) * counts.sum(axis=2)).sum(axis=1) / n**2
+    over = 1 - by_chance
+    return same, np.divide(same - by_chance, over, out=np.full(len(n), np.nan), where=over > 1e-12)
+
+
+# ---------------------------------------------------------------- with a few labels
+
+
+def labelling_trials(
+    gold: pd.DataFrame,
+    judged: pd.DataFrame,
+    clusters: Sequence[str],
+    labelled: int,
+    *,
+    draws: int = 200,
+    level: float = 0.95,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Try out what people's labels on a few questions give: prediction-powered means against labels or judge alone.
+
+    The questions at hand stand for all questions there are. In each trial as many clusters as there are are drawn
+    from them with repetition, the judge scores them all, and people label some of them: clusters in random order, until
+    there are so many questions. Each system's mean is then estimated in three ways.
+
+    Args:
+        gold: (questions x systems) scores by gold, for every question.
+        judged: the same by a judge.
+        clusters: (n,) what each question is drawn with.
+        labelled: how many questions people label in a trial.
+        draws: trials.
+        level: coverage that the intervals aim at.
+        seed: of the draws.
+
+    Returns:
+        One row for each estimate ("judge alone", "labels alone", "corrected") and system, and one for each estimate
+        over all systems (system "all"): labelled, estimate, system, bias (mean of estimate - truth; over all systems,
+        of its size), error (root mean square), width (mean, of the interval), coverage (share of trials whose interval
+        holds the truth), weight (mean, what the judge counts) and, over all systems only, tau (mean tau-b of the
+        estimates with the true means, over trials in which it is defined).
+
+    Raises:
+        InputError: as :func:`system_tau`; or fewer than 2 labelled questions, more than there are, or no draws.
+    """
+    true, found = _matched(gold, judged, clusters)
+    if not 2 <= labelled <= len(true) or draws < 1:
+        raise InputError(
+            f"from 2 to {len(true)} questions can be labelled, in at least 1 draw; got {labelled}, {draws}"
+        )
+    names, owner = np.unique(np.asarray(clusters), return_inverse=True)
+    members = [np.flatnonzero(owner == i) for i in range(len(names))]
+    rng, truth, m = np.random.default_rng(seed), true.mean(axis=0), true.shape[1]
+    # (trials, estimates, systems, [value, low, high, weight])
+    results = np.empty((draws, 3, m, 4))
+    for trial in range(draws):
+        drawn = [members[i] for i in rng.integers(0, len(members), len(members))]
+        ids = np.repeat(np.arange(len(drawn)), [len(d) for d in drawn])
+        rows = np.concatenate(drawn)
+        # Clusters are drawn in random order already, so the first ones are a random choice; two at least.
+        last = max(1, int(ids[min(labelled, len(ids)) - 1]))
+        human = np.where((ids <= last)[:, None], true[rows], np.nan)
+        for system in range(m):
+            results[trial, :, system] = _estimates(found[rows, system], human[:, system], ids, level)
+    return _summary(results, truth, labelled, list(gold.columns))
+
+
+def _estimates(judge: np.ndarray, human: np.ndarray, ids: np.ndarray, level: float) -> list[tuple[float, ...]]:
+    """Return value, low, high and the judge's weight by judge alone, labels alone, and both."""
+    both = corrected_mean(judge, human, clusters=ids, level=level)  # type: ignore[arg-type] # numbers are as good
+    alone = corrected_mean(np.zeros_like(judge), human, clusters=ids, level=level)  # type: ignore[arg-type]
+    return [
+        (both.judge_value, both.judge_low, both.judge_high, 1.0),
+        (alone.value, alone.low, alone.high, 0.0),
+        (both.value, both.low, both.high, both.weight),
+    ]
+
+
+def _summary(results: np.ndarray, truth: np.ndarray, labelled: int, systems: list[str]) -> pd.DataFrame:
+    values, low, high, weight = np.moveaxis(results, -1, 0)
+    miss = values - truth
+    found = {
+        "bias": miss.mean(axis=0),
+        "error": np.sqrt((miss**2).mean(axis=0)),
+        "width": (high - low).mean(axis=0),
+        "coverage": ((low <= truth + 1e-9) & (truth - 1e-9 <= high)).mean(axis=0),
+        "weight": weight.mean(axis=0),
+    }
+    rows = []
+    for i, name in enumerate((JUDGE_ALONE, LABELS_ALONE, CORRECTED)):
+        of_all = [(np.abs(v) if key == "bias" else v)[i].mean() for key, v in found.items()]
+        taus = _tau_b(values[:, i].round(_DIGITS), np.tile(truth.round(_DIGITS), (len(values), 1)))
+        tau = float(np.nanmean(taus)) if np.isfinite(taus).any() else np.nan
+        rows.append((labelled, name, "all", *of_all, tau))
+        rows += [(labelled, name, s, *(v[i, j] for v in found.values()), np.nan) for j, s in enumerate(systems)]
+    return pd.DataFrame(rows, columns=["labelled", "estimate", "system", *found, "tau"])
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _matched(gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    if list(gold.index) != list(judged.index) or list(gold.columns) != list(judged.columns):
+        raise InputError("gold and judge must have scored the same questions and systems, in the same order")
+    if len(gold.columns) < 2:
+        raise InputError(f"an order needs two systems at least, not {len(gold.columns)}", field="systems")
+    if len(clusters) != len(gold):
+        raise InputError(f"there are {len(gold)} questions, but {len(clusters)} clusters")
+    true, found = gold.to_numpy(dtype=np.float64), judged.to_numpy(dtype=np.float64)
+    if not len(true) or not (np.isfinite(true).all() and np.isfinite(found).all()):
+        raise InputError("every score must be a finite number, and there must be some")
+    return true, found
+
+
+def _estimate(value: float, drawn: np.ndarray, level: float) -> Estimate:
+    defined = drawn[np.isfinite(drawn)]
+    if np.isnan(value) or not len(defined):
+        return Estimate(value, np.nan, np.nan)
+    low, high = percentiles(defined, level)
+    return Estimate(value, float(low), float(high))

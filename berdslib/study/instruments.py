@@ -1,0 +1,275 @@
+"""Judges as instruments: does a judge order systems as gold does, and what do a few labels add?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+
+import pandas as pd
+
+from berdslib.data.collection import Collection
+from berdslib.data.corpus import by_docno
+from berdslib.data.leaks import groups
+from berdslib.data.records import list_ids
+from berdslib.data.scenario import Scenario
+from berdslib.errors import InputError
+from berdslib.evaluation.measures import Measure, evaluate, looks_at_perspectives, parse_measures
+from berdslib.evaluation.oracle import oracle
+from berdslib.evaluation.system_order import (
+    labelling_trials,
+    ordered_alike,
+    question_agreement,
+    system_pairs,
+    system_tau,
+)
+from berdslib.files import StrPath
+from berdslib.judging.base import pairs_of
+from berdslib.judging.registry import make_judge
+from berdslib.judging.store import verdicts_of
+from berdslib.retrieval.base import Retriever, run_of
+from berdslib.stats import bootstrap_interval
+from berdslib.study.arguments import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
+from berdslib.study.experiment import System, build, named_systems, pooled, search
+from berdslib.study.judges import p_yes_of
+
+logger = logging.getLogger(__name__)
+
+ORACLE, GOLD = "oracle", "gold"
+# Fewer make a tau of few steps: of 5 systems, one exchange of neighbours costs 0.2.
+ENOUGH_SYSTEMS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedSystems:
+    """What judges make of the same runs, beside gold.
+
+    Args:
+        table: system, judge ("gold" first), measure, n, mean, low, high; the system "oracle" is the best list that
+            could be made of what all systems list, chosen by gold. It is shown, and takes part in no comparison.
+        order: one row for each judge and measure: systems, tau with tau_low and tau_high; how many pairs of systems
+            differ by gold, and the shares of them that the judge orders alike, reversed, or has as tied; same and kappa
+            of single questions, each with its interval.
+        labels: what a few labels give, for each judge and measure: of :func:`labelling_trials`.
+        scores: (judge, measure) → frame, questions x systems, the oracle among them.
+        runs: system → run.
+        pairs: how many pairs each judge was asked.
+    """
+
+    table: pd.DataFrame
+    order: pd.DataFrame
+    labels: pd.DataFrame
+    scores: dict[tuple[str, str], pd.DataFrame]
+    runs: dict[str, pd.DataFrame]
+    pairs: int
+
+
+def judge_systems(
+    systems: System | Sequence[System] | Mapping[str, System],
+    data: Data,
+    judges: Sequence[str],
+    measures: Measure | str | Iterable[Measure | str] = ("MRecall@5", "Precision@5"),
+    *,
+    labelled: Sequence[int] = (20, 40),
+    draws: int = 200,
+    aspect_judge: AnyJudge = "laptop",
+    depth: int = 100,
+    recordings: StrPath | None = None,
+    store: Store = None,
+    seed: int = 0,
+) -> JudgedSystems:
+    """Score the same runs by gold and by judges, and compare the orders of the systems.
+
+    What the systems list within the deepest cut-off is judged once for all of them. Questions that overlap
+    (:func:`berdslib.data.leaks.groups`) are drawn together in all intervals.
+
+    Args:
+        systems: two or more, as for :func:`berdslib.study.experiment.experiment`; 12 or more make a tau that says much.
+            None of them may see gold.
+        data: a collection with gold, or the name of one. What gold does not list counts as not supporting.
+        judges: names, see :func:`berdslib.judging.registry.make_judge`.
+        measures: with cut-offs; how deep is judged follows from them.
+        labelled: numbers of questions that people label, to be tried out; of more than there are, none is tried.
+        draws: trials of each.
+        aspect_judge: see :func:`berdslib.study.experiment.experiment`, as for the next three.
+        depth: how many candidates a cross-encoder or a diversifier chooses from.
+        recordings: a file of a chat model's answers.
+        store: where verdicts are kept.
+        seed: of the draws.
+
+    Raises:
+        InputError: fewer than two systems, one called "oracle", no judge or an unknown one, "gold" among them, or a
+            collection without gold.
+        MissingDataError: a model that is neither on this machine nor reachable.
+    """
+    wanted, collection, named = parse_measures(measures), collection_of(data), named_systems(systems)
+    _check(collection, named, judges, wanted)
+    if draws < 1 or any(n < 2 for n in labelled):  # now, not when everything has been judged
+        problem = f"at least 2 questions are labelled, in at least 1 draw; got {list(labelled)} and {draws}"
+        raise InputError(problem, field="labelled")
+    assert collection.gold is not None  # checked
+    chosen = {name: make_judge(name) for name in judges}  # before anything is searched
+    questions, gold, kept = list(collection.questions), collection.gold, store_of(store)
+    gold = gold[gold["qid"].isin(list_ids(questions))]
+    k = max(m["cutoff"] for m in wanted)
+    built = build(
+        named,
+        collection,
+        aspect_judge=partial(judge_of, aspect_judge, collection),
+        depth=depth,
+        recordings=recordings,
+        store=kept,
+    )
+    runs = {name: _listed(name, one, collection, k) for name, one in built.items()}
+    pool = pooled(runs.values(), questions, k)
+    best = {ORACLE: oracle(pool, gold, questions, k, depth=max(1, len(pool)))} if len(pool) else {}
+    pairs = pairs_of(pool, questions, by_docno(collection.passages), max(1, len(pool)))
+    logger.info("%d systems list %d pairs within the first %d", len(runs), len(pairs), k)
+    tables = {GOLD: gold}
+    for name, judge in chosen.items():
+        tables[name] = verdicts_of(pairs, p_yes_of(judge, pairs, kept), judge)
+    scores = {
+        (name, measure): frame
+        for name, verdicts in tables.items()
+        for measure, frame in _scores({**runs, **best}, verdicts, collection, wanted).items()
+    }
+    clusters = question_clusters(collection)
+    names = [str(m) for m in wanted]
+    return JudgedSystems(
+        _means(scores, clusters, seed),
+        order_table(scores, clusters, list(runs), judges, names, seed=seed),
+        _labels(scores, clusters, list(runs), judges, names, labelled, draws, seed),
+        scores,
+        {**runs, **best},
+        len(pairs),
+    )
+
+
+def _listed(name: str, system: Retriever | pd.DataFrame, collection: Collection, k: int) -> pd.DataFrame:
+    """Return what a system finds, or a finished run as it is, without questions that are not asked."""
+    if not isinstance(system, pd.DataFrame):
+        return search(system, collection, k)
+    run = run_of(name, system)
+    return run[run["qid"].isin(list_ids(collection.questions))]
+
+
+def order_table(
+    scores: Mapping[tuple[str, str], pd.DataFrame],
+    clusters: Sequence[str],
+    systems: Sequence[str],
+    judges: Sequence[str],
+    measures: Sequence[str],
+    *,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare each judge's scores of some systems with gold's; the table ``order`` of :class:`JudgedSystems`.
+
+    Args:
+        scores: (judge, measure) → frame, questions x systems; "gold" is one of the judges.
+        clusters: (n,) what each question is drawn with.
+        systems: which columns to compare, two at least.
+        judges: whom to compare with gold.
+        measures: by name.
+        seed: of the draws.
+    """
+    rows = []
+    for measure in measures:
+        gold = scores[GOLD, measure][list(systems)]
+        differing = system_pairs(gold, clusters, seed=seed)
+        for judge in judges:
+            judged = scores[judge, measure][list(systems)]
+            found = {"tau": system_tau(gold, judged, clusters, seed=seed)}
+            found |= question_agreement(gold, judged, clusters, seed=seed)
+            ends = {f"{n}{end}": v for n, e in found.items() for end, v in zip(("", "_low", "_high"), e, strict=True)}
+            rows.append(
+                {
+                    "judge": judge,
+                    "measure": measure,
+                    "systems": len(systems),
+                    **ends,
+                    **ordered_alike(differing, judged),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def score_sheet(result: JudgedSystems) -> pd.DataFrame:
+    """Return the means of the systems as a table to be read: a row a system, a column for each measure and judge."""
+    columns = {f"{measure} {judge}": frame.mean() for (judge, measure), frame in result.scores.items()}
+    return pd.DataFrame(columns).rename_axis("system").reset_index()
+
+
+def question_clusters(collection: Collection) -> list[str]:
+    """Return what each question of a collection is drawn with: the first of the questions that it overlaps with."""
+    together = groups(collection.questions, collection.gold, passages=collection.passages)
+    first = {qid: members[0] for members in together for qid in members}
+    return [first[q.qid] for q in collection.questions]
+
+
+def _scores(
+    runs: Mapping[str, pd.DataFrame], verdicts: pd.DataFrame, collection: Collection, measures: Sequence[Measure]
+) -> dict[str, pd.DataFrame]:
+    """Return measure → frame, questions x systems."""
+    by_run = {name: evaluate(run, verdicts, collection.questions, measures) for name, run in runs.items()}
+    return {str(m): pd.DataFrame({name: frame[str(m)] for name, frame in by_run.items()}) for m in measures}
+
+
+def _means(scores: Mapping[tuple[str, str], pd.DataFrame], clusters: list[str], seed: int) -> pd.DataFrame:
+    rows = []
+    for (judge, measure), frame in scores.items():
+        for system, values in frame.items():
+            low, high = bootstrap_interval(values.to_numpy(), clusters=clusters, seed=seed)
+            rows.append((system, judge, measure, len(values), float(values.mean()), low, high))
+    return pd.DataFrame(rows, columns=["system", "judge", "measure", "n", "mean", "low", "high"])
+
+
+def _labels(
+    scores: Mapping[tuple[str, str], pd.DataFrame],
+    clusters: list[str],
+    systems: list[str],
+    judges: Sequence[str],
+    measures: Sequence[str],
+    labelled: Sequence[int],
+    draws: int,
+    seed: int,
+) -> pd.DataFrame:
+    from tqdm.auto import tqdm
+
+    columns = ["judge", "measure", "labelled", "estimate", "system", "bias", "error", "width", "coverage", "weight"]
+    possible = [n for n in labelled if n <= len(clusters)]
+    if len(possible) < len(labelled):
+        logger.warning("no more questions can be labelled than there are: %d", len(clusters))
+    parts = []
+    trials = list(product(judges, measures, possible))
+    for judge, measure, n in tqdm(trials, desc="labels", disable=len(trials) < 4, leave=False):
+        gold, judged = (scores[who, measure][systems] for who in (GOLD, judge))
+        found = labelling_trials(gold, judged, clusters, n, draws=draws, seed=seed)
+        parts.append(found.assign(judge=judge, measure=measure))
+    return pd.concat(parts, ignore_index=True)[[*columns, "tau"]] if parts else pd.DataFrame(columns=[*columns, "tau"])
+
+
+def _check(
+    collection: Collection, named: Mapping[str, System], judges: Sequence[str], measures: Sequence[Measure]
+) -> None:
+    if isinstance(collection, Scenario) or collection.gold is None or not collection.passages:
+        problem = (
+            "judges are compared with recorded verdicts on passages; take a data set that has both, such as 'sample'"
+        )
+        raise InputError(f"{collection.name!r}: {problem}", field="data")
+    if len(named) < 2:
+        problem = f"an order needs two systems at least, and {ENOUGH_SYSTEMS} or more to say much; there is one"
+        raise InputError(problem, field="systems")
+    if ORACLE in named:
+        raise InputError(f"{ORACLE!r} is what the best possible list is called; give this system another name")
+    if not judges or any(is_recorded(name) for name in judges):
+        raise InputError("name judges to be compared with gold, such as 'laptop'; gold itself is there anyway")
+    if twice := [name for i, name in enumerate(judges) if name in judges[:i]]:
+        raise InputError(f"the judge {twice[0]!r} is named twice", field="judges")
+    if without := [str(m) for m in measures if "cutoff" not in m.params]:
+        raise InputError(f"{without[0]} needs a cut-off, such as {without[0]}@5", field="measures")
+    if looks_at_perspectives(measures):
+        raise InputError("pRecall looks at a list for each perspective; measures of one list are compared here")
+    if len(named) < ENOUGH_SYSTEMS:
+        logger.warning("%d systems: a tau of fewer than %d moves in large steps", len(named), ENOUGH_SYSTEMS)

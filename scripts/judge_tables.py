@@ -1,0 +1,271 @@
+"""Print what judges are worth as instruments: on pairs that people labelled elsewhere, on systems, on everyday pairs.
+
+    BERDS_DATA=../shared/data python scripts/judge_tables.py similarity laptop            (half A: for trying out)
+    BERDS_DATA=../shared/data python scripts/judge_tables.py JUDGE … --half B -o FOLDER   (the last look)
+
+Half A is for trying things out; half B is looked at once, when nothing is changed any more. Theperspective is asked
+with the questions of the same half, or with all of them (--questions all). Verdicts are kept in the user's cache (or
+--store), so that a run that was cut off goes on where it was; name the fast judges first. Of BeRDS' own labelled pairs
+nothing is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import berdslib as bd
+from berdslib.data.collection import Collection
+from berdslib.data.datasets import dataset
+from berdslib.data.fetch import candidate_paths, first_existing
+from berdslib.data.records import Passage, ranked_run
+from berdslib.data.stance import HALVES, half_of, held_out
+from berdslib.data.tables import read_jsonl
+from berdslib.judging.base import Pair
+from berdslib.judging.registry import make_judge
+from berdslib.judging.store import VerdictStore
+from berdslib.paths import local_data_dir
+from berdslib.retrieval.fusion import reciprocal_rank_fusion
+from berdslib.study.figures import judged_systems_figure, save_figure, use_style
+from berdslib.study.instruments import JudgedSystems, judge_systems, order_table, question_clusters, score_sheet
+from berdslib.study.judges import JudgeReport, judge_report, p_yes_of
+
+PAIRS = Path(__file__).parent / "judge_trials" / "everyday_pairs.jsonl"
+SYSTEMS = (
+    "bm25,rank-bm25,bm25+mmr:0.75,bm25+mmr:0.5,bm25+expand:rule,minilm,minilm+mmr:0.9,minilm+mmr:0.75,minilm+mmr:0.5,"
+    "minilm+mmr:0.25,minilm+dpp:0.5,minilm+msd:0.5,minilm+expand:rule,minilm+expand:rule+mmr:0.75"
+)
+MEASURES = ("MRecall@5", "Precision@5")
+
+
+# ---------------------------------------------------------------- pairs that people labelled elsewhere
+
+
+def of_held_out(judges: Sequence[str], half: str, most: int, store: VerdictStore, folder: Path | None) -> None:
+    root = local_data_dir()
+    if root is None:
+        sys.exit("set BERDS_DATA to the folder that holds stance/ and theperspective/")
+    sources = held_out(root / "stance", half, most)
+    reports: dict[str, list[JudgeReport]] = {}
+    for judge in judges:
+        for name, pairs in sources.items():
+            print(f"{judge}: {name}, {len(pairs)} pairs", file=sys.stderr, flush=True)
+            reports.setdefault(name, []).append(judge_report(pairs, judge, store))
+    heading(f"On pairs that people labelled elsewhere, half {half}", "intervals draw whole articles or topics")
+    rows = []
+    for name, pairs in sources.items():
+        labels = np.array([p.label for p in pairs])
+        row = {"pairs": name, "judge": "yes to everything", "n": len(pairs), "positive": percent(labels.mean())}
+        rows.append(row | {"F1": percent(2 * labels.mean() / (1 + labels.mean())), "AUC": ".500"})
+        rows += [{"pairs": name, "n": r.n, **measures(r)} for r in reports[name]]
+    show(pd.DataFrame(rows), folder, "held_out")
+    heading("What each kind is answered", "mean probability, and share of yes")
+    kinds = [
+        {"pairs": name, "judge": r.judge, "kind": k.kind, "n": k.n, "mean p": interval(k.mean_p, k.mean_p_low,
+         k.mean_p_high), "yes, %": interval(k.said_yes, k.said_yes_low, k.said_yes_high, 100)}
+        for name in sources if name != "fake news, related"
+        for r in reports[name] for k in r.by_kind.itertuples()
+    ]  # fmt: skip
+    show(pd.DataFrame(kinds), folder, "kinds")
+    heading("By length of the document", "F1, in percent")
+    lengths = [
+        {"pairs": name, "judge": r.judge, "length": b.length, "n": b.n, "positive": percent(b.labelled_yes),
+         "F1": interval(b.f1, b.f1_low, b.f1_high, 100)}
+        for name in sources if name != "fake news"
+        for r in reports[name] for b in r.by_length.itertuples()
+    ]  # fmt: skip
+    show(pd.DataFrame(lengths), folder, "lengths")
+    heading("Negation", "claims of IAM against a proposal and its negation; sum_of_p should be 1")
+    negation = [
+        {"judge": r.judge, **{m.measure: interval(m.value, m.low, m.high) for m in r.negation.itertuples()}}
+        for r in reports["iam stance"]
+    ]
+    show(pd.DataFrame(negation), folder, "negation")
+    if folder:
+        bins = [r.calibration.assign(pairs=n, judge=r.judge) for n, several in reports.items() for r in several]
+        pd.concat(bins).to_csv(folder / "calibration.csv", index=False)
+
+
+def measures(report: JudgeReport) -> dict[str, str]:
+    found = report.measures.set_index("measure")
+    said = {"judge": report.judge}
+    for name, title, scale in (
+        ("f1", "F1", 100), ("auc", "AUC", 1), ("calibration_error", "calibration error", 1),
+        ("precision", "precision", 100), ("recall", "recall", 100), ("said_yes", "said yes", 100),
+    ):  # fmt: skip
+        value, low, high = found.loc[name, ["value", "low", "high"]].tolist()
+        said[title] = interval(value, low, high, scale)
+    return said
+
+
+# ---------------------------------------------------------------- everyday pairs
+
+
+def of_everyday(judges: Sequence[str], store: VerdictStore, folder: Path | None) -> None:
+    rows = [row for _, row in read_jsonl(PAIRS)]
+    pairs = [Pair(row["perspective"], 0, Passage(str(i), row["document"]), row["perspective"])
+             for i, row in enumerate(rows)]  # fmt: skip
+    table = pd.DataFrame({"perspective": [r["perspective"] for r in rows], "supports": [r["supports"] for r in rows]})
+    table["document"] = [r["document"][:60] + " …" for r in rows]
+    summary = []
+    for name in judges:
+        judge = make_judge(name)
+        p = p_yes_of(judge, pairs, store)
+        yes, true = p >= judge.threshold, table["supports"].to_numpy(dtype=bool)
+        table[name] = [f"{value:.2f} {'yes' if y else 'no'}{'' if y == t else ' (wrong)'}"
+                       for value, y, t in zip(p, yes, true, strict=True)]  # fmt: skip
+        first = p[0::2] > p[1::2]  # two documents for each statement, the one that supports it first
+        right = yes == true
+        summary.append({
+            "judge": name,
+            "right, of 20": int(right.sum()),
+            "both right, of 10": int((right[0::2] & right[1::2]).sum()),
+            "supporting one first, of 10": int(first.sum()),
+        })  # fmt: skip
+    heading("Everyday pairs", "written before any judge was trained; probability and verdict")
+    show(table, folder, "everyday")
+    print()
+    show(pd.DataFrame(summary), folder, "everyday_summary")
+
+
+# ---------------------------------------------------------------- systems
+
+
+def theperspective(half: str) -> Collection:
+    """Return Theperspective with the questions of one half; halves go by the ids of its file."""
+    whole = bd.load("theperspective")
+    one = dataset("theperspective")
+    ids = [row["id"] for _, row in read_jsonl(first_existing(one, candidate_paths(one, one.local[:1]), "questions"))]
+    half_by_qid = {"theperspective-" + re.sub(r"\s", "-", i): half_of(i) for i in ids}
+    return whole.only([q for q in whole.questions if half in ("all", half_by_qid[q.qid])])
+
+
+def plain_orders(first: pd.DataFrame, second: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]:
+    """Return orders that no system string makes: two lists fused, one reversed, and two shuffled."""
+    draw = np.random.default_rng(seed)
+
+    def reordered(run: pd.DataFrame, depth: int, shuffle: bool) -> pd.DataFrame:
+        top = run[run["rank"] <= depth].sort_values(["qid", "rank"])
+        lists = {str(qid): part["docno"].tolist() for qid, part in top.groupby("qid")}
+        return ranked_run({qid: draw.permutation(d).tolist() if shuffle else d[::-1] for qid, d in lists.items()})
+
+    return {
+        "bm25 and minilm fused": reciprocal_rank_fusion([first, second]),
+        "minilm, first 10 reversed": reordered(second, 10, shuffle=False),
+        "minilm, first 20 shuffled": reordered(second, 20, shuffle=True),
+        "bm25, first 20 shuffled": reordered(first, 20, shuffle=True),
+    }
+
+
+def of_systems(
+    title: str, collection: Collection, systems: Sequence[str], judges: Sequence[str], depth: int,
+    store: VerdictStore, folder: Path | None,
+) -> None:  # fmt: skip
+    wanted = [m.replace("@5", f"@{depth}") for m in MEASURES]
+    runs = [bd.search(name, collection, 20) for name in ("bm25", "minilm")]
+    named = {**{name: name for name in systems}, **plain_orders(*runs)}
+    result = judge_systems(named, collection, judges, wanted, store=store)
+    asked, compared = len(collection.questions), len(result.runs)
+    remark = f"{asked} questions, {compared} systems with the oracle, {result.pairs} pairs judged; in percent"
+    heading(f"Systems on {title}", remark)
+    sheet = score_sheet(result).set_index("system")
+    show((sheet * 100).round(1).reset_index(), folder, f"{title}_systems")
+    heading(f"Order of systems on {title}", "tau-b with gold; pairs of systems that differ by gold (p < .05)")
+    show(orders(result.order), folder, f"{title}_order")
+    heading("The same without the four orders that no system string makes", "")
+    strings = order_table(result.scores, question_clusters(collection), list(systems), judges, wanted)
+    show(orders(strings), folder, f"{title}_order_strings")
+    heading("What a few labels add", "means over systems; tau with the true order")
+    few = result.labels[result.labels["system"] == "all"].drop(columns="system")
+    show(few.round(3), folder, f"{title}_labels")
+    if folder:
+        use_style()
+        for measure in wanted:
+            table = result.table[result.table["measure"] == measure]
+            save_figure(judged_systems_figure(table, measure), table, folder, f"{title}_{measure.replace('@', '_')}")
+        write_all(result, folder, title)
+
+
+def orders(table: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for row in table.itertuples():
+        same, kappa, tau = ([getattr(row, f"{n}{e}") for e in ("", "_low", "_high")] for n in ("same", "kappa", "tau"))
+        rows.append({
+            "judge": row.judge, "measure": row.measure, "systems": row.systems, "tau": interval(*tau),
+            "pairs that differ": int(row.pairs), "alike, %": percent(row.alike), "reversed, %": percent(row.reversed),
+            "same for a question, %": interval(*same, 100), "kappa": interval(*kappa),
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def write_all(result: JudgedSystems, folder: Path, title: str) -> None:
+    for name in ("table", "order", "labels"):
+        getattr(result, name).to_csv(folder / f"{title}_{name}_full.csv", index=False)
+
+
+# ---------------------------------------------------------------- printing
+
+
+def percent(value: float) -> str:
+    return "" if np.isnan(value) else f"{value * 100:.1f}"
+
+
+def interval(value: float, low: float, high: float, scale: float = 1) -> str:
+    if np.isnan(value):
+        return "none"
+    digits = 1 if scale == 100 else 3
+    return f"{value * scale:.{digits}f} [{low * scale:.{digits}f}, {high * scale:.{digits}f}]"
+
+
+def heading(text: str, remark: str) -> None:
+    print(f"\n## {text}\n\n{remark}\n" if remark else f"\n## {text}\n")
+
+
+def show(table: pd.DataFrame, folder: Path | None, name: str) -> None:
+    """Print a table in Markdown, and write it as CSV."""
+    table = table.fillna("")
+    lines = [list(table.columns), ["---"] * len(table.columns), *table.to_numpy().tolist()]
+    print("\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines), flush=True)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        table.to_csv(folder / f"{re.sub(r'[^a-z0-9_]+', '_', name.lower())}.csv", index=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("judges", nargs="+", help="names, such as laptop or laptop+overlap")
+    parser.add_argument("--half", choices=HALVES, default="A")
+    parser.add_argument("--questions", choices=HALVES, help="half of theperspective's questions [as --half]")
+    parser.add_argument("--most", type=int, default=2500, help="pairs of each kind, drawn at random; 0 for all")
+    parser.add_argument("--depth", type=int, default=5, help="how deep systems are judged and scored")
+    parser.add_argument("--systems", default=SYSTEMS, help="comma-separated")
+    parser.add_argument("--store", type=Path, help="verdict store [user cache]")
+    parser.add_argument("--only", choices=("everyday", "held-out", "theperspective", "sample"), action="append")
+    parser.add_argument("-o", "--output", type=Path, help="folder for the tables as CSV, and the figures")
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    store, chosen = VerdictStore(given.store), given.only or ["everyday", "held-out", "theperspective", "sample"]
+    systems = [name.strip() for name in given.systems.split(",") if name.strip()]
+    for name in given.judges:
+        make_judge(name)  # a name that is wrong, or a model that is missing, is found before hours are spent
+    if "everyday" in chosen:
+        of_everyday(given.judges, store, given.output)
+    if "held-out" in chosen:
+        of_held_out(given.judges, given.half, given.most, store, given.output)
+    if "theperspective" in chosen:
+        found = theperspective(given.questions or given.half)
+        of_systems("theperspective", found, systems, given.judges, given.depth, store, given.output)
+    if "sample" in chosen:
+        found = bd.load("sample", split="all")
+        of_systems("sample", found, systems, given.judges, given.depth, store, given.output)
+
+
+if __name__ == "__main__":
+    main()

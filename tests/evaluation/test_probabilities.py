@@ -1,0 +1,93 @@
+"""AUC against sklearn, its interval and that of the calibration error against a plain loop over resamples."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from berdslib.errors import InputError
+from berdslib.evaluation.calibration import bin_edges, bin_index, calibration_error
+from berdslib.evaluation.probabilities import _weighted_auc, answers_by, auc, probability_report
+
+
+def drawn_pairs(rng, n=120, digits=15):
+    p = np.round(rng.random(n), digits)
+    return rng.random(n) < p**2, p
+
+
+@pytest.mark.parametrize("digits", [15, 1], ids=["no ties", "many ties"])
+def test_auc_is_that_of_sklearn(digits):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        labels, p = drawn_pairs(rng, digits=digits)
+        assert auc(labels, p) == pytest.approx(roc_auc_score(labels, p))
+        weights = rng.integers(0, 4, (3, len(p))).astype(float)
+        want = [roc_auc_score(labels, p, sample_weight=w) for w in weights]
+        np.testing.assert_allclose(_weighted_auc(labels, p, weights), want)
+
+
+def test_a_sample_without_a_yes_has_no_auc():
+    labels, p = np.array([True, False, False]), np.array([0.9, 0.1, 0.2])
+    found = _weighted_auc(labels, p, np.array([[0.0, 1, 2], [1, 1, 0]]))
+    assert np.isnan(found[0]) and found[1] == 1
+
+
+def test_intervals_are_those_of_a_plain_loop_over_drawn_questions():
+    rng = np.random.default_rng(1)
+    labels, p = drawn_pairs(rng, 90)
+    clusters = np.array([f"q{i % 9}" for i in range(90)])
+    report = probability_report(labels, p, clusters.tolist(), resamples=150, seed=5).set_index("measure")
+    assert report.loc["auc", "value"] == pytest.approx(roc_auc_score(labels, p))
+    assert report.loc["calibration_error", "value"] == pytest.approx(calibration_error(labels, p))
+    # The same draws, pair by pair.
+    counts = np.random.default_rng(5).multinomial(9, np.full(9, 1 / 9), 150)
+    names = np.unique(clusters)
+    bins = bin_index(p, bin_edges(p, 10))
+    aucs, errors = [], []
+    for count in counts:
+        rows = np.concatenate(
+            [np.flatnonzero(clusters == q) for q, c in zip(names, count, strict=True) for _ in range(c)]
+        )
+        aucs.append(roc_auc_score(labels[rows], p[rows]))
+        parts = [rows[bins[rows] == b] for b in np.unique(bins[rows])]
+        errors.append(sum(len(i) * abs(p[i].mean() - labels[i].mean()) for i in parts) / len(rows))
+    for name, drawn in (("auc", aucs), ("calibration_error", errors)):
+        want = np.quantile(drawn, [0.025, 0.975])
+        np.testing.assert_allclose(report.loc[name, ["low", "high"]].to_numpy(dtype=float), want)
+
+
+def test_large_sets_are_drawn_in_parts(monkeypatch):
+    labels, p = drawn_pairs(np.random.default_rng(2), 60)
+    clusters = [str(i % 6) for i in range(60)]
+    whole = probability_report(labels, p, clusters, resamples=50)
+    monkeypatch.setattr("berdslib.evaluation.probabilities._BATCH", 60 * 7)
+    pd.testing.assert_frame_equal(probability_report(labels, p, clusters, resamples=50), whole)
+
+
+def test_what_a_judge_answers_to_each_kind():
+    pairs = pd.DataFrame({
+        "qid": ["1", "1", "2", "2"], "label": [True, True, False, False], "p_yes": [0.9, 0.3, 0.2, 0.4],
+        "answer": [True, False, False, False], "kind": ["agree", "agree", "discuss", "discuss"],
+    })  # fmt: skip
+    found = answers_by(pairs, "kind").set_index("kind")
+    assert found.loc["agree", ["n", "questions", "labelled_yes", "mean_p", "said_yes"]].tolist() == [2, 1, 1, 0.6, 0.5]
+    assert found.loc["discuss", ["mean_p", "said_yes"]].tolist() == pytest.approx([0.3, 0])
+    assert list(found.index) == ["agree", "discuss"]
+    with pytest.raises(InputError, match="missing: length"):
+        answers_by(pairs, "length")
+    with pytest.raises(InputError, match="there are none"):
+        answers_by(pairs[:0], "kind")
+
+
+@pytest.mark.parametrize(
+    ("labels", "p", "clusters", "message"),
+    [
+        ([1, 1], [0.1, 0.2], ["a", "b"], "both a yes and a no"),
+        ([1, 0], [0.1], ["a", "b"], "of one length"),
+        ([1, 0], [0.1, np.nan], ["a", "b"], "finite"),
+        ([1, 0], [0.1, 0.2], ["a"], "2 pairs, but 1 clusters"),
+    ],
+)
+def test_what_has_no_auc_is_an_error(labels, p, clusters, message):
+    with pytest.raises(InputError, match=message):
+        probability_report(np.array(labels), np.array(p), clusters)
