@@ -591,23 +591,19 @@ def threshold_by_share(table: pd.DataFrame) -> Figure:
 
 
 def labelled_tokens(rows: Sequence[Sequence[tuple[str, str]]]) -> str:
-    """Return HTML of token sequences: each token in a box, coloured by its label, which shows when pointed at.
+    """Return HTML of token sequences: each token in a box, coloured by its label; an answer is written out.
 
     Args:
         rows: for each sequence its tokens, each with its label: "padding", "ignored", or what the model has to say
             there. Tokens and labels are escaped.
     """
-    colours = {"padding": ("#F4F4F4", "#767676"), "ignored": (NOTHING, "#000000")}
+    looks = {"padding": "color:#767676", "ignored": f"background:{NOTHING};color:#000"}
+    answer = f"background:{PALETTE[0]};color:#FFF"
     parts = []
     for row in rows:
         boxes = []
         for token, label in row:
-            ground, ink = colours.get(label, (PALETTE[0], "#FFFFFF"))
-            # Neighbours of one label share its colour, so the label itself is written only where it is an answer.
-            said = "" if label in colours else f" → <b>{escape(label)}</b>"
-            boxes.append(
-                f'<span title="{escape(label)}" style="background:{ground};color:{ink};padding:0 2px">'
-                f"{escape(token)}{said}</span>"
-            )
+            said = "" if label in looks else f" → <b>{escape(label)}</b>"
+            boxes.append(f'<span style="{looks.get(label, answer)}">{escape(token)}{said}</span>')
         parts.append(f'<p style="font-family:monospace;font-size:11px;line-height:1.6">{" ".join(boxes)}</p>')
     return "\n".join(parts)
