@@ -111,3 +111,47 @@ def test_groups_are_drawn_at_their_ratio_with_a_line_between_properties():
     x, y = drawn.lines[0].get_xydata().T
     assert x.tolist() == [0.5, 1.5, 1.0] and (-np.diff(y)).tolist() == [1.0, 2.0]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["age: old", "age: young", "gender: male"]
+
+
+# ---------------------------------------------------------------- training
+
+
+SCORED = ("f1", "f1_low", "f1_high", "auc", "auc_low", "auc_high")
+
+
+def test_scores_of_judges_with_the_line_of_yes_to_all():
+    rows = [("all yes", 0.5, 0.4, 0.6, 0.5, 0.5, 0.5), (BROKEN, 0.7, 0.6, 0.8, 0.9, 0.8, 1.0)]
+    figure = figures.judge_scores(pd.DataFrame(rows, columns=["judge", *SCORED]))
+    assert (BROKEN, False) in shown(figure) and not any(text == "all yes" for text, _ in shown(figure))
+    for axis, value in zip(figure.axes, (70, 90), strict=True):
+        assert [line.get_xdata()[0] for line in axis.lines if line.get_ls() == "--"] == [50]
+        assert axis.containers[0].lines[0].get_xdata().tolist() == pytest.approx([value])
+
+
+def test_loss_curves_mark_the_lowest_validation():
+    table = pd.DataFrame({"passes": [1, 2, 3], "training": [0.7, 0.5, 0.2], "validation": [0.7, 0.6, 0.9]})
+    axis = figures.loss_curves(table).axes[0]
+    mark = next(line for line in axis.lines if line.get_marker() == "o")
+    assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (2, 0.6)
+    assert "lowest on validation: pass 2" in [text.get_text() for text in axis.get_legend().get_texts()]
+
+
+def test_rank_errors_in_percent_with_names_as_they_are():
+    figure = figures.rank_errors(pd.DataFrame({DOLLARS: [1.0, 0.25]}, index=[1, 4]))
+    assert figure.axes[0].lines[0].get_ydata().tolist() == [100, 25] and (DOLLARS, False) in shown(figure)
+
+
+def test_thresholds_by_share_beside_yes_to_all():
+    rows = [(DOLLARS, 0.2, 0.5, 0.6), (DOLLARS, 0.5, 0.3, 0.7)]
+    figure = figures.threshold_by_share(pd.DataFrame(rows, columns=["judge", "share", "threshold", "f1"]))
+    left, right = figure.axes
+    assert left.lines[0].get_ydata().tolist() == [0.5, 0.3] and (DOLLARS, False) in shown(figure)
+    # Precision is the share and recall is 1: 2 * .2 / 1.2 and 2 * .5 / 1.5.
+    assert right.lines[-1].get_ydata() == pytest.approx([100 / 3, 200 / 3])
+
+
+def test_tokens_are_escaped_and_the_answer_is_written_out():
+    found = figures.labelled_tokens([[("<pad>", "padding"), ("<script>", "ignored"), ('"&', "<b>Yes")]])
+    assert "<script>" not in found and "<pad>" not in found and "<b>Yes" not in found.replace("<b>&lt;b&gt;Yes</b>", "")
+    assert "&lt;script&gt;" in found and "&quot;&amp; → <b>&lt;b&gt;Yes</b>" in found
+    assert found.count("<span") == found.count("</span>") == 3
