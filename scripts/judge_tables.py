@@ -26,22 +26,25 @@ from berdslib.data.collection import Collection
 from berdslib.data.datasets import dataset
 from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.records import Passage, ranked_run
-from berdslib.data.stance import HALVES, half_of, held_out
+from berdslib.data.stance import HALVES, StancePair, half_of, held_out
 from berdslib.data.tables import read_jsonl
 from berdslib.judging.base import Pair
 from berdslib.judging.registry import make_judge
-from berdslib.judging.store import VerdictStore
+from berdslib.judging.store import VerdictStore, judge_pairs
+from berdslib.judging.training.laptop import like_the_web
+from berdslib.judging.training.pairs import LAPTOP_SHARES
 from berdslib.paths import local_data_dir
 from berdslib.retrieval.fusion import reciprocal_rank_fusion
 from berdslib.study.figures import judged_systems_figure, save_figure, use_style
 from berdslib.study.instruments import JudgedSystems, judge_systems, order_table, question_clusters, score_sheet
-from berdslib.study.judges import JudgeReport, judge_report, p_yes_of
+from berdslib.study.judges import JudgeReport, judge_report
 
-PAIRS = Path(__file__).parent / "judge_trials" / "everyday_pairs.jsonl"
+PAIRS = Path(__file__).parent / "everyday_pairs.jsonl"
 SYSTEMS = (
     "bm25,rank-bm25,bm25+mmr:0.75,bm25+mmr:0.5,bm25+expand:rule,minilm,minilm+mmr:0.9,minilm+mmr:0.75,minilm+mmr:0.5,"
     "minilm+mmr:0.25,minilm+dpp:0.5,minilm+msd:0.5,minilm+expand:rule,minilm+expand:rule+mmr:0.75"
 )
+CHOSEN_BY = ("fake news, related", "iam stance", "iam evidence", "points", "held-out topics")
 MEASURES = ("MRecall@5", "Precision@5")
 
 
@@ -51,8 +54,10 @@ MEASURES = ("MRecall@5", "Precision@5")
 def of_held_out(judges: Sequence[str], half: str, most: int, store: VerdictStore, folder: Path | None) -> None:
     root = local_data_dir()
     if root is None:
-        sys.exit("set BERDS_DATA to the folder that holds stance/ and theperspective/")
-    sources = held_out(root / "stance", half, most)
+        sys.exit("set BERDS_DATA to the folder that holds stance/, theperspective/ and the sources of training pairs")
+    sources = held_out(root, half, most)
+    web = [StancePair(e.topic, e.document, e.statement, e.supports, e.kind) for e in like_the_web(LAPTOP_SHARES)]
+    sources["held-out topics"] = web  # the same for both halves: no judge's training holds these topics
     reports: dict[str, list[JudgeReport]] = {}
     for judge in judges:
         for name, pairs in sources.items():
@@ -66,6 +71,12 @@ def of_held_out(judges: Sequence[str], half: str, most: int, store: VerdictStore
         rows.append(row | {"F1": percent(2 * labels.mean() / (1 + labels.mean())), "AUC": ".500"})
         rows += [{"pairs": name, "n": r.n, **measures(r)} for r in reports[name]]
     show(pd.DataFrame(rows), folder, "held_out")
+    heading("What judges are chosen by, on half A", f"mean AUC over {', '.join(CHOSEN_BY)}")
+    means = [
+        {"judge": judge, "mean AUC": f"{np.mean([auc_of(reports[name][i]) for name in CHOSEN_BY]):.3f}"}
+        for i, judge in enumerate(judges)
+    ]
+    show(pd.DataFrame(means), folder, "chosen_by")
     heading("What each kind is answered", "mean probability, and share of yes")
     kinds = [
         {"pairs": name, "judge": r.judge, "kind": k.kind, "n": k.n, "mean p": interval(k.mean_p, k.mean_p_low,
@@ -93,6 +104,10 @@ def of_held_out(judges: Sequence[str], half: str, most: int, store: VerdictStore
         pd.concat(bins).to_csv(folder / "calibration.csv", index=False)
 
 
+def auc_of(report: JudgeReport) -> float:
+    return float(report.measures.set_index("measure").loc["auc", "value"])
+
+
 def measures(report: JudgeReport) -> dict[str, str]:
     found = report.measures.set_index("measure")
     said = {"judge": report.judge}
@@ -117,7 +132,7 @@ def of_everyday(judges: Sequence[str], store: VerdictStore, folder: Path | None)
     summary = []
     for name in judges:
         judge = make_judge(name)
-        p = p_yes_of(judge, pairs, store)
+        p = judge_pairs(judge, pairs, store)[0]
         yes, true = p >= judge.threshold, table["supports"].to_numpy(dtype=bool)
         table[name] = [f"{value:.2f} {'yes' if y else 'no'}{'' if y == t else ' (wrong)'}"
                        for value, y, t in zip(p, yes, true, strict=True)]  # fmt: skip

@@ -1,8 +1,9 @@
 """Pairs that people labelled elsewhere, for asking how a judge does on text that it was never taught on.
 
-Three sources, close to the judge's task but not the same: the Fake News Challenge (does an article agree with a
-headline?) and two parts of IAM (which side is a claim on, is a sentence evidence for a claim?). Each is in two halves,
-told by the hash of the article or topic: what is tried is tried on half A, and half B is looked at once, at the end.
+Four sources, close to the judge's task but not the same: the Fake News Challenge (does an article agree with a
+headline?), two parts of IAM (which side is a claim on, is a sentence evidence for a claim?), and theperspective (which
+of a question's points does a passage make?). Each is in two halves, told by the hash of the article, topic or question:
+what is tried is tried on half A, and half B is looked at once, at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from berdslib.data.negation import negate
-from berdslib.data.tables import read_table, text_field
+from berdslib.data.tables import read_jsonl, read_table, text_field, text_list
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, read_lines
 
@@ -22,6 +23,7 @@ HALVES = ("A", "B", "all")
 AGREE, UNRELATED = "agree", "unrelated"
 FAKE_NEWS_KINDS = (AGREE, "disagree", "discuss", UNRELATED)
 PROPOSAL, NEGATED = "proposal", "negated proposal"
+OWN, SAME_SIDE, OTHER_SIDE = "own point", "same side", "other side"
 EVIDENCE, NO_EVIDENCE = "evidence", "no evidence"
 # An article of the Fake News Challenge says in its first words what it reports.
 ARTICLE_WORDS = 300
@@ -193,6 +195,45 @@ def _some(pairs: list[StancePair], path: StrPath) -> list[StancePair]:
     return pairs
 
 
+# ---------------------------------------------------------------- theperspective
+
+
+def points(queries: StrPath, corpus: StrPath) -> list[StancePair]:
+    """Read the passages of theperspective, each against every point that is made on its question, on either side.
+
+    Args:
+        queries: JSONL with id, response1 and response2 (the points of either side), and favor_ids and against_ids (the
+            passage that makes each of them).
+        corpus: JSONL with id and content.
+
+    Raises:
+        InputError: a missing or blank field, a side with another number of passages than points, an unknown passage,
+            or no pairs.
+    """
+    texts = {
+        text_field(row, ("id",), corpus, line): " ".join(text_field(row, ("content",), corpus, line).split())
+        for line, row in read_jsonl(corpus)
+    }
+    pairs = []
+    for line, row in read_jsonl(queries):
+        question = text_field(row, ("id",), queries, line)
+        made = []  # (point, passage, side)
+        for side, (said, listed) in enumerate((("response1", "favor_ids"), ("response2", "against_ids"))):
+            ids = [str(one) for one in row.get(listed, [])]
+            said_here = text_list(row, said, queries, line)
+            if len(ids) != len(said_here):
+                problem = f"{len(ids)} passages for {len(said_here)} points"
+                raise InputError(problem, path=queries, line=line, field=listed)
+            if unknown := next((one for one in ids if one not in texts), None):
+                raise InputError(f"no passage {unknown!r} in {corpus}", path=queries, line=line, field=listed)
+            made += [(point, docno, side) for point, docno in zip(said_here, ids, strict=True)]
+        for point, own, side in made:
+            for _, docno, other in made:
+                kind = OWN if docno == own else SAME_SIDE if other == side else OTHER_SIDE
+                pairs.append(StancePair(question, texts[docno], point, kind == OWN, kind))
+    return _some(pairs, queries)
+
+
 # ---------------------------------------------------------------- all of them
 
 
@@ -202,7 +243,8 @@ def held_out(folder: Path, half: str, most: int = 0, seed: int = 0) -> dict[str,
     Of the Fake News Challenge twice: the articles on the headline's topic, and all, which adds the unrelated.
 
     Args:
-        folder: with fnc1_stances.csv, fnc1_bodies.csv, iam_stance.tsv and iam_evidence.tsv.
+        folder: with stance/fnc1_stances.csv, fnc1_bodies.csv, iam_stance.tsv and iam_evidence.tsv, and
+            theperspective/queries.jsonl and corpus.jsonl.
         half: "A" for trying things out, "B" for the last look, or "all".
         most: pairs of each kind, drawn at random; 0 for all.
         seed: of the draw.
@@ -211,10 +253,12 @@ def held_out(folder: Path, half: str, most: int = 0, seed: int = 0) -> dict[str,
         InputError: an unknown half, a file that is missing or cannot be read, or a half without pairs.
     """
     known("half", half, HALVES)
+    stance, theperspective = folder / "stance", folder / "theperspective"
     sources: dict[str, Callable[[], list[StancePair]]] = {
-        "fake news": lambda: fake_news(folder / "fnc1_stances.csv", folder / "fnc1_bodies.csv"),
-        "iam stance": lambda: iam_stance(folder / "iam_stance.tsv"),
-        "iam evidence": lambda: iam_evidence(folder / "iam_evidence.tsv"),
+        "fake news": lambda: fake_news(stance / "fnc1_stances.csv", stance / "fnc1_bodies.csv"),
+        "iam stance": lambda: iam_stance(stance / "iam_stance.tsv"),
+        "iam evidence": lambda: iam_evidence(stance / "iam_evidence.tsv"),
+        "points": lambda: points(theperspective / "queries.jsonl", theperspective / "corpus.jsonl"),
     }
     found = {name: at_most(of_half(read(), half), most, seed) for name, read in sources.items()}
     found = {"fake news, related": related(found["fake news"]), **found}

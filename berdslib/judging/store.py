@@ -85,7 +85,8 @@ def judge_pairs(
 ) -> tuple[np.ndarray, int]:
     """Judge pairs, taking from the store what is known and adding what is new.
 
-    A passage whose text is blank supports nothing, whatever its title: no judge is asked, and the answer is 0.
+    A passage whose text is blank supports nothing, whatever its title: no judge is asked, and the answer is 0. Of a
+    committee each member is asked by itself, so that its verdicts serve when it judges alone or with others.
 
     Args:
         judge: any judge. Gold verdicts are never stored: they belong to ids, not to texts, and cost nothing. Nor are
@@ -95,14 +96,17 @@ def judge_pairs(
         chunk: pairs judged between two commits.
 
     Returns:
-        (p_yes float64 (n,), number of pairs that were judged anew).
+        (p_yes float64 (n,), number of pairs that were judged anew, by any member of a committee).
 
     Raises:
         InputError: the judge returned something that is not a probability.
     """
     if isinstance(judge, Gold):
         return judge.p_yes(pairs), 0
-    store = None if _is_own(judge) else store
+    if isinstance(judge, Committee):
+        asked_each = [judge_pairs(member, pairs, store, chunk=chunk) for member in judge.judges]
+        return judge.mean([p_yes for p_yes, _ in asked_each]), max(new for _, new in asked_each)
+    store = None if isinstance(judge, FunctionJudge) else store
     asked = [p for p in pairs if not _is_blank(p)]
     keys = [verdict_key(judge.id, p) for p in asked]
     have = store.get(judge.id, asked) if store is not None else {}
@@ -116,11 +120,6 @@ def judge_pairs(
     answers = np.zeros(len(pairs), dtype=np.float64)
     answers[[not _is_blank(p) for p in pairs]] = [have[k] for k in keys]
     return answers, len(new)
-
-
-def _is_own(judge: Judge) -> bool:
-    """Return whether a plain function has a say in the answers, alone or in a committee."""
-    return isinstance(judge, FunctionJudge) or (isinstance(judge, Committee) and any(map(_is_own, judge.judges)))
 
 
 def _is_blank(pair: Pair) -> bool:

@@ -28,12 +28,11 @@ from berdslib.evaluation.system_order import (
 from berdslib.files import StrPath
 from berdslib.judging.base import pairs_of
 from berdslib.judging.registry import make_judge
-from berdslib.judging.store import verdicts_of
+from berdslib.judging.store import judge_pairs, verdicts_of
 from berdslib.retrieval.base import Retriever, run_of
 from berdslib.stats import bootstrap_interval
 from berdslib.study.arguments import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
 from berdslib.study.experiment import System, build, named_systems, pooled, search
-from berdslib.study.judges import p_yes_of
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +128,7 @@ def judge_systems(
     logger.info("%d systems list %d pairs within the first %d", len(runs), len(pairs), k)
     tables = {GOLD: gold}
     for name, judge in chosen.items():
-        tables[name] = verdicts_of(pairs, p_yes_of(judge, pairs, kept), judge)
+        tables[name] = verdicts_of(pairs, judge_pairs(judge, pairs, kept)[0], judge)
     scores = {
         (name, measure): frame
         for name, verdicts in tables.items()

@@ -15,8 +15,7 @@ from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement_report
 from berdslib.evaluation.calibration import agreement_by, calibration_table, length_bucket, negation_report
 from berdslib.evaluation.probabilities import answers_by, probability_report
-from berdslib.judging.base import Judge, Pair
-from berdslib.judging.committee import Committee, threshold_at_half
+from berdslib.judging.base import Pair
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 
@@ -45,7 +44,7 @@ def judge_table(pairs: Sequence[Labelled], judges: Sequence[str], store: Verdict
     chosen = {name: make_judge(name) for name in judges}  # a name that is wrong is found before anything is judged
     reports = [_measured(pairs, np.ones(len(pairs)), 0.5).assign(judge=ALL_YES, threshold=0.5)]
     for name, judge in chosen.items():
-        p_yes = p_yes_of(judge, as_asked(pairs), store)
+        p_yes = judge_pairs(judge, as_asked(pairs), store)[0]
         reports.append(_measured(pairs, p_yes, judge.threshold).assign(judge=name, threshold=judge.threshold))
     columns = ["judge", "threshold", "measure", "value", "low", "high"]
     return pd.concat(reports, ignore_index=True)[columns]
@@ -54,25 +53,6 @@ def judge_table(pairs: Sequence[Labelled], judges: Sequence[str], store: Verdict
 def as_asked(pairs: Sequence[Labelled]) -> list[Pair]:
     """Return labelled pairs as a judge is asked them: without the label."""
     return [Pair(p.question, 0, Passage(str(i), p.document), p.perspective) for i, p in enumerate(pairs)]
-
-
-def p_yes_of(judge: Judge, pairs: Sequence[Pair], store: VerdictStore | None = None) -> np.ndarray:
-    """Return a judge's probabilities; of a committee, each member is asked by itself.
-
-    A member's verdicts are then kept as its own, so that it is not asked again alone, or in another committee.
-
-    Args:
-        judge: any judge.
-        pairs: (n,) what to judge.
-        store: where verdicts are kept.
-
-    Returns:
-        float64 (n,).
-    """
-    if isinstance(judge, Committee):
-        votes = [threshold_at_half(p_yes_of(one, pairs, store), one.threshold) for one in judge.judges]
-        return np.asarray(np.mean(votes, axis=0))
-    return judge_pairs(judge, pairs, store)[0]
 
 
 # ---------------------------------------------------------------- all about one judge
@@ -113,7 +93,7 @@ def judge_report(
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     chosen = make_judge(judge)
-    p_yes = p_yes_of(chosen, as_asked(pairs), store)
+    p_yes = judge_pairs(chosen, as_asked(pairs), store)[0]
     frame = pd.DataFrame(pairs, columns=list(StancePair._fields)).rename(columns={"question": "qid"})
     frame["label"] = frame["label"].astype(bool)
     frame = frame.assign(

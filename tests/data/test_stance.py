@@ -9,7 +9,10 @@ from berdslib.data.stance import (
     EVIDENCE,
     NEGATED,
     NO_EVIDENCE,
+    OTHER_SIDE,
+    OWN,
     PROPOSAL,
+    SAME_SIDE,
     StancePair,
     at_most,
     fake_news,
@@ -18,6 +21,7 @@ from berdslib.data.stance import (
     iam_evidence,
     iam_stance,
     of_half,
+    points,
     related,
 )
 from berdslib.errors import InputError
@@ -33,17 +37,27 @@ SENTENCES = (
 )
 
 
+CORPUS = "".join(f'{{"id": {i}, "content": "passage  {i}"}}\n' for i in range(4))
+QUERIES = (
+    '{"id": "q1", "response1": ["Cats purr.", "Cats sleep."], "response2": ["Cats scratch."], '
+    '"favor_ids": [0, 1], "against_ids": [2]}\n'
+)
+
+
 @pytest.fixture
 def folder(tmp_path):
-    for name, text in (("fnc1_bodies.csv", BODIES), ("fnc1_stances.csv", STANCES), ("iam_stance.tsv", SIDES),
-                       ("iam_evidence.tsv", SENTENCES)):  # fmt: skip
-        (tmp_path / name).write_text(text)
+    files = {"fnc1_bodies.csv": BODIES, "fnc1_stances.csv": STANCES, "iam_stance.tsv": SIDES,
+             "iam_evidence.tsv": SENTENCES, "corpus.jsonl": CORPUS, "queries.jsonl": QUERIES}  # fmt: skip
+    for name, text in files.items():
+        path = tmp_path / ("theperspective" if name.endswith("jsonl") else "stance") / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
     return tmp_path
 
 
 def test_fake_news_by_hand(folder):
     article = "A cat, they say, climbed"
-    found = fake_news(folder / "fnc1_stances.csv", folder / "fnc1_bodies.csv", words=5)
+    found = fake_news(folder / "stance" / "fnc1_stances.csv", folder / "stance" / "fnc1_bodies.csv", words=5)
     assert found == [
         StancePair("1", article, "Cat in tree", True, "agree"),
         StancePair("1", article, "Cat story", False, "discuss"),
@@ -55,7 +69,7 @@ def test_fake_news_by_hand(folder):
 
 def test_iam_stance_asks_the_proposal_and_its_negation(folder):
     asked = "Should we ban cats"
-    assert iam_stance(folder / "iam_stance.tsv") == [
+    assert iam_stance(folder / "stance" / "iam_stance.tsv") == [
         StancePair(asked, "Cats kill birds.", "We should ban cats", True, PROPOSAL),
         StancePair(asked, "Cats kill birds.", "We should not ban cats", False, NEGATED),
         StancePair(asked, "Cats are kind.", "We should ban cats", False, PROPOSAL),
@@ -64,12 +78,12 @@ def test_iam_stance_asks_the_proposal_and_its_negation(folder):
 
 
 def test_a_question_that_proposes_nothing_is_left_out(folder):
-    (folder / "iam_stance.tsv").write_text("C\tAre cats kind\tThey purr a lot.\t1\t1\n" + SIDES)
-    assert {p.question for p in iam_stance(folder / "iam_stance.tsv")} == {"Should we ban cats"}
+    (folder / "stance" / "iam_stance.tsv").write_text("C\tAre cats kind\tThey purr a lot.\t1\t1\n" + SIDES)
+    assert {p.question for p in iam_stance(folder / "stance" / "iam_stance.tsv")} == {"Should we ban cats"}
 
 
 def test_iam_evidence_leaves_headings_out(folder):
-    found = iam_evidence(folder / "iam_evidence.tsv")
+    found = iam_evidence(folder / "stance" / "iam_evidence.tsv")
     assert [(p.document, p.label, p.kind) for p in found] == [
         ("A study counted birds that died.", True, EVIDENCE),
         ("The lion is a cat.", False, NO_EVIDENCE),
@@ -90,18 +104,35 @@ def test_iam_evidence_leaves_headings_out(folder):
         ("iam_stance.tsv", SIDES + "C\tShould we\tc\t1\t0\n", r"iam_stance\.tsv:3 \[side\]: '0' is not a side"),
         ("iam_stance.tsv", "\n", r"iam_stance\.tsv: holds no pairs"),
         ("iam_evidence.tsv", SIDES, r"iam_evidence\.tsv:1: 5 columns, not 7"),
+        ("queries.jsonl", QUERIES.replace("[2]", "[9]"), r"queries\.jsonl:1 \[against_ids\]: no passage '9'"),
+        ("queries.jsonl", QUERIES.replace("[0, 1]", "[0]"), r"\[favor_ids\]: 1 passages for 2 points"),
+        ("queries.jsonl", QUERIES.replace("response2", "response3"), r"queries\.jsonl:1 \[response2\]"),
+        ("queries.jsonl", "", r"queries\.jsonl: holds no pairs"),
+        ("corpus.jsonl", CORPUS + '{"id": 7}\n', r"corpus\.jsonl:5 \[content\]: missing"),
         ("iam_evidence.tsv", "O\tq\tX\tc\ts\t1\tO\n", r"iam_evidence\.tsv:1 \[evidence label\]: 'X' is not a label"),
     ],
-    ids=range(12),
+    ids=range(17),
 )
 def test_what_cannot_be_read_names_file_line_and_field(folder, name, text, message):
-    (folder / name).write_text(text)
+    next(folder.glob(f"*/{name}")).write_text(text)
     with pytest.raises(InputError, match=message):
         held_out(folder, "all")
 
 
+def test_passages_are_asked_about_every_point_of_their_question(folder):
+    found = points(folder / "theperspective" / "queries.jsonl", folder / "theperspective" / "corpus.jsonl")
+    assert [(p.document, p.perspective, p.kind) for p in found] == [
+        ("passage 0", "Cats purr.", OWN), ("passage 1", "Cats purr.", SAME_SIDE),
+        ("passage 2", "Cats purr.", OTHER_SIDE),
+        ("passage 0", "Cats sleep.", SAME_SIDE), ("passage 1", "Cats sleep.", OWN),
+        ("passage 2", "Cats sleep.", OTHER_SIDE), ("passage 0", "Cats scratch.", OTHER_SIDE),
+        ("passage 1", "Cats scratch.", OTHER_SIDE), ("passage 2", "Cats scratch.", OWN),
+    ]  # fmt: skip
+    assert all(p.label == (p.kind == OWN) and p.question == "q1" for p in found)
+
+
 def test_a_file_that_is_missing_is_named(folder):
-    (folder / "iam_stance.tsv").unlink()
+    (folder / "stance" / "iam_stance.tsv").unlink()
     with pytest.raises(InputError, match=r"iam_stance\.tsv: no such file"):
         held_out(folder, "all")
 
@@ -132,16 +163,16 @@ def test_a_draw_bounds_each_kind_and_keeps_the_order():
 def test_a_half_without_pairs_is_an_error(folder):
     empty = "B" if half_of("Should we ban cats") == "A" else "A"
     with pytest.raises(InputError, match=f"no pairs of half '{empty}' in iam"):
-        (folder / "fnc1_bodies.csv").write_text(BODIES + "3,x\n")
-        (folder / "fnc1_stances.csv").write_text(STANCES + "y,3,agree\n")
+        (folder / "stance" / "fnc1_bodies.csv").write_text(BODIES + "3,x\n")
+        (folder / "stance" / "fnc1_stances.csv").write_text(STANCES + "y,3,agree\n")
         held_out(folder, empty)
 
 
 @pytest.mark.real_data
 def test_half_a_of_the_files_of_others(real_data):
-    found = held_out(real_data / "stance", "A")
+    found = held_out(real_data, "A")
     assert {name: len(pairs) for name, pairs in found.items()} == {
-        "fake news, related": 3280, "fake news": 12296, "iam stance": 2294, "iam evidence": 6202
+        "fake news, related": 3280, "fake news": 12296, "iam stance": 2294, "iam evidence": 6202, "points": 2556
     }  # fmt: skip
     kinds = Counter(p.kind for p in found["fake news"])
     assert kinds == {"agree": 897, "disagree": 337, "discuss": 2046, "unrelated": 9016}

@@ -13,7 +13,7 @@ from berdslib.judging.baselines import Overlap
 from berdslib.judging.committee import Committee
 from berdslib.judging.registry import JUDGES, make_judge, own_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.study.judges import ALL_YES, as_asked, judge_report, judge_table, p_yes_of
+from berdslib.study.judges import ALL_YES, as_asked, judge_report, judge_table
 
 PAIRS = [
     LabelledPair(f"q{i % 4}", f"Cats number {i} are {'kind' if i % 3 else 'loud'}.", "Cats are kind.", i % 5 == 0)
@@ -76,8 +76,7 @@ def test_members_of_a_committee_are_asked_once_alone_or_together(asked, tmp_path
     assert len(asked) == len({p.document for p in PAIRS})
     committee, pairs = make_judge("counting+overlap"), as_asked(PAIRS)
     assert isinstance(committee, Committee)
-    np.testing.assert_array_equal(p_yes_of(committee, pairs, store), committee.p_yes(pairs))
-    np.testing.assert_array_equal(p_yes_of(committee, pairs, store), judge_pairs(committee, pairs)[0])
+    np.testing.assert_array_equal(judge_pairs(committee, pairs, store)[0], committee.p_yes(pairs))
 
 
 def test_names_of_committees_may_hold_hyphens(monkeypatch):

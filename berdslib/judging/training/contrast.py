@@ -195,11 +195,12 @@ def sentence(text: str) -> str:
 def clause(text: str) -> str:
     """Return a text as it stands behind "that": no full stop, no capital but of an acronym or "I".
 
-    >>> clause("Zoos are cruel."), clause("UBI works")
-    ('zoos are cruel', 'UBI works')
+    >>> clause("Zoos are cruel."), clause("UBI works"), clause("A cage is no home.")
+    ('zoos are cruel', 'UBI works', 'a cage is no home')
     """
     text = text.strip().rstrip(".!? ")
-    return (text[:1].lower() if text[1:2].islower() else text[:1]) + text[1:]
+    lowered = text[1:2].islower() or text.startswith("A ")
+    return (text[:1].lower() if lowered else text[:1]) + text[1:]
 
 
 def trios(debate: Debate, draw: random.Random, side: bool) -> Iterator[Trio]:
