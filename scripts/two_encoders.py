@@ -47,7 +47,8 @@ def shown(values, groups, digits=1):
 
 def difference(theirs, ours, groups):
     """Return the paired difference of two systems in points with its interval and its p."""
-    return f"{shown(ours - theirs, groups)}, p = {paired_test(ours, theirs, groups):.3f}"
+    p = paired_test(ours, theirs, groups)
+    return f"{shown(ours - theirs, groups)}, {'p < .001' if p < 0.001 else f'p = {p:.3f}'}"
 
 
 def retrieval(corpus, n, judge, depth):
@@ -63,9 +64,9 @@ def retrieval(corpus, n, judge, depth):
     print(f"\n{corpus}: {len(data.passages):,} passages, n = {len(data.questions)}, judge {found.judge}")
     for name, frame in scores.items():
         print(f"| {name} | " + " | ".join(f"{m} {shown(frame[m].to_numpy(), groups)}" for m in frame.columns) + " |")
-    minilm, mpnet = (scores[name] for name in ENCODERS)
-    for m in minilm.columns:
-        print(f"mpnet - minilm, {m}: {difference(minilm[m].to_numpy(), mpnet[m].to_numpy(), groups)}")
+    first, second = (scores[name] for name in ENCODERS)
+    for m in first.columns:
+        print(f"{ENCODERS[1]} - {ENCODERS[0]}, {m}: {difference(first[m].to_numpy(), second[m].to_numpy(), groups)}")
 
 
 def pir():
