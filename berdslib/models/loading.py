@@ -30,6 +30,7 @@ from berdslib.checkpoint import (
 )
 from berdslib.data.fetch import require_hub
 from berdslib.errors import BerdsError, InputError, MissingDataError, known
+from berdslib.models.cards import ENGINES, ModelCard
 from berdslib.models.volumes import IN_VOLUMES, install_command, unpacked
 
 if TYPE_CHECKING:
@@ -296,6 +297,21 @@ def fastest_format(engine: str) -> str:
     else:
         fast = has_bf16()
     return "bfloat16" if fast else "float32"
+
+
+def engine_of(card: ModelCard) -> str:
+    """Return what runs a network where no engine is named: OpenVINO for int8, else BERDS_ENGINE, else the card's.
+
+    The variable, "torch" or "openvino", is for the shell, where a name is all that is said of an encoder. It holds for
+    cards that OpenVINO can run here; the others keep torch.
+
+    Raises:
+        InputError: BERDS_ENGINE is set to something else.
+    """
+    if card.number_format == "int8":
+        return "openvino"
+    chosen = known("BERDS_ENGINE", os.environ.get("BERDS_ENGINE") or card.engine, ENGINES)
+    return chosen if card.for_openvino else card.engine
 
 
 def _may_have_gpu() -> bool:

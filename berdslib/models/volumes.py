@@ -12,7 +12,8 @@ import logging
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -103,20 +104,39 @@ def unpacked(model: Volumes) -> str:
         InputError: a volume was cut short or changed; nothing can be written to the cache; what was unpacked there
             has changed since.
     """
-    from filelock import FileLock
-
     folder = cache_dir() / "models" / model.folder
     if not folder.exists():
         places = _volume_paths(model)
         if not places:
             return model.checkpoint
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.with_name(f"{folder.name}.lock")):
+        with _alone(folder):
             if not folder.exists():  # another process may have been faster
                 _remove_unfinished(folder)
                 _unpack(model, places, folder)
     _check_sizes(model, folder)
     return str(folder)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time make a folder; the lock of one that is killed is free at once.
+
+    Raises:
+        InputError: nothing can be written there.
+    """
+    from filelock import FileLock
+
+    lock = FileLock(folder.with_name(f"{folder.name}.lock"))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as error:
+        problem = f"cannot be written ({error.strerror or error}); name another folder in BERDS_CACHE"
+        raise InputError(problem, path=folder.parent) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _volume_paths(model: Volumes) -> list[Path]:

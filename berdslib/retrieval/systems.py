@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,7 +95,8 @@ def make_systems(
             rule where a question has none, or has full queries: these name the perspectives that it is scored by.
             Where queries name properties of authors, nobody is asked: aspects are the groups of authors by all other
             properties, see :func:`berdslib.retrieval.profiles.group_aspects`.
-        encoder: says how alike two passages are; and guesses who wrote them, where the retriever has no encoder.
+        encoder: says how alike two passages are, and guesses who wrote them, behind a retriever without an encoder of
+            its own.
         depth: how many candidates a cross-encoder or a diversifier chooses from; "profile:fusion" chooses from ten
             times as many, and "profile:filter" looks as deep as it must, where what stands before them allows it.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
@@ -150,6 +151,7 @@ class _Workshop:
         if isinstance(collection, Handout) and collection.asked:
             self._authors = AuthorsOf(collection, kept.classifiers)
         self._aspects: dict[str, AspectsOf] = {}
+        self._vectors: dict[str, Vectors] = {}
         self._built: dict[str, Retriever] = {}
 
     def gather(self, system: System) -> None:
@@ -203,7 +205,7 @@ class _Workshop:
             before,
             last.kind,
             relevance_weight=last.number,
-            vectors=self._vectors if needs == "vectors" else None,
+            vectors=self._vectors_for(system) if needs == "vectors" else None,
             aspects=self._aspects_for(system) if needs == "aspects" else None,
             depth=self._depth,
             name=name,
@@ -229,7 +231,11 @@ class _Workshop:
 
     def _authors_for(self, system: System) -> Authors:
         assert self._authors is not None  # a system that needs them is refused where no query names a property
-        return self._authors.by(system.first if is_dense(system.first) else self._encoder)
+        return self._authors.by(self._encoder_for(system))
+
+    def _encoder_for(self, system: System) -> str:
+        """Return the name of the retriever's own encoder, whose vectors of a list of passages are kept already."""
+        return system.first if is_dense(system.first) else self._encoder
 
     def _projected(self, first: str, earlier: Sequence[Part], last: Part, name: str) -> Retriever:
         extract = next((part.value for part in earlier if part.kind == EXTRACT), "")
@@ -260,9 +266,11 @@ class _Workshop:
         known("set of expansions", name, choices)
         return self._all.expansions
 
-    @cached_property
-    def _vectors(self) -> Vectors:
-        return passage_vectors(self._passages, get_encoder(self._encoder), model_card(self._encoder).passage_text)
+    def _vectors_for(self, system: System) -> Vectors:
+        name = self._encoder_for(system)
+        if name not in self._vectors:
+            self._vectors[name] = passage_vectors(self._passages, get_encoder(name), model_card(name).passage_text)
+        return self._vectors[name]
 
     def _aspects_for(self, system: System) -> AspectsOf:
         if self._authors is not None:

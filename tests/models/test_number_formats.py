@@ -35,8 +35,9 @@ TEXTS = [f"{'cats sleep and dogs bark ' * (n * 7 % 11)}number {n}." for n in ran
 
 @pytest.fixture(autouse=True)
 def nothing_named(monkeypatch):
-    """No format is named by a variable, and there is no GPU."""
-    monkeypatch.delenv("BERDS_NUMBER_FORMAT", raising=False)
+    """No format or engine is named by a variable, and there is no GPU."""
+    for variable in ("BERDS_NUMBER_FORMAT", "BERDS_ENGINE"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
@@ -111,6 +112,24 @@ def test_a_variable_goes_before_the_processor_and_a_name_before_the_variable(cpu
     monkeypatch.setenv("BERDS_NUMBER_FORMAT", "bf16")
     with pytest.raises(InputError, match=r"unknown BERDS_NUMBER_FORMAT 'bf16'.*bfloat16"):
         get_encoder("minilm")
+
+
+@needs_openvino
+def test_a_variable_names_the_engine_of_what_it_can_run(cpu, monkeypatch):
+    cpu(False)
+    torch_ids = {name: get_encoder(name, cached=False).id for name in ("minilm", "mpnet")}
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("BERDS_ENGINE", "openvino")
+    for name, found in torch_ids.items():
+        assert get_encoder(name, cached=False).id == f"{found}|engine=openvino"
+        assert get_encoder(name, cached=False, engine="torch").id == found  # a name goes before the variable
+    assert get_encoder("contriever", cached=False).card.engine == "torch"  # pooled in a way that is torch's here
+    assert get_encoder("minilm", cached=False, number_format="4bit").card.engine == "torch"
+    monkeypatch.setenv("BERDS_ENGINE", "torch")
+    assert get_encoder("minilm", cached=False, number_format="int8").card.engine == "openvino"  # nothing else does it
+    monkeypatch.setenv("BERDS_ENGINE", "onnx")
+    with pytest.raises(InputError, match=r"unknown BERDS_ENGINE 'onnx'.*openvino"):
+        get_encoder("minilm", cached=False)
 
 
 def test_a_worker_on_another_machine_does_not_choose_anew(cpu):

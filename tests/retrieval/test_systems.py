@@ -78,6 +78,37 @@ def test_recorded_full_queries_are_searched_as_they_are():
     assert not alone.equals(expanded_search(BM25(PASSAGES), QUESTIONS, other, 4))
 
 
+def test_a_diversifier_takes_the_vectors_of_the_retriever_before_it(monkeypatch):
+    """Of two passages that are alike to one encoder and unlike to the other, its own retriever's counts."""
+
+    class Found:
+        """Puts a before b before c; b is like a to "first", and c is like a to "second"."""
+
+        def __init__(self, name):
+            self.id, self._like_a = name, {"first": "b", "second": "c"}[name]
+
+        def encode_passages(self, texts):
+            alike = next(p.text for p in PASSAGES if p.docno == self._like_a)
+            return np.array([[1, 0] if t in (PASSAGES[0].text, alike) else [0, 1] for t in texts], dtype=np.float32)
+
+    for name in ("first", "second"):
+        monkeypatch.setitem(CARDS, name, ModelCard(name, "nowhere"))
+        RETRIEVERS.add(name, own_retriever(lambda passages: Counting(("a", "b", "c"))))
+    monkeypatch.setattr(systems_module, "get_encoder", Found)
+    texts = ["first+mmr:0.3", "second+mmr:0.3", "first+expand:rule+mmr:0.3", "bm25+mmr:0.3"]
+    built = make_systems(texts, ZOO, encoder="second")
+    second_place = {text: built[text].search(QUESTIONS, 2)["docno"].tolist() for text in texts[:2]}
+    assert second_place == {"first+mmr:0.3": ["a", "c"], "second+mmr:0.3": ["a", "b"]}
+    assert built["first+expand:rule+mmr:0.3"].search(QUESTIONS, 2)["docno"].tolist() == ["a", "c"]
+    by_hand = diversify(
+        BM25(PASSAGES).search(QUESTIONS, 100),
+        relevance_weight=0.3,
+        vectors=passage_vectors(PASSAGES, Found("second")),
+        k=3,
+    )
+    pd.testing.assert_frame_equal(built["bm25+mmr:0.3"].search(QUESTIONS, 3), by_hand)
+
+
 def test_weight_one_is_the_retriever_itself():
     plain = BM25(PASSAGES).search(QUESTIONS, 3)
     assert system("bm25+mmr:1").search(QUESTIONS, 3)["docno"].tolist() == plain["docno"].tolist()
