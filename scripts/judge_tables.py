@@ -93,6 +93,13 @@ def of_held_out(judges: Sequence[str], half: str, most: int, store: VerdictStore
         for r in reports[name] for b in r.by_length.itertuples()
     ]  # fmt: skip
     show(pd.DataFrame(lengths), folder, "lengths")
+    heading("How sure, and how often right", "of 100 answers")
+    words = [
+        {"pairs": name, "judge": r.judge, "answer": "yes" if b.said_yes else "no", "how sure": b.how_sure, "n": b.n,
+         "right": interval(b.accuracy, b.accuracy_low, b.accuracy_high, 100)}
+        for name in CHOSEN_BY for r in reports[name] for b in r.by_how_sure.itertuples()
+    ]  # fmt: skip
+    show(pd.DataFrame(words), folder, "how_sure")
     heading("Negation", "claims of IAM against a proposal and its negation; sum_of_p should be 1")
     negation = [
         {"judge": r.judge, **{m.measure: interval(m.value, m.low, m.high) for m in r.negation.itertuples()}}

@@ -16,6 +16,7 @@ from berdslib.errors import InputError, known
 
 # Share of positive labels that the paper reports for its human-labelled pairs (BeRDS v2, Table 4).
 PUBLISHED_POSITIVE_SHARE = 0.168
+HOW_SURE = ("unsure", "fairly sure", "sure")
 
 
 class Pair(NamedTuple):
@@ -106,4 +107,4 @@ def how_sure(p_yes: np.ndarray, threshold: float) -> np.ndarray:
     ['sure', 'unsure', 'unsure', 'sure']
     """
     away = 2 * np.abs(threshold_at_half(np.asarray(p_yes, dtype=np.float64), threshold) - 0.5)
-    return np.array(["unsure", "fairly sure", "sure"])[np.minimum((3 * away).astype(int), 2)]
+    return np.array(HOW_SURE)[np.minimum((3 * away).astype(int), 2)]

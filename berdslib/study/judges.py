@@ -15,7 +15,7 @@ from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement_report
 from berdslib.evaluation.calibration import agreement_by, calibration_table, length_bucket, negation_report
 from berdslib.evaluation.probabilities import answers_by, probability_report
-from berdslib.judging.base import Pair
+from berdslib.judging.base import HOW_SURE, Pair, how_sure
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 
@@ -62,9 +62,9 @@ class JudgeReport(NamedTuple):
     """What labelled pairs say about one judge.
 
     ``measures`` measure, value, low, high: those of :func:`judge_table`. ``by_length`` its agreement by length of the
-    document, ``by_kind`` what it answers to each kind of pair. ``calibration`` a reliability table. ``negation``
-    whether it tells a proposal from its negation; no rows where the pairs hold no such two. Each as the function in
-    :mod:`berdslib.evaluation` returns it that it comes from.
+    document, ``by_how_sure`` by its answer and by how sure it says it is, ``by_kind`` what it answers to each kind of
+    pair. ``calibration`` a reliability table. ``negation`` whether it tells a proposal from its negation; no rows where
+    the pairs hold no such two. Each as the function in :mod:`berdslib.evaluation` returns it that it comes from.
     """
 
     judge: str
@@ -72,6 +72,7 @@ class JudgeReport(NamedTuple):
     n: int
     measures: pd.DataFrame
     by_length: pd.DataFrame
+    by_how_sure: pd.DataFrame
     by_kind: pd.DataFrame
     calibration: pd.DataFrame
     negation: pd.DataFrame
@@ -97,7 +98,10 @@ def judge_report(
     frame = pd.DataFrame(pairs, columns=list(StancePair._fields)).rename(columns={"question": "qid"})
     frame["label"] = frame["label"].astype(bool)
     frame = frame.assign(
-        p_yes=p_yes, answer=p_yes >= chosen.threshold, length=length_bucket(frame["document"].tolist())
+        p_yes=p_yes,
+        answer=p_yes >= chosen.threshold,
+        length=length_bucket(frame["document"].tolist()),
+        how_sure=pd.Categorical(how_sure(p_yes, chosen.threshold), HOW_SURE, ordered=True),
     )
     return JudgeReport(
         judge,
@@ -105,6 +109,7 @@ def judge_report(
         len(pairs),
         _measured(pairs, p_yes, chosen.threshold),
         agreement_by(frame, "length"),
+        agreement_by(frame.assign(said_yes=frame["answer"]), ["said_yes", "how_sure"]),
         answers_by(frame, "kind"),
         calibration_table(frame["label"].to_numpy(), p_yes, bins),
         _negation(frame, chosen.threshold),

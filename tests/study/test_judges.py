@@ -116,6 +116,10 @@ def test_all_about_one_judge_by_hand(monkeypatch):
     lengths = report.by_length.set_index("length")
     assert lengths["n"].to_dict() == {"1-50 words": 5, "51-100 words": 2}
     assert lengths.loc["51-100 words", "f1"] == 1
+    words = report.by_how_sure[
+        ["said_yes", "how_sure", "n", "accuracy"]
+    ].values.tolist()  # .2 and .8 are 60 % of the way
+    assert words == [[False, "fairly sure", 3, pytest.approx(2 / 3)], [True, "fairly sure", 4, pytest.approx(1 / 2)]]
     assert report.calibration[["n", "mean_p"]].values.tolist() == [[3, pytest.approx(0.2)], [4, pytest.approx(0.8)]]
     negation = report.negation.set_index("measure")["value"]
     assert negation["right_higher"] == pytest.approx(2 / 3) and negation["sum_of_p"] == pytest.approx(1)
