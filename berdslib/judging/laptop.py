@@ -18,7 +18,7 @@ from berdslib.models.loading import keep_freed_memory
 if TYPE_CHECKING:
     import torch
 
-    from berdslib.judging.stance import StanceModel
+    from berdslib.judging.stance import Design, StanceModel
 
 WEIGHTS = Path(__file__).parent / "weights" / "laptop"
 _MOST_REMEMBERED = 50_000  # texts whose vectors a judge keeps, about 100 MB
@@ -62,12 +62,16 @@ class Laptop:
         batch_size: int = 64,
         title_position: str = "before",
     ) -> None:
+        from berdslib.judging.stance import FAST
+
         self.model, self.calibration, self.threshold = model.eval(), calibration, calibration.threshold
         self.batch_size, self.title_position = batch_size, title_position
         # What was read: many questions of a corpus list the same passages, in one call after another.
         self._read: dict[tuple[int, str], torch.Tensor] = {}
         settings = ",".join(f"{value:.6g}" for value in calibration)
-        self.id = f"laptop({name},calibration={settings},title={title_position})"
+        # The same weights may be read in two ways; the first laptop judge had but one.
+        made_of = "" if model.design == FAST else f",{','.join(map(str, model.design))}"
+        self.id = f"laptop({name}{made_of},calibration={settings},title={title_position})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the calibrated probability."""
@@ -133,40 +137,53 @@ def load_laptop(folder: Path = WEIGHTS, **options: Any) -> Laptop:
 
     Raises:
         MissingDataError: no such files there, or no weights of the base.
-        InputError: the weights are not those of the design in the settings.
+        InputError: a file that cannot be read, settings that lack something, or weights of another design.
     """
     from berdslib.judging.stance import merged
 
-    calibration = Calibration(**_settings(folder)["calibration"])
+    model, calibration = load_trained(folder)
     digest = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest()[:12]
-    return Laptop(merged(load_trained(folder)), calibration, digest, **options)
+    return Laptop(merged(model), calibration, digest, **options)
 
 
-def load_trained(folder: Path) -> StanceModel:
-    """Load the model of a saved judge as it was trained, so that training may go on.
+def load_trained(folder: Path) -> tuple[StanceModel, Calibration]:
+    """Load a saved judge's model as it was trained, so that training may go on, and its calibration.
 
     Raises:
         MissingDataError: no such files there, or no weights of the base.
-        InputError: the weights are not those of the design in the settings.
+        InputError: a file that cannot be read, settings that lack something, or weights of another design.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    from berdslib.judging.stance import Design, learned, new_model
+    from berdslib.judging.stance import learned, new_model
 
-    model = new_model(Design(**_settings(folder).get("design", {})))
-    tensors = {name: weight.float() for name, weight in load_file(folder / TENSORS).items()}
+    design, calibration = _settings(folder)
+    model, path = new_model(design), folder / TENSORS
+    try:
+        tensors = {name: weight.float() for name, weight in load_file(path).items()}
+    except SafetensorError as error:
+        raise InputError(f"cannot be read ({error}); train or install the judge anew", path=path) from None
     wanted = {name: weight.shape for name, weight in learned(model).items()}
     if wanted != {name: weight.shape for name, weight in tensors.items()}:
-        raise InputError("holds other weights than the design in its settings has", path=folder / TENSORS)
+        raise InputError("holds other weights than the design in its settings has", path=path)
     model.load_state_dict({**model.state_dict(), **tensors})
-    return model
+    return model, calibration
 
 
-def _settings(folder: Path) -> dict[str, Any]:
-    """Return what is in a judge's settings, having seen that it is all there."""
+def _settings(folder: Path) -> tuple[Design, Calibration]:
+    """Return design and calibration of a saved judge, having seen that it is all there."""
+    from berdslib.judging.stance import FAST, Design
+
     for name in (TENSORS, SETTINGS):
         if not (folder / name).is_file():
             problem = f"no {name} of a laptop judge in {folder}; train one with notebook 05, or reinstall"
             raise MissingDataError(problem)
-    settings: dict[str, Any] = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-    return settings
+    path = folder / SETTINGS
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        numbers = {name: float(settings["calibration"][name]) for name in Calibration._fields}
+        return Design(**settings.get("design", FAST._asdict())), Calibration(**numbers)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        problem = f"is not the settings of a laptop judge ({type(error).__name__}: {error})"
+        raise InputError(problem, path=path) from None

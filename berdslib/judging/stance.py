@@ -23,7 +23,7 @@ from berdslib.models.loading import has_bf16, load_model, load_weights, package_
 
 STATEMENT_TOKENS, DOCUMENT_TOKENS = 64, 192  # 100 words are about 130 word pieces
 _STEP_WIDTH = 4.0  # lets a head that starts near 0 move as fast as the encoder
-_PADDED_TO = 16  # few shapes of batches: what one frees, the next can use
+_PADDED_TO = 16  # tokens; few shapes of batches: what one frees, the next can use
 
 
 class Design(NamedTuple):
@@ -52,11 +52,12 @@ class StanceModel(nn.Module):
     Args:
         encoder: a transformers encoder; its word embeddings stay as they are.
         tokenizer: its tokenizer.
+        design: what the model is made of.
     """
 
-    def __init__(self, encoder: Any, tokenizer: Any) -> None:
+    def __init__(self, encoder: Any, tokenizer: Any, design: Design) -> None:
         super().__init__()
-        self.encoder, self.tokenizer = encoder, tokenizer
+        self.encoder, self.tokenizer, self.design = encoder, tokenizer, design
         self.head = nn.Linear(4 * encoder.config.hidden_size, 1)
         self.scale = nn.Parameter(torch.tensor(5.0))
 
@@ -115,7 +116,8 @@ class TogetherModel(StanceModel):
             device=self.scale.device,
         )
         hidden = self.encoder(**inputs.to(self.scale.device)).last_hidden_state.float()
-        return self.compare(_mean(hidden, parts == 0), _mean(hidden, parts == 1))
+        with torch.autocast(self.scale.device.type, enabled=False):  # numbers this few are multiplied exactly
+            return self.compare(_mean(hidden, parts == 0), _mean(hidden, parts == 1))
 
     def _cut(self, statement: str) -> str:
         """Return the statement's first tokens, so that there is room for the document."""
@@ -153,7 +155,7 @@ def new_model(design: Design = FAST, seed: int = 0) -> StanceModel:
             encoder = get_peft_model(encoder, adapter)
     else:
         encoder.embeddings.requires_grad_(False)
-    return reading(encoder, tokenizer).to(encoder.device)
+    return reading(encoder, tokenizer, design).to(encoder.device)
 
 
 def _base(name: str, *, learn_all: bool) -> tuple[Any, Any]:

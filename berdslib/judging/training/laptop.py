@@ -10,15 +10,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors.torch import save_file
+from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_curve, roc_auc_score
 
 from berdslib.data.negation import negate
+from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.files import atomic_path, write_text
-from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE
+from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE, Pair
 from berdslib.judging.laptop import SETTINGS, TENSORS, Calibration, Laptop, load_laptop, load_trained
 from berdslib.judging.stance import FAST, Design, StanceModel, learned, new_model
+from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.judging.training.contrast import UNLABELLED, mixed
 from berdslib.judging.training.pairs import LAPTOP_SHARES, Example, is_held_out, mixture, split_by_topic
 from berdslib.judging.training.stance import StanceRecipe, train
@@ -42,7 +45,7 @@ def train_laptop(
     folder: Path,
     shares: Mapping[str, float] = LAPTOP_SHARES,
     recipe: StanceRecipe | None = None,
-    design: Design = FAST,
+    design: Design | None = None,
     *,
     start: Path | None = None,
     teacher: Laptop | None = None,
@@ -57,8 +60,8 @@ def train_laptop(
         folder: where checkpoints and the finished judge go; a run that was killed there goes on.
         shares: source of training pairs → share of its examples a pass.
         recipe: None for the defaults.
-        design: what the model is made of.
-        start: a saved judge of this design whose weights training goes on from; None begins with its base.
+        design: what the model is made of; None for that of `start`, or else of the fast judge.
+        start: a saved judge whose weights training goes on from; None begins with the base.
         teacher: a better judge, whose probabilities are learnt as well (Hinton et al., 2015).
         own_share: of what is learnt of a labelled pair, that of its label; the rest is the teacher's.
         save_every: steps between two checkpoints.
@@ -70,36 +73,33 @@ def train_laptop(
         MissingDataError: a data set that is not on this machine.
     """
     recipe = recipe or StanceRecipe()
-    encode = get_encoder().encode_passages
-
     if UNLABELLED in shares and teacher is None:
         raise InputError("nobody has labelled these pairs; a teacher is needed", field=UNLABELLED)
+    model = new_model(design or FAST, recipe.seed) if start is None else load_trained(start)[0]
+    if design not in (None, model.design):
+        raise InputError(f"{start} is made of {model.design}, not of {design}", field="design")
+    encode, held_out = get_encoder().encode_passages, like_the_web(shares, one_in)
 
     def training(number: int) -> list[Example]:
-        found = split_by_topic(mixed(shares, recipe.seed + number), encode, one_in=one_in)[0]
-        return found if teacher is None else taught(found, teacher, own_share)
+        found = split_by_topic(mixed(shares, recipe.seed + number), encode, beside=held_out, one_in=one_in)[0]
+        return found if teacher is None else taught(found, teacher, own_share, VerdictStore(folder / "teacher.sqlite"))
 
-    model = new_model(design, recipe.seed) if start is None else load_trained(start)
     losses = train(model, training, recipe, folder, save_every=save_every)
-    held_out = like_the_web(shares, one_in)
     labels = np.array([e.supports for e in held_out])
     bare = Laptop(model, Calibration(1.0, 0.0, 0.5), "untested")
     logits = bare.logits([e.statement for e in held_out], [e.document for e in held_out])
     calibration = calibrate(logits, labels, positive_share)
-    judge = Laptop(model, calibration, "fresh")
-    scores = held_out_scores(judge, held_out)
-    facts = {
-        "design": design._asdict(),
-        "recipe": asdict(recipe),
-        "shares": dict(shares),
-        "one_in": one_in,
-        "held_out": scores,
-    }
-    save_laptop(model, calibration, folder / "judge", facts | {"held_out": scores})
+    scores = held_out_scores(Laptop(model, calibration, "fresh"), held_out)
+    facts: dict[str, Any] = {"recipe": asdict(recipe), "shares": dict(shares), "one_in": one_in, "held_out": scores}
+    if teacher:
+        facts["teacher"] = {"judge": teacher.id, "own_share": own_share}
+    save_laptop(model, calibration, folder / "judge", facts)
     return TrainedLaptop(load_laptop(folder / "judge"), scores, losses)
 
 
-def taught(examples: Sequence[Example], teacher: Laptop, own_share: float = 0.5) -> list[Example]:
+def taught(
+    examples: Sequence[Example], teacher: Laptop, own_share: float = 0.5, store: VerdictStore | None = None
+) -> list[Example]:
     """Return the examples with what is to be learnt of each: its label and what the teacher thinks, mixed.
 
     Args:
@@ -107,15 +107,19 @@ def taught(examples: Sequence[Example], teacher: Laptop, own_share: float = 0.5)
         teacher: its probabilities are taken as training left them, before calibration to the share of positives on the
             web: the pupil learns from as many positives as the teacher did, and is calibrated itself afterwards.
         own_share: of the label, from 0 to 1.
+        store: where the teacher's verdicts are kept, so that a run that was killed does not ask again, and goes on with
+            the same numbers.
 
     Raises:
         InputError: a share beyond that.
     """
     if not 0 <= own_share <= 1:
         raise InputError(f"must be from 0 to 1, not {own_share}", field="own_share")
-    logits = teacher.logits([e.statement for e in examples], [e.document for e in examples])
+    pairs = [Pair("", 0, Passage("", e.document), e.statement) for e in examples]
+    slope, shift, _ = teacher.calibration
+    logits = (logit(judge_pairs(teacher, pairs, store)[0]) - shift) / slope
     found = []
-    for example, p in zip(examples, Calibration(1.0, 0.0, 0.5).p_yes(logits).tolist(), strict=True):
+    for example, p in zip(examples, expit(logits).tolist(), strict=True):
         if example.kind == UNLABELLED:
             found.append(example._replace(p=p))
         else:
@@ -190,6 +194,7 @@ def save_laptop(model: StanceModel, calibration: Calibration, folder: Path, fact
     Raises:
         InputError: the folder holds something else, or nothing can be written there.
     """
+    facts = {"design": model.design._asdict(), **facts}
     with atomic_path(folder, marker=SETTINGS) as unfinished:
         unfinished.mkdir()
         save_file({k: v.half().contiguous() for k, v in learned(model).items()}, unfinished / TENSORS)

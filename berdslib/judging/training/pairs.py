@@ -129,7 +129,7 @@ def claims(draw: random.Random) -> Iterator[Example]:
     for line, row in read_table(path):
         topic = plain_motion(text_field(row, ("topicText",), path, line))
         claim = " ".join(text_field(row, ("claims.claimOriginalText",), path, line).split())
-        article = articles.get(_article_id(row["claims.article.rawFile"]), "")
+        article = articles.get(article_id(row["claims.article.rawFile"]), "")
         pro = row["claims.stance"] == "PRO"
         around = _around(article, claim, draw) or text_field(row, ("claims.claimCorrectedText",), path, line)
         for document, kind in ((around, "claim:window"), (claim, "claim:bare")):
@@ -143,26 +143,16 @@ def neutral(draw: random.Random) -> Iterator[Example]:
     motions, found = {}, defaultdict(set)
     path = data_file("claim-stance")
     for line, row in read_table(path):
-        article_id = _article_id(row["claims.article.rawFile"])
-        motions[article_id.split("/")[0]] = plain_motion(text_field(row, ("topicText",), path, line))
-        found[article_id].add(" ".join(row["claims.claimOriginalText"].split()).lower())
-    for article_id, text in articles.items():
-        topic = motions.get(article_id.split("/")[0])
+        article = article_id(row["claims.article.rawFile"])
+        motions[article.split("/")[0]] = plain_motion(text_field(row, ("topicText",), path, line))
+        found[article].add(" ".join(row["claims.claimOriginalText"].split()).lower())
+    for article, text in articles.items():
+        topic = motions.get(article.split("/")[0])
         for _ in range(4 if topic else 0):
             document = window(text, draw)
-            if len(document.split()) > 50 and not any(claim in document.lower() for claim in found[article_id]):
+            if len(document.split()) > 50 and not any(claim in document.lower() for claim in found[article]):
                 statement = topic if draw.random() < 0.5 else negate(str(topic))
                 yield Example(document, str(statement), False, str(topic), "neutral")
-
-
-def explanations(draw: random.Random) -> Iterator[Example]:
-    """EX-FEVER: does an explanation of several sentences support a claim?"""
-    path = data_file("ex-fever")
-    for line, row in read_table(path):
-        claim, explanation = (text_field(row, (f,), path, line) for f in ("claim", "explanation"))
-        yield Example(explanation, claim, row["label"] == "SUPPORT", claim, "explanation")
-        if row["label"] == "SUPPORT" and draw.random() < 0.5:
-            yield Example(explanation, negate(claim), False, claim, "explanation:negated")
 
 
 def beliefs(draw: random.Random) -> Iterator[Example]:  # noqa: ARG001 - one signature for all sources
@@ -193,12 +183,11 @@ SOURCES: dict[str, Callable[[random.Random], Iterator[Example]]] = {
     "key_points": key_points,
     "claims": claims,
     "neutral": neutral,
-    "explanations": explanations,
     "beliefs": beliefs,
     "sample": own_sample,
 }
 
-# What the shipped `laptop` judge learns from. EX-FEVER is left out and kept to see whether other text is understood.
+# What the shipped `laptop` judge learnt from.
 LAPTOP_SHARES = {
     "stances": 1.0,
     "beliefs": 1.0,
@@ -263,6 +252,7 @@ def split_by_topic(
     examples: Sequence[Example],
     encode: Callable[[list[str]], np.ndarray],
     *,
+    beside: Sequence[Example] = (),
     one_in: int = 10,
     near: float = NEAR_TOPIC,
 ) -> tuple[list[Example], list[Example]]:
@@ -270,11 +260,13 @@ def split_by_topic(
 
     A topic is held out by the hash of its text, the same in every call and every source. What is left is trained on
     unless its topic is near to a held-out one: "We should abolish capital punishment" may not teach what
-    "The death penalty is just" tests.
+    "The death penalty is just" tests. Nor is it if its document shares a run of 12 words with one that is held out:
+    debates quote each other, and passages are cut from the same articles more than once.
 
     Args:
         examples: any examples.
         encode: texts → float32 (n, d) of length 1.
+        beside: examples that are measured on as well, and so are held out like those of the held-out topics.
         one_in: one topic in so many is held out.
         near: cosine from which two topics count as near.
 
@@ -282,19 +274,32 @@ def split_by_topic(
         InputError: nothing is left on one side.
     """
     topics = sorted({e.topic for e in examples})
-    held = [t for t in topics if is_held_out(t, one_in)]
-    rest = [t for t in topics if not is_held_out(t, one_in)]
+    held = sorted({t for t in topics if is_held_out(t, one_in)} | {e.topic for e in beside})
+    rest = sorted(set(topics) - set(held))
     if not held or not rest:
         raise InputError(f"{len(topics)} topics are too few to hold one in {one_in} out")
+    vectors = encode(held).T
     nearest = np.concatenate(
-        [(part @ encode(held).T).max(axis=1) for part in np.array_split(encode(rest), max(1, len(rest) // 500))]
+        [(part @ vectors).max(axis=1) for part in np.array_split(encode(rest), max(1, len(rest) // 500))]
     )
     trained = {t for t, cosine in zip(rest, nearest, strict=True) if cosine < near}
     held_out = [e for e in examples if is_held_out(e.topic, one_in)]
-    # Debates quote each other: a text that is held out is not trained on under another topic either.
-    kept_back = {*held, *(e.document for e in held_out), *(e.statement for e in held_out)}
-    training = [e for e in examples if e.topic in trained and not kept_back & {e.document, e.statement}]
-    return training, held_out
+    measured = [*held_out, *beside]
+    kept_back = {*held, *(e.document for e in measured), *(e.statement for e in measured)}
+    left = [e for e in examples if e.topic in trained and not kept_back & {e.document, e.statement}]
+    runs = set().union(*(word_runs(text) for text in {e.document for e in measured}))
+    quoting = {text for text in {e.document for e in left} if not runs.isdisjoint(word_runs(text))}
+    return [e for e in left if e.document not in quoting], held_out
+
+
+def word_runs(text: str, words: int = 12) -> set[str]:
+    """Return all runs of so many neighbouring words, whatever their case and punctuation; of a shorter text, all of it.
+
+    >>> sorted(word_runs("One, two three.", words=2))
+    ['one two', 'two three']
+    """
+    parts = re.findall(r"\w+", text.lower())
+    return {" ".join(parts[i : i + words]) for i in range(max(1, len(parts) - words + 1))}
 
 
 def is_held_out(topic: str, one_in: int = 10) -> bool:
@@ -338,8 +343,8 @@ def _articles() -> dict[str, str]:
     return {row["_id"]: " ".join(row["text"].split()) for _, row in read_jsonl(data_file("wikipedia-articles"))}
 
 
-def _article_id(raw_file: str) -> str:
-    """Return "t1/5" for "articles/t1/raw_5.txt"."""
+def article_id(raw_file: str) -> str:
+    """Return "t1/5" for "articles/t1/raw_5.txt", "" for other names."""
     found = re.search(r"(t\d+)/raw_(\d+)", raw_file)
     return f"{found[1]}/{found[2]}" if found else ""
 

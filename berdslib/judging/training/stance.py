@@ -86,7 +86,7 @@ def train(
     if len({e.supports for batch in plan for e in batch}) < 2:
         raise InputError("examples of both labels are needed (divergences.md B10)")
     optimiser, schedule = _optimiser(model, recipe, len(plan))
-    claim = _claim(recipe, plan)
+    claim = _claim(recipe, plan, model)
     losses = _resume(folder / "checkpoint.pt", model, optimiser, schedule, recipe, claim)
     model.train()
     bar = tqdm(plan, initial=len(losses), desc="training", unit="batch", disable=not progress, delay=2)
@@ -177,10 +177,18 @@ def _optimiser(model: StanceModel, recipe: StanceRecipe, steps: int) -> tuple[An
     return optimiser, schedule
 
 
-def _claim(recipe: StanceRecipe, plan: Sequence[Sequence[Example]]) -> dict[str, str]:
-    """Return what a checkpoint must have been made by: the recipe, and what is in every batch, in its order."""
+def _claim(recipe: StanceRecipe, plan: Sequence[Sequence[Example]], model: StanceModel) -> dict[str, str]:
+    """Return what a checkpoint must have been made by: recipe, design, first weights, and every batch in its order."""
     text = json.dumps([[(e.document, e.statement, e.supports, e.p) for e in batch] for batch in plan])
-    return {"recipe": json.dumps(asdict(recipe)), "examples": hashlib.sha256(text.encode()).hexdigest()}
+    start = hashlib.sha256()
+    for weight in learned(model).values():
+        start.update(weight.float().cpu().numpy().tobytes())
+    return {
+        "recipe": json.dumps(asdict(recipe)),
+        "design": json.dumps(model.design),
+        "start": start.hexdigest(),
+        "examples": hashlib.sha256(text.encode()).hexdigest(),
+    }
 
 
 def _save(
@@ -192,6 +200,7 @@ def _save(
         "optimiser": optimiser.state_dict(),
         "schedule": schedule.state_dict(),
         "draws": torch.get_rng_state(),
+        "gpu_draws": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
         "losses": list(losses),
         **claim,
     }
@@ -207,7 +216,7 @@ def _resume(
     if not path.exists():
         torch.manual_seed(recipe.seed)
         return []
-    state = torch.load(path, weights_only=True)
+    state = torch.load(path, weights_only=True, map_location="cpu")
     differing = [name for name in claim if state.get(name) != claim[name]]
     if differing:
         problem = f"is the checkpoint of another training ({', '.join(differing)} differ); choose another folder"
@@ -216,5 +225,7 @@ def _resume(
     optimiser.load_state_dict(state["optimiser"])
     schedule.load_state_dict(state["schedule"])
     torch.set_rng_state(state["draws"])
+    if state["gpu_draws"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(state["gpu_draws"])
     logger.info("going on from step %d of %s", len(state["losses"]), path)
     return list(state["losses"])

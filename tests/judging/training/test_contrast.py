@@ -14,6 +14,7 @@ from berdslib.errors import InputError
 from berdslib.judging.training import contrast
 from berdslib.judging.training.contrast import (
     KINDS,
+    UNLABELLED,
     Debate,
     Surroundings,
     Trio,
@@ -28,6 +29,7 @@ from berdslib.judging.training.contrast import (
     split_sentences,
     trios,
     turned,
+    unlabelled,
 )
 
 WORDS = [f"w{i}" for i in range(120)]
@@ -266,6 +268,34 @@ def test_sources_and_contrasts_mix_by_shares_of_documents(files):
     for shares, problem in [({"refuted": 0.0}, r"\[refuted\]: must be above 0"), ({"refutd": 1.0}, "refuted")]:
         with pytest.raises(InputError, match=problem):
             mixed(shares)
+
+
+def test_explanations_support_a_claim_and_not_its_negation(tmp_path, monkeypatch):
+    (tmp_path / "support").mkdir()
+    (tmp_path / "support/ex_fever.csv").write_text(
+        "claim,explanation,label\nRome is old,Rome was founded early.,SUPPORT\n"
+        "Rome is new,Rome was founded early.,REFUTE\nRome is big,Rome was founded early.,NOT ENOUGH INFO\n"
+    )
+    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
+    assert [e[1:] for e in explanations(random.Random(0))] == [
+        ("Rome is old", True, "Rome is old", "explanation", None),
+        ("Rome is not old", False, "Rome is old", "explanation:negated", None),
+        ("Rome is new", False, "Rome is new", "explanation", None),
+        ("Rome is big", False, "Rome is big", "explanation", None),
+    ]
+
+
+def test_pairs_for_a_teacher_are_of_a_claim_and_passages_near_it(files, tmp_path):
+    rows = [{"title": "", "text": f"An argument on zoos and tea, number {i}.", "metadata": {}} for i in range(3)]
+    (tmp_path / "perspectrum/debates.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = list(unlabelled(random.Random(0), windows=4, points=1))
+    assert {e.kind for e in found} == {UNLABELLED} and found == list(unlabelled(random.Random(0), windows=4, points=1))
+    from_debates = [e for e in found if e.document.startswith("An argument")]
+    assert len(from_debates) == len(found) / 2
+    for claim in (ZOOS.claim, "We should ban tea"):
+        said = [e.statement for e in found if e.topic == claim]
+        assert len(said) == 4 * 3 and said.count(claim) == said.count(negate(claim)) == 4
+    assert [e.kind for e in mixed({UNLABELLED: 1.0})] == [UNLABELLED] * len(mixed({UNLABELLED: 1.0}))
 
 
 @pytest.mark.real_data

@@ -259,7 +259,7 @@ def test_claims(place):
     (document,) = {e.document for e in windows}
     first = words.index(document.split()[0])
     assert document.split() == words[first : first + 100] and 100 <= first <= 145
-    assert sorted(e[:3] + e[4:] for e in examples if e not in windows) == sorted([
+    assert sorted(e[:3] + e[4:5] for e in examples if e not in windows) == sorted([
         ("W150 w151", ban, True, "claim:bare"), ("W150 w151", allow, False, "claim:bare, negated topic"),
         # A claim that its article does not hold stands alone, as its corrected text.
         ("It is a sport.", ban, False, "claim:window"), ("It is a sport.", allow, True, "claim:window, negated topic"),
@@ -283,19 +283,8 @@ def test_neutral_windows_hold_no_claim(place):
     assert 120 < len(examples) < 240 and 0 < both_articles < 120  # 120 from t1/9, those without the claim from t1/7
 
 
-def test_explanations_and_beliefs(place):
-    place("ex-fever", "claim,explanation,label\nRome is old,Rome was founded early.,SUPPORT\n"
-          "Rome is new,Rome was founded early.,REFUTE\n"
-          "Rome is big,Rome was founded early.,NOT ENOUGH INFO\n")  # fmt: skip
+def test_beliefs(place):
     place("explagraphs", "belief\targument\tstance\nRome is fun\tIt bores.\tcounter\nRome is fun\tIt sings.\tsupport\n")
-    examples = [e for seed in range(12) for e in build(["explanations"], seed)]
-    assert set(examples) == {
-        Example("Rome was founded early.", "Rome is old", True, "Rome is old", "explanation"),
-        Example("Rome was founded early.", "Rome is new", False, "Rome is new", "explanation"),
-        Example("Rome was founded early.", "Rome is big", False, "Rome is big", "explanation"),
-        Example("Rome was founded early.", "Rome is not old", False, "Rome is old", "explanation:negated"),
-    }
-    assert 0 < sum(e.kind == "explanation:negated" for e in examples) < 12
     assert sorted(build(["beliefs"])) == sorted([
         Example("It bores.", "Rome is fun", False, "Rome is fun", "belief"),
         Example("It bores.", "Rome is not fun", True, "Rome is fun", "belief:negated"),
@@ -434,7 +423,7 @@ def opened():
 # (examples, share that support) of each source on the files of BERDS_DATA.
 REAL = {
     "debates": (23482, 0.335), "stances": (39098, 0.380), "key_points": (37596, 0.287), "claims": (6948, 0.500),
-    "neutral": (2478, 0.0), "explanations": (5337, 0.281), "beliefs": (5532, 0.500), "sample": (326, 0.319),
+    "neutral": (2478, 0.0), "beliefs": (5532, 0.500), "sample": (326, 0.319),
 }  # fmt: skip
 
 
@@ -460,3 +449,27 @@ def test_a_pair_has_one_label(real_data):
         labels.setdefault(e[:2], set()).add(e.supports)
     assert len(labels) > 100_000
     assert sum(len(both) > 1 for both in labels.values()) <= 10
+
+
+def test_what_quotes_a_held_out_passage_is_not_trained_on():
+    """A window on another topic that overlaps with a held-out passage by a dozen words would teach it."""
+    held = next(f"topic {i}" for i in range(100) if is_held_out(f"topic {i}"))
+    others = [f"topic {i}" for i in range(100) if not is_held_out(f"topic {i}")]
+    words = [f"w{i}" for i in range(40)]
+    passage = " ".join(words[:30])
+    rows = [
+        Example(passage, "s0", True, held, "x"),
+        Example("A start. " + " ".join(words[10:22]).upper() + ", an end.", "s1", True, others[0], "quotes twelve"),
+        Example("A start. " + " ".join(words[10:21]) + ", an end.", "s2", True, others[1], "quotes eleven"),
+        Example("Nothing of it.", "s3", True, others[2], "other"),
+    ]
+
+    def encode(texts):
+        return np.eye(128, dtype=np.float32)[[int(re.sub(r"\D", "", t)) for t in texts]]
+
+    training, held_out = split_by_topic(rows, encode)
+    assert [e.kind for e in training] == ["quotes eleven", "other"] and held_out == rows[:1]
+    beside = [Example("Nothing of it.", "s", True, others[3], "measured as well")]
+    assert [e.kind for e in split_by_topic(rows, encode, beside=beside)[0]] == ["quotes eleven"]
+    same_topic = [Example("Something else.", "s", True, others[1], "measured as well")]
+    assert [e.kind for e in split_by_topic(rows, encode, beside=same_topic)[0]] == ["other"]
