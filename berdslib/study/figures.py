@@ -570,7 +570,7 @@ def judge_scores(table: pd.DataFrame) -> Figure:
 
 
 def loss_curves(table: pd.DataFrame) -> Figure:
-    """Draw the loss while a model is trained, with a mark where that on validation examples is lowest.
+    """Draw the loss while a model is trained, with a mark where that on validation is lowest; dotted: a coin's loss.
 
     Args:
         table: columns passes (so many were done) and training, and validation where there are such examples.
@@ -583,6 +583,7 @@ def loss_curves(table: pd.DataFrame) -> Figure:
     best = table.iloc[int(table["validation"].to_numpy().argmin())]
     label = f"lowest on validation: pass {best['passes']:.0f}"
     axis.plot(best["passes"], best["validation"], "o", color=PALETTE[4], ms=8, label=label)
+    axis.axhline(np.log(2), color="grey", lw=1, ls=":", label="a coin: log 2", zorder=0)
     axis.set_xlabel("passes over the training pairs")
     axis.set_ylabel("loss (binary cross-entropy)")
     axis.set_ylim(bottom=0)
@@ -639,16 +640,15 @@ def labelled_tokens(rows: Sequence[Sequence[tuple[str, str]]]) -> str:
     """Return HTML of token sequences: each token in a box, coloured by its label; an answer is written out.
 
     Args:
-        rows: for each sequence its tokens, each with its label: "padding", "ignored", or what the model has to say
-            there. Tokens and labels are escaped.
+        rows: for each sequence its tokens, each with its label: "ignored", or what the model has to say there. Tokens
+            and labels are escaped.
     """
-    looks = {"padding": "color:#767676", "ignored": f"background:{NOTHING};color:#000"}
-    answer = f"background:{PALETTE[0]};color:#FFF"
+    ignored, answer = f"background:{NOTHING};color:#000", f"background:{PALETTE[0]};color:#FFF"
     parts = []
     for row in rows:
         boxes = []
         for token, label in row:
-            said = "" if label in looks else f" → <b>{escape(label)}</b>"
-            boxes.append(f'<span style="{looks.get(label, answer)}">{escape(token)}{said}</span>')
+            look, said = (ignored, "") if label == "ignored" else (answer, f" → <b>{escape(label)}</b>")
+            boxes.append(f'<span style="{look}">{escape(token)}{said}</span>')
         parts.append(f'<p style="font-family:monospace;font-size:11px;line-height:1.6">{" ".join(boxes)}</p>')
     return "\n".join(parts)
