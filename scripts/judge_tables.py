@@ -63,9 +63,7 @@ def of_held_out(judges: Sequence[str], half: str, most: int, store: VerdictStore
         for name, pairs in sources.items():
             print(f"{judge}: {name}, {len(pairs)} pairs", file=sys.stderr, flush=True)
             reports.setdefault(name, []).append(judge_report(pairs, judge, store))
-    heading(
-        f"On pairs that people labelled elsewhere, half {half}", "intervals draw whole stories or topics"
-    )
+    heading(f"On pairs that people labelled elsewhere, half {half}", "intervals draw whole stories or topics")
     rows = []
     for name, pairs in sources.items():
         labels = np.array([p.label for p in pairs])
