@@ -248,6 +248,8 @@ def interval(value: float, low: float, high: float, scale: float = 1) -> str:
     if np.isnan(value):
         return "none"
     digits = 1 if scale == 100 else 3
+    if np.isnan(low):  # all of one cluster
+        return f"{value * scale:.{digits}f}"
     return f"{value * scale:.{digits}f} [{low * scale:.{digits}f}, {high * scale:.{digits}f}]"
 
 

@@ -113,7 +113,7 @@ def judge_systems(
     chosen = {name: make_judge(name) for name in judges}  # before anything is searched
     clusters = question_clusters(collection)
     if any(n <= len(clusters) for n in labelled) and len(set(clusters)) < 2:
-        problem = "all questions overlap; what labels add can be tried out only from 2 that do not: give labelled=()"
+        problem = "all questions overlap; what labels add can be tried out from 2 that do not: leave this empty"
         raise InputError(problem, field="labelled")
     questions, gold, kept = list(collection.questions), collection.gold, store_of(store)
     gold = gold[gold["qid"].isin(list_ids(questions))]
