@@ -63,7 +63,7 @@ def of_held_out(judges: Sequence[str], half: str, most: int, store: VerdictStore
         for name, pairs in sources.items():
             print(f"{judge}: {name}, {len(pairs)} pairs", file=sys.stderr, flush=True)
             reports.setdefault(name, []).append(judge_report(pairs, judge, store))
-    heading(f"On pairs that people labelled elsewhere, half {half}", "intervals draw whole articles or topics")
+    heading(f"On pairs that people labelled elsewhere, half {half}", "intervals draw whole stories or topics")
     rows = []
     for name, pairs in sources.items():
         labels = np.array([p.label for p in pairs])
@@ -165,8 +165,13 @@ def theperspective(half: str) -> Collection:
     whole = bd.load("theperspective")
     one = dataset("theperspective")
     ids = [row["id"] for _, row in read_jsonl(first_existing(one, candidate_paths(one, one.local[:1]), "questions"))]
-    half_by_qid = {"theperspective-" + re.sub(r"\s", "-", i): half_of(i) for i in ids}
-    return whole.only([q for q in whole.questions if half in ("all", half_by_qid[q.qid])])
+    id_of = {"theperspective-" + re.sub(r"\s", "-", i): i for i in ids}
+    clusters = question_clusters(whole)
+    first: dict[str, str] = {}  # questions that are there twice are in one half, that of the first id, as their points
+    for q, cluster in zip(whole.questions, clusters, strict=True):
+        first[cluster] = min(first.get(cluster, id_of[q.qid]), id_of[q.qid])
+    chosen = zip(whole.questions, clusters, strict=True)
+    return whole.only([q for q, cluster in chosen if half in ("all", half_of(first[cluster]))])
 
 
 def plain_orders(first: pd.DataFrame, second: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]:
@@ -243,6 +248,8 @@ def interval(value: float, low: float, high: float, scale: float = 1) -> str:
     if np.isnan(value):
         return "none"
     digits = 1 if scale == 100 else 3
+    if np.isnan(low):  # all of one cluster
+        return f"{value * scale:.{digits}f}"
     return f"{value * scale:.{digits}f} [{low * scale:.{digits}f}, {high * scale:.{digits}f}]"
 
 

@@ -2,7 +2,7 @@
 
 Four sources, close to the judge's task but not the same: the Fake News Challenge (does an article agree with a
 headline?), two parts of IAM (which side is a claim on, is a sentence evidence for a claim?), and theperspective (which
-of a question's points does a passage make?). Each is in two halves, told by the hash of the article, topic or question:
+of a question's points does a passage make?). Each is in two halves, told by the hash of the story, topic or question:
 what is tried is tried on half A, and half B is looked at once, at the end.
 """
 
@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from reprlib import repr as shortened
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from berdslib.data.negation import negate
 from berdslib.data.tables import read_jsonl, read_table, text_field, text_list
@@ -34,7 +38,7 @@ _ASKED = "should we "
 class StancePair(NamedTuple):
     """A document, a statement, and whether the document supports it; ``kind`` as the source has it.
 
-    ``question`` is what pairs have in common that are not independent: the article or the topic.
+    ``question`` is what pairs have in common that are not independent: the story, the topic or the question.
     """
 
     question: str
@@ -45,7 +49,7 @@ class StancePair(NamedTuple):
 
 
 def half_of(text: str) -> str:
-    """Return the half, "A" or "B", of what an article, topic or question is called.
+    """Return the half, "A" or "B", of what a story, topic or question is called.
 
     >>> half_of("1"), half_of("3")
     ('B', 'A')
@@ -94,6 +98,11 @@ def at_most(pairs: Sequence[StancePair], most: int, seed: int = 0) -> list[Stanc
 def fake_news(stances: StrPath, bodies: StrPath, words: int = ARTICLE_WORDS) -> list[StancePair]:
     """Read the Fake News Challenge: the article is the document, the headline the statement; only "agree" supports.
 
+    One headline is held against many articles, and one article against many headlines, so that neither is independent
+    of the others. What belongs together is the story: articles of one text, or with a headline on their topic in
+    common, and so on from one to the next. It is called by the first of its articles' ids, in the order of texts. A
+    headline on another topic stands with the story of the article.
+
     Args:
         stances: CSV with the columns Headline, Body ID, Stance.
         bodies: CSV with the columns Body ID, articleBody.
@@ -111,7 +120,7 @@ def fake_news(stances: StrPath, bodies: StrPath, words: int = ARTICLE_WORDS) -> 
         if body in articles:
             raise InputError(f"article {body!r} is there twice", path=bodies, line=line, field="Body ID")
         articles[body] = " ".join(text_field(row, ("articleBody",), bodies, line).split()[:words])
-    pairs = []
+    told = []  # (article, headline, stance)
     for line, row in read_table(stances):
         headline, body, kind = (
             text_field(row, (name,), stances, line).strip() for name in ("Headline", "Body ID", "Stance")
@@ -121,8 +130,13 @@ def fake_news(stances: StrPath, bodies: StrPath, words: int = ARTICLE_WORDS) -> 
             raise InputError(problem, path=stances, line=line, field="Stance")
         if body not in articles:
             raise InputError(f"there is no article {body!r} in {bodies}", path=stances, line=line, field="Body ID")
-        pairs.append(StancePair(body, articles[body], headline, kind == AGREE, kind))
-    return sorted(_some(pairs, stances), key=lambda pair: pair.question)
+        told.append((body, headline, kind))
+    in_common = [(body, ("text", text)) for body, text in articles.items()]
+    in_common += [(body, ("headline", headline)) for body, headline, kind in told if kind != UNRELATED]
+    story = _together(in_common)
+    told.sort(key=lambda one: (story[one[0]], one[0]))
+    pairs = [StancePair(story[body], articles[body], headline, kind == AGREE, kind) for body, headline, kind in told]
+    return _some(pairs, stances)
 
 
 # ---------------------------------------------------------------- IAM
@@ -151,6 +165,8 @@ def iam_stance(path: StrPath) -> list[StancePair]:
 
 def iam_evidence(path: StrPath) -> list[StancePair]:
     """Read the sentences of IAM that are, or are not, evidence for a claim; headings of a few words are left out.
+
+    So are sentences that are labelled both as evidence for a claim and as none.
 
     Args:
         path: seven columns without a header: whether the sentence is a claim, the question, E (evidence) or O, the
@@ -189,10 +205,33 @@ def _proposal(question: str) -> str:
     return f"We should {text[len(_ASKED) :]}" if text.lower().startswith(_ASKED) else ""
 
 
-def _some(pairs: list[StancePair], path: StrPath) -> list[StancePair]:
-    if not pairs:
+def _some(pairs: Iterable[StancePair], path: StrPath) -> list[StancePair]:
+    """Return each pair once: files repeat some. One that is labelled in two ways says nothing, and is left out."""
+    once = list(dict.fromkeys(pairs))
+    labels = Counter(pair[:3] for pair in once)  # of a question, a document and a perspective
+    if not (clear := [pair for pair in once if labels[pair[:3]] == 1]):
         raise InputError("holds no pairs", path=path)
-    return pairs
+    return clear
+
+
+def _together(in_common: Sequence[tuple[str, Hashable]]) -> dict[str, str]:
+    """Return each name → the first name, in the order of texts, of all that something in common leads to.
+
+    Args:
+        in_common: (name, something that it has), each name once at least.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    names = sorted({name for name, _ in in_common})
+    place = {name: i for i, name in enumerate(names)}
+    first: dict[Hashable, str] = {}  # what has it first; an edge leads there from each of the others
+    edges = [(place[name], place[first.setdefault(what, name)]) for name, what in in_common]
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(in_common)), (ends[0], ends[1])), shape=(len(names), len(names)))
+    components = connected_components(graph, directed=False)[1].tolist()
+    called: dict[int, str] = {}
+    return {name: called.setdefault(component, name) for name, component in zip(names, components, strict=True)}
 
 
 # ---------------------------------------------------------------- theperspective
@@ -201,6 +240,9 @@ def _some(pairs: list[StancePair], path: StrPath) -> list[StancePair]:
 def points(queries: StrPath, corpus: StrPath) -> list[StancePair]:
     """Read the passages of theperspective, each against every point that is made on its question, on either side.
 
+    A passage may make several points, which are all its own; passages with the same words are one. Questions that share
+    a point or a passage are one question, which is called by the first of their ids, in the order of texts.
+
     Args:
         queries: JSONL with id, response1 and response2 (the points of either side), and favor_ids and against_ids (the
             passage that makes each of them).
@@ -208,30 +250,48 @@ def points(queries: StrPath, corpus: StrPath) -> list[StancePair]:
 
     Raises:
         InputError: a missing or blank field, a side with another number of passages than points, an unknown passage,
-            or no pairs.
+            one that is there twice, or no pairs.
     """
-    texts = {
-        text_field(row, ("id",), corpus, line): " ".join(text_field(row, ("content",), corpus, line).split())
-        for line, row in read_jsonl(corpus)
-    }
-    pairs = []
+    texts: dict[str, str] = {}
+    for line, row in read_jsonl(corpus):
+        docno = text_field(row, ("id",), corpus, line)
+        if docno in texts:
+            raise InputError(f"passage {docno!r} is there twice", path=corpus, line=line, field="id")
+        texts[docno] = " ".join(text_field(row, ("content",), corpus, line).split())
+    made: dict[str, list[tuple[str, str, int]]] = {}  # question → (point, text, side)
     for line, row in read_jsonl(queries):
         question = text_field(row, ("id",), queries, line)
-        made = []  # (point, passage, side)
         for side, (said, listed) in enumerate((("response1", "favor_ids"), ("response2", "against_ids"))):
-            ids = [str(one) for one in row.get(listed, [])]
-            said_here = text_list(row, said, queries, line)
+            ids, said_here = _ids(row, listed, queries, line), text_list(row, said, queries, line)
             if len(ids) != len(said_here):
                 problem = f"{len(ids)} passages for {len(said_here)} points"
                 raise InputError(problem, path=queries, line=line, field=listed)
             if unknown := next((one for one in ids if one not in texts), None):
                 raise InputError(f"no passage {unknown!r} in {corpus}", path=queries, line=line, field=listed)
-            made += [(point, docno, side) for point, docno in zip(said_here, ids, strict=True)]
-        for point, own, side in made:
-            for _, docno, other in made:
-                kind = OWN if docno == own else SAME_SIDE if other == side else OTHER_SIDE
-                pairs.append(StancePair(question, texts[docno], point, kind == OWN, kind))
-    return _some(pairs, queries)
+            for point, docno in zip(said_here, ids, strict=True):
+                made.setdefault(question, []).append((point, texts[docno], side))
+    called = _together([(question, what) for question, rows in made.items() for row in rows for what in row[:2]])
+    merged: dict[str, list[tuple[str, str, int]]] = {}
+    for question, rows in made.items():
+        merged.setdefault(called[question], []).extend(rows)
+    return _some((pair for question, rows in merged.items() for pair in _against_every_point(question, rows)), queries)
+
+
+def _ids(row: Mapping[str, Any], name: str, path: StrPath, line: int) -> list[str]:
+    """Return a field that holds a list of ids, which are texts or whole numbers."""
+    value = row.get(name)
+    if not isinstance(value, list) or any(isinstance(one, bool) or not isinstance(one, str | int) for one in value):
+        raise InputError(f"a list of ids was expected, not {shortened(value)}", path=path, line=line, field=name)
+    return [str(one) for one in value]
+
+
+def _against_every_point(question: str, made: Sequence[tuple[str, str, int]]) -> Iterator[StancePair]:
+    """Yield each text of a question with each of its points, given (point, text, side) for each point that is made."""
+    own = {(point, text) for point, text, _ in made}
+    for point, _, side in made:
+        for _, text, other in made:
+            kind = OWN if (point, text) in own else SAME_SIDE if other == side else OTHER_SIDE
+            yield StancePair(question, text, point, kind == OWN, kind)
 
 
 # ---------------------------------------------------------------- all of them

@@ -28,7 +28,7 @@ def auc(labels: np.ndarray, p_yes: np.ndarray) -> float:
     0.875
     """
     labels, p_yes = _both_kinds(labels, p_yes)
-    return float(_weighted_auc(labels, p_yes, np.ones((1, len(labels))))[0])
+    return float(_weighted_auc(*_in_order(labels, p_yes), np.ones((1, len(labels))))[0])
 
 
 def probability_report(
@@ -56,7 +56,8 @@ def probability_report(
         seed: of the draws.
 
     Returns:
-        Frame with columns measure, value, low, high; rows auc and calibration_error.
+        Frame with columns measure, value, low, high; rows auc and calibration_error. The intervals are NaN where all
+        pairs are of one question, which does not say how others turn out.
 
     Raises:
         InputError: different lengths, labels of one kind only, something that is not a probability.
@@ -67,7 +68,7 @@ def probability_report(
     drawn_error = _resampled_error(labels, p_yes, clusters, bins, resamples, np.random.default_rng(seed))
     rows = []
     for name, value, drawn in (("auc", auc(labels, p_yes), drawn_auc), ("calibration_error", error, drawn_error)):
-        low, high = percentiles(drawn[np.isfinite(drawn)], level)
+        low, high = percentiles(drawn[np.isfinite(drawn)], level) if len(set(clusters)) > 1 else (np.nan, np.nan)
         rows.append((name, value, float(low), float(high)))
     return pd.DataFrame(rows, columns=["measure", "value", "low", "high"])
 
@@ -91,7 +92,8 @@ def answers_by(
 
     Returns:
         One row a kind, in order of appearance: `by`, n, questions, labelled_yes (share of pairs), mean_p, mean_p_low,
-        mean_p_high, said_yes (share of pairs), said_yes_low, said_yes_high.
+        mean_p_high, said_yes (share of pairs), said_yes_low, said_yes_high. The intervals are NaN where all pairs of
+        a kind are of one question.
 
     Raises:
         InputError: no pairs, or a missing column.
@@ -104,7 +106,9 @@ def answers_by(
     for kind, part in pairs.groupby(by, sort=False, observed=True):
         values = part[["p_yes", "answer"]].to_numpy(dtype=np.float64)
         sums = sum_by_cluster(np.column_stack([values, np.ones(len(part))]), part["qid"].tolist())
-        low, high = ratio_interval(sums[:, :-1], sums[:, -1], level=level, resamples=resamples, seed=seed)
+        low, high = np.full((2, 2), np.nan)
+        if len(sums) > 1:  # one question does not say how others turn out
+            low, high = ratio_interval(sums[:, :-1], sums[:, -1], level=level, resamples=resamples, seed=seed)
         (mean_p, said), n = values.mean(axis=0), len(part)
         spread = [mean_p, low[0], high[0], said, low[1], high[1]]
         rows.append((kind, n, part["qid"].nunique(), part["label"].mean(), *spread))
@@ -115,12 +119,17 @@ def answers_by(
 # ---------------------------------------------------------------- the bootstrap
 
 
-def _weighted_auc(labels: np.ndarray, p_yes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the AUC under each row of weights (r, n); NaN where a row holds no yes or no no."""
+def _in_order(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the order by probability, the labels in it, and where each group of equal probabilities starts."""
     order = np.argsort(p_yes, kind="stable")
-    starts = np.flatnonzero(np.diff(p_yes[order], prepend=-np.inf))  # of each group of equal probabilities
-    yes = np.add.reduceat(weights[:, order] * labels[order], starts, axis=1)
-    no = np.add.reduceat(weights[:, order] * ~labels[order], starts, axis=1)
+    return order, labels[order], np.flatnonzero(np.diff(p_yes[order], prepend=-np.inf))
+
+
+def _weighted_auc(order: np.ndarray, labels: np.ndarray, starts: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the AUC under each row of weights (r, n), given pairs in order; NaN where a row holds no yes or no no."""
+    weights = weights[:, order]
+    yes = np.add.reduceat(weights * labels, starts, axis=1)
+    no = np.add.reduceat(weights * ~labels, starts, axis=1)
     below = np.cumsum(no, axis=1) - no / 2
     both = yes.sum(axis=1) * no.sum(axis=1)
     return np.divide((yes * below).sum(axis=1), both, out=np.full(len(both), np.nan), where=both > 0)
@@ -131,11 +140,11 @@ def _resampled_auc(
 ) -> np.ndarray:
     names, owner = np.unique(np.asarray(clusters), return_inverse=True)
     _check_clusters(owner, labels)
-    size = max(1, _BATCH // len(labels))
+    in_order, size = _in_order(labels, p_yes), max(1, _BATCH // len(labels))
     drawn = []
     for start in range(0, resamples, size):
         counts = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), min(size, resamples - start))
-        drawn.append(_weighted_auc(labels, p_yes, counts[:, owner].astype(np.float64)))
+        drawn.append(_weighted_auc(*in_order, counts[:, owner].astype(np.float64)))
     return np.concatenate(drawn)
 
 

@@ -24,7 +24,10 @@ JUDGE_ALONE, LABELS_ALONE, CORRECTED = "judge alone", "labels alone", "corrected
 
 
 class Estimate(NamedTuple):
-    """A number with its interval; NaN where it is not defined, as tau is where all systems are tied."""
+    """A number with its interval; NaN where it is not defined, as tau is where all systems are tied.
+
+    The interval is also NaN where all questions are of one cluster, which does not say how others turn out.
+    """
 
     value: float
     low: float
@@ -64,10 +67,11 @@ def system_tau(
     true, found = _matched(gold, judged, clusters)
     m = true.shape[1]
     table = np.column_stack([true, found, np.ones(len(true))])
-    sums = resampled_sums(sum_by_cluster(table, clusters), resamples, np.random.default_rng(seed))
+    by_cluster = sum_by_cluster(table, clusters)
+    sums = resampled_sums(by_cluster, resamples, np.random.default_rng(seed))
     means = (sums[:, :-1] / sums[:, -1:]).round(_DIGITS)
     value = float(_tau_b(true.mean(axis=0).round(_DIGITS)[None], found.mean(axis=0).round(_DIGITS)[None])[0])
-    return _estimate(value, _tau_b(means[:, :m], means[:, m:]), level)
+    return _estimate(value, _tau_b(means[:, :m], means[:, m:]), level, len(by_cluster))
 
 
 def _tau_b(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -158,7 +162,7 @@ def question_agreement(
     drawn = resampled_sums(sums, resamples, np.random.default_rng(seed))
     of_all, of_drawn = (_same_and_kappa(t.reshape(-1, c, c)) for t in (sums.sum(axis=0), drawn))
     return {
-        name: _estimate(float(of_all[i][0]), of_drawn[i], level)
+        name: _estimate(float(of_all[i][0]), of_drawn[i], level, len(sums))
         for i, name in enumerate(("same", "kappa"))
     }  # fmt: skip
 
@@ -208,7 +212,8 @@ def labelling_trials(
         estimates with the true means, over trials in which it is defined).
 
     Raises:
-        InputError: as :func:`system_tau`; or fewer than 2 labelled questions, more than there are, or no draws.
+        InputError: as :func:`system_tau`; or fewer than 2 labelled questions, more than there are, or no draws; or all
+            questions of one cluster.
     """
     true, found = _matched(gold, judged, clusters)
     if not 2 <= labelled <= len(true) or draws < 1:
@@ -216,6 +221,8 @@ def labelling_trials(
             f"from 2 to {len(true)} questions can be labelled, in at least 1 draw; got {labelled}, {draws}"
         )
     names, owner = np.unique(np.asarray(clusters), return_inverse=True)
+    if len(names) < 2:
+        raise InputError("all questions overlap; labels say how others turn out only from 2 that do not")
     members = [np.flatnonzero(owner == i) for i in range(len(names))]
     rng, truth, m = np.random.default_rng(seed), true.mean(axis=0), true.shape[1]
     # (trials, estimates, systems, [value, low, high, weight])
@@ -279,9 +286,9 @@ def _matched(gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str]) 
     return true, found
 
 
-def _estimate(value: float, drawn: np.ndarray, level: float) -> Estimate:
+def _estimate(value: float, drawn: np.ndarray, level: float, clusters: int) -> Estimate:
     defined = drawn[np.isfinite(drawn)]
-    if np.isnan(value) or not len(defined):
+    if np.isnan(value) or not len(defined) or clusters < 2:
         return Estimate(value, np.nan, np.nan)
     low, high = percentiles(defined, level)
     return Estimate(value, float(low), float(high))

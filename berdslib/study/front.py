@@ -23,6 +23,7 @@ from berdslib.evaluation import measures as scoring
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair, how_sure
 from berdslib.judging.registry import JUDGES, as_judge, make_judge, own_judge
+from berdslib.judging.store import judge_pairs
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS, own_diversifier
@@ -132,7 +133,8 @@ def supports(
         (:func:`berdslib.judging.base.how_sure`); one row a pair.
 
     Raises:
-        InputError: a blank text, none at all, an unknown judge, or recorded verdicts, which know no texts.
+        InputError: a text that is blank or holds half of a surrogate pair, none at all, an unknown judge, recorded
+            verdicts, which know no texts, or a judge that returns anything but a probability for each pair.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     asked, read = (texts_of(given, field) for given, field in ((perspectives, "perspectives"), (passages, "passages")))
@@ -143,7 +145,7 @@ def supports(
     pairs = [
         Pair("texts", pid, Passage(str(i), text), said) for i, text in enumerate(read) for pid, said in enumerate(asked)
     ]
-    p_yes = chosen.p_yes(pairs)
+    p_yes = judge_pairs(chosen, pairs)[0]
     return pd.DataFrame(
         {
             "perspective": [pair.perspective for pair in pairs],
@@ -274,6 +276,8 @@ def texts_of(given: str | Sequence[str], field: str) -> list[str]:
     Raises:
         InputError: no text, a blank one, or something else.
     """
+    if not isinstance(given, Iterable) or isinstance(given, Mapping):
+        raise InputError(f"a text or several are needed, not {type(given).__name__}", field=field)
     texts = [given] if isinstance(given, str) else list(given)
     for i, text in enumerate(texts):
         if not isinstance(text, str) or not text.strip():

@@ -68,7 +68,7 @@ class JudgedSystems:
 def judge_systems(
     systems: System | Sequence[System] | Mapping[str, System],
     data: Data,
-    judges: Sequence[str],
+    judges: str | Sequence[str],
     measures: Measure | str | Iterable[Measure | str] = ("MRecall@5", "Precision@5"),
     *,
     labelled: Sequence[int] = (20, 40),
@@ -88,7 +88,7 @@ def judge_systems(
         systems: two or more, as for :func:`berdslib.study.experiment.experiment`; 12 or more make a tau that says much.
             None of them may see gold.
         data: a collection with gold, or the name of one. What gold does not list counts as not supporting.
-        judges: names, see :func:`berdslib.judging.registry.make_judge`.
+        judges: a name or several, see :func:`berdslib.judging.registry.make_judge`.
         measures: with cut-offs; how deep is judged follows from them.
         labelled: numbers of questions that people label, to be tried out; of more than there are, none is tried.
         draws: trials of each.
@@ -99,10 +99,11 @@ def judge_systems(
         seed: of the draws.
 
     Raises:
-        InputError: fewer than two systems, one called "oracle", no judge or an unknown one, "gold" among them, or a
-            collection without gold.
+        InputError: fewer than two systems, one called "oracle", no judge or an unknown one, "gold" among them, a
+            collection without gold, or questions to be labelled where all questions overlap.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
+    judges = [judges] if isinstance(judges, str) else judges
     wanted, collection, named = parse_measures(measures), collection_of(data), named_systems(systems)
     _check(collection, named, judges, wanted)
     if draws < 1 or any(n < 2 for n in labelled):  # now, not when everything has been judged
@@ -110,6 +111,10 @@ def judge_systems(
         raise InputError(problem, field="labelled")
     assert collection.gold is not None  # checked
     chosen = {name: make_judge(name) for name in judges}  # before anything is searched
+    clusters = question_clusters(collection)
+    if any(n <= len(clusters) for n in labelled) and len(set(clusters)) < 2:
+        problem = "all questions overlap; what labels add can be tried out from 2 that do not: leave this empty"
+        raise InputError(problem, field="labelled")
     questions, gold, kept = list(collection.questions), collection.gold, store_of(store)
     gold = gold[gold["qid"].isin(list_ids(questions))]
     k = max(m["cutoff"] for m in wanted)
@@ -134,7 +139,6 @@ def judge_systems(
         for name, verdicts in tables.items()
         for measure, frame in _scores({**runs, **best}, verdicts, collection, wanted).items()
     }
-    clusters = question_clusters(collection)
     names = [str(m) for m in wanted]
     return JudgedSystems(
         _means(scores, clusters, seed),

@@ -26,7 +26,7 @@ Labelled = LabelledPair | StancePair
 def judge_table(pairs: Sequence[Labelled], judges: Sequence[str], store: VerdictStore | None = None) -> pd.DataFrame:
     """Measure judges against labels; intervals draw whole questions. BeRDS Table 4.
 
-    The first rows are those of a judge that says yes to everything: its F1 is what a lazy judge has for nothing.
+    The first rows are those of a judge that says yes to everything: its F1 is what a lazy judge gets for free.
 
     Args:
         pairs: labelled by people; for measuring only, never for choosing a judge, a prompt or a threshold.

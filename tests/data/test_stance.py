@@ -61,10 +61,42 @@ def test_fake_news_by_hand(folder):
     assert found == [
         StancePair("1", article, "Cat in tree", True, "agree"),
         StancePair("1", article, "Cat story", False, "discuss"),
-        StancePair("2", "No cat did.", "Cat in tree", False, "disagree"),
-        StancePair("2", "No cat did.", "War", False, "unrelated"),
+        StancePair("1", "No cat did.", "Cat in tree", False, "disagree"),
+        StancePair("1", "No cat did.", "War", False, "unrelated"),
     ]
     assert related(found) == found[:3]
+
+
+def test_a_story_is_what_headlines_and_repeated_texts_connect(folder):
+    # 9 and 30 share headline h1, 30 and 4 headline h2; 5 repeats the text of 4. Only unrelated headlines lead to 7.
+    texts = {"9": "nine", "30": "thirty", "4": "four", "5": "four", "7": "seven", "8": "eight"}
+    rows = ["h1,9,agree", "h1,30,discuss", "h2,30,disagree", "h2,4,agree", "h3,7,unrelated", "h1,7,unrelated",
+            "h3,8,agree", "h3,9,unrelated", "h1,9,agree", "h4,5,agree", "h4,8,unrelated"]  # fmt: skip
+    bodies, stances = folder / "stance" / "fnc1_bodies.csv", folder / "stance" / "fnc1_stances.csv"
+    bodies.write_text("Body ID,articleBody\n" + "".join(f"{i},{text}\n" for i, text in texts.items()))
+    stances.write_text("Headline,Body ID,Stance\n" + "".join(f"{row}\n" for row in rows))
+    found = fake_news(stances, bodies)
+    assert {(p.document, p.question) for p in found} == {
+        ("nine", "30"), ("thirty", "30"), ("four", "30"), ("seven", "7"), ("eight", "8")
+    }  # fmt: skip
+    assert len(found) == len(rows) - 1  # the first row is there twice
+    documents = [p.document for p in found]
+    assert documents == sorted(documents, key=documents.index)  # those of one article stand together
+    # The order of the rows changes neither what belongs together nor what it is called.
+    stances.write_text("Headline,Body ID,Stance\n" + "".join(f"{row}\n" for row in reversed(rows)))
+    bodies.write_text("Body ID,articleBody\n" + "".join(f"{i},{text}\n" for i, text in reversed(texts.items())))
+    assert set(fake_news(stances, bodies)) == set(found)
+
+
+def test_a_pair_counts_once_and_not_at_all_if_it_is_labelled_both_ways(folder):
+    path = folder / "stance" / "iam_evidence.tsv"
+    before = iam_evidence(path)
+    both_ways = "O\tShould we ban cats\t{}\tCats kill birds.\tA bird is no cat.\t7_1\tO\n"
+    path.write_text(SENTENCES + SENTENCES + both_ways.format("E") + both_ways.format("O"))
+    assert iam_evidence(path) == before
+    path.write_text(both_ways.format("E") + both_ways.format("O"))
+    with pytest.raises(InputError, match="holds no pairs"):
+        iam_evidence(path)
 
 
 def test_iam_stance_asks_the_proposal_and_its_negation(folder):
@@ -108,10 +140,17 @@ def test_iam_evidence_leaves_headings_out(folder):
         ("queries.jsonl", QUERIES.replace("[0, 1]", "[0]"), r"\[favor_ids\]: 1 passages for 2 points"),
         ("queries.jsonl", QUERIES.replace("response2", "response3"), r"queries\.jsonl:1 \[response2\]"),
         ("queries.jsonl", "", r"queries\.jsonl: holds no pairs"),
+        ("queries.jsonl", QUERIES.replace("[0, 1]", "null"), r"jsonl:1 \[favor_ids\]: a list of ids .* not None"),
+        ("queries.jsonl", QUERIES.replace("[2]", "7"), r"jsonl:1 \[against_ids\]: a list of ids was expected, not 7"),
+        ("queries.jsonl", QUERIES.replace("[2]", '"2"'), r"\[against_ids\]: a list of ids was expected, not '2'"),
+        ("queries.jsonl", QUERIES.replace("[2]", '{"2": 2}'), r"\[against_ids\]: a list of ids was expected"),
+        ("queries.jsonl", QUERIES.replace("[2]", "[true]"), r"\[against_ids\]: a list of ids was expected"),
+        ("queries.jsonl", QUERIES.replace(', "against_ids": [2]', ""), r"\[against_ids\]: a list of ids was expected"),
+        ("corpus.jsonl", CORPUS + '{"id": "1", "content": "b"}\n', r"jsonl:5 \[id\]: passage '1' is there twice"),
         ("corpus.jsonl", CORPUS + '{"id": 7}\n', r"corpus\.jsonl:5 \[content\]: missing"),
         ("iam_evidence.tsv", "O\tq\tX\tc\ts\t1\tO\n", r"iam_evidence\.tsv:1 \[evidence label\]: 'X' is not a label"),
     ],
-    ids=range(17),
+    ids=range(24),
 )
 def test_what_cannot_be_read_names_file_line_and_field(folder, name, text, message):
     next(folder.glob(f"*/{name}")).write_text(text)
@@ -129,6 +168,35 @@ def test_passages_are_asked_about_every_point_of_their_question(folder):
         ("passage 1", "Cats scratch.", OTHER_SIDE), ("passage 2", "Cats scratch.", OWN),
     ]  # fmt: skip
     assert all(p.label == (p.kind == OWN) and p.question == "q1" for p in found)
+
+
+def test_a_passage_that_makes_two_points_makes_both_and_is_asked_once(folder):
+    # Passage 3 has the words of passage 0.
+    corpus, queries = folder / "theperspective" / "corpus.jsonl", folder / "theperspective" / "queries.jsonl"
+    corpus.write_text(CORPUS.replace("passage  3", "passage 0"))
+    for ids in ("[0, 0]", "[0, 3]"):
+        queries.write_text(QUERIES.replace("[0, 1]", ids))
+        assert [(p.document, p.perspective, p.kind) for p in points(queries, corpus)] == [
+            ("passage 0", "Cats purr.", OWN), ("passage 2", "Cats purr.", OTHER_SIDE),
+            ("passage 0", "Cats sleep.", OWN), ("passage 2", "Cats sleep.", OTHER_SIDE),
+            ("passage 0", "Cats scratch.", OTHER_SIDE), ("passage 2", "Cats scratch.", OWN),
+        ]  # fmt: skip
+
+
+def test_questions_that_share_points_or_passages_are_one(folder):
+    corpus, queries = folder / "theperspective" / "corpus.jsonl", folder / "theperspective" / "queries.jsonl"
+    once = points(queries, corpus)
+    queries.write_text(QUERIES.replace('"q1"', '"q9"') + QUERIES)
+    assert points(queries, corpus) == once  # called by the first id
+    other = '{"id": "q0", "response1": ["Cats climb."], "response2": [], "favor_ids": [1], "against_ids": []}\n'
+    queries.write_text(QUERIES + other)  # a passage in common
+    found = {(p.document, p.perspective): p.kind for p in points(queries, corpus)}
+    assert {p.question for p in points(queries, corpus)} == {"q0"}
+    assert found["passage 1", "Cats climb."] == found["passage 1", "Cats sleep."] == OWN
+    assert found["passage 0", "Cats climb."] == SAME_SIDE and len(found) == 3 * 4
+    empty = other.replace('["Cats climb."]', "[]").replace("[1]", "[]")
+    queries.write_text(QUERIES + empty)  # a question without points has no pairs
+    assert points(queries, corpus) == once
 
 
 def test_a_file_that_is_missing_is_named(folder):
@@ -172,7 +240,12 @@ def test_a_half_without_pairs_is_an_error(folder):
 def test_half_a_of_the_files_of_others(real_data):
     found = held_out(real_data, "A")
     assert {name: len(pairs) for name, pairs in found.items()} == {
-        "fake news, related": 3280, "fake news": 12296, "iam stance": 2294, "iam evidence": 6202, "points": 2556
+        "fake news, related": 3439, "fake news": 12307, "iam stance": 2282, "iam evidence": 6061, "points": 2432
     }  # fmt: skip
     kinds = Counter(p.kind for p in found["fake news"])
-    assert kinds == {"agree": 897, "disagree": 337, "discuss": 2046, "unrelated": 9016}
+    assert kinds == {"agree": 1116, "disagree": 504, "discuss": 1819, "unrelated": 8868}
+    # No story is on both sides.
+    one, other = found["fake news, related"], held_out(real_data, "B")["fake news, related"]
+    for of in ("question", "document", "perspective"):
+        assert {getattr(p, of) for p in one}.isdisjoint(getattr(p, of) for p in other)
+    assert len({p.question for p in one}) == 57

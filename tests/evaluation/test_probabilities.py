@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from berdslib.errors import InputError
 from berdslib.evaluation.calibration import bin_edges, bin_index, calibration_error
-from berdslib.evaluation.probabilities import _weighted_auc, answers_by, auc, probability_report
+from berdslib.evaluation.probabilities import _in_order, _weighted_auc, answers_by, auc, probability_report
 
 
 def drawn_pairs(rng, n=120, digits=15):
@@ -23,12 +23,12 @@ def test_auc_is_that_of_sklearn(digits):
         assert auc(labels, p) == pytest.approx(roc_auc_score(labels, p))
         weights = rng.integers(0, 4, (3, len(p))).astype(float)
         want = [roc_auc_score(labels, p, sample_weight=w) for w in weights]
-        np.testing.assert_allclose(_weighted_auc(labels, p, weights), want)
+        np.testing.assert_allclose(_weighted_auc(*_in_order(labels, p), weights), want)
 
 
 def test_a_sample_without_a_yes_has_no_auc():
     labels, p = np.array([True, False, False]), np.array([0.9, 0.1, 0.2])
-    found = _weighted_auc(labels, p, np.array([[0.0, 1, 2], [1, 1, 0]]))
+    found = _weighted_auc(*_in_order(labels, p), np.array([[0.0, 1, 2], [1, 1, 0]]))
     assert np.isnan(found[0]) and found[1] == 1
 
 
@@ -56,12 +56,25 @@ def test_intervals_are_those_of_a_plain_loop_over_drawn_questions():
         np.testing.assert_allclose(report.loc[name, ["low", "high"]].to_numpy(dtype=float), want)
 
 
-def test_large_sets_are_drawn_in_parts(monkeypatch):
+def test_large_sets_are_drawn_in_parts_and_sorted_once(monkeypatch):
     labels, p = drawn_pairs(np.random.default_rng(2), 60)
     clusters = [str(i % 6) for i in range(60)]
     whole = probability_report(labels, p, clusters, resamples=50)
+    sorts, sort = [], np.argsort
+
+    def counted(*given, **options):
+        sorts.append(1)
+        return sort(*given, **options)
+
     monkeypatch.setattr("berdslib.evaluation.probabilities._BATCH", 60 * 7)
+    monkeypatch.setattr(np, "argsort", counted)
     pd.testing.assert_frame_equal(probability_report(labels, p, clusters, resamples=50), whole)
+    assert len(sorts) == 2  # for the value and for its interval
+
+
+def test_one_question_does_not_say_how_others_turn_out():
+    report = probability_report(np.array([True, False]), np.array([0.9, 0.2]), ["q", "q"], resamples=50)
+    assert report["value"].tolist() == pytest.approx([1, 0.15]) and report[["low", "high"]].isna().all(axis=None)
 
 
 def test_what_a_judge_answers_to_each_kind():
@@ -73,10 +86,23 @@ def test_what_a_judge_answers_to_each_kind():
     assert found.loc["agree", ["n", "questions", "labelled_yes", "mean_p", "said_yes"]].tolist() == [2, 1, 1, 0.6, 0.5]
     assert found.loc["discuss", ["mean_p", "said_yes"]].tolist() == pytest.approx([0.3, 0])
     assert list(found.index) == ["agree", "discuss"]
+    ends = ["mean_p_low", "mean_p_high", "said_yes_low", "said_yes_high"]
+    assert found[ends].isna().all(axis=None)  # each kind has one question only
     with pytest.raises(InputError, match="missing: length"):
         answers_by(pairs, "length")
     with pytest.raises(InputError, match="there are none"):
         answers_by(pairs[:0], "kind")
+
+
+def test_the_intervals_of_a_kind_draw_questions():
+    # All is yes in one question and no in the other: of four samples of two questions one holds the first only, and
+    # one the second only. Single pairs, of which there are 60, would lie close to one half.
+    yes = np.repeat([True, False], 30)
+    pairs = pd.DataFrame({"qid": yes.astype(str), "label": True, "p_yes": np.where(yes, 0.9, 0.1), "answer": yes,
+                          "kind": "k"})  # fmt: skip
+    found = answers_by(pairs, "kind", resamples=500).iloc[0]
+    assert found[["mean_p", "mean_p_low", "mean_p_high"]].tolist() == pytest.approx([0.5, 0.1, 0.9])
+    assert found[["said_yes", "said_yes_low", "said_yes_high"]].tolist() == [0.5, 0, 1]
 
 
 @pytest.mark.parametrize(

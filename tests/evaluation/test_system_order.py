@@ -10,6 +10,7 @@ from scipy.stats import kendalltau
 from sklearn.metrics import cohen_kappa_score
 
 from berdslib.errors import InputError
+from berdslib.evaluation.judge_error import corrected_mean
 from berdslib.evaluation.system_order import (
     CORRECTED,
     JUDGE_ALONE,
@@ -32,7 +33,17 @@ def frame(values):
 
 
 def own(table):
-    return [str(i) for i in range(len(table))]
+    return [f"{i:03}" for i in range(len(table))]
+
+
+def doubled(table):
+    """Each question twice, one after the other."""
+    return frame(np.repeat(table.to_numpy(), 2, axis=0))
+
+
+def pairwise(table):
+    """The clusters of doubled questions, in the order of :func:`own`."""
+    return [f"{i // 2:03}" for i in range(2 * len(table))]
 
 
 @given(arrays(np.int8, (2, 9), elements=st.integers(0, 4)))
@@ -64,8 +75,29 @@ def test_the_interval_is_that_of_a_plain_loop_and_draws_doubled_questions_togeth
     np.testing.assert_allclose(found[1:], np.nanquantile(taus, [0.025, 0.975]))
     # Each question twice, kept together, is as many questions as before.
     single = system_tau(gold, judged, own(gold), resamples=300, seed=3)
-    doubled = [frame(np.repeat(t.to_numpy(), 2, axis=0)) for t in (gold, judged)]
-    assert system_tau(*doubled, [f"{i // 2}" for i in range(40)], resamples=300, seed=3).value == single.value
+    twice = system_tau(doubled(gold), doubled(judged), pairwise(gold), resamples=300, seed=3)
+    assert single.low < single.high and twice == pytest.approx(single)
+
+
+def test_systems_that_are_equal_are_tied_in_every_draw():
+    # 0.1 + 0.2 is 0.3, and more than that in its last bit. The judge has them in order, so that of three pairs two are
+    # alike and one is tied by gold, whatever is drawn.
+    gold = frame([[0.1, 0.3, 0], [0.2, 0, 0]] * 6)
+    judged = frame([[0.5, 0.7, 0.1]] * 12)
+    found = system_tau(gold, judged, pairwise(gold[::2]), resamples=200)
+    assert found == pytest.approx((2 / 6**0.5,) * 3)
+    trials = labelling_trials(gold, judged, pairwise(gold[::2]), 4, draws=20)
+    assert of_all(trials, LABELS_ALONE)["tau"] == pytest.approx(1)
+
+
+def test_questions_that_all_overlap_say_nothing_of_others():
+    gold, judged = frame([[1, 0], [1, 1], [0, 0]]), frame([[1, 0], [0, 1], [0, 0]])
+    together = ["a"] * 3
+    found = [system_tau(gold, gold, together), *question_agreement(gold, judged, together).values()]
+    assert [one.value for one in found] == pytest.approx([1, 5 / 6, 2 / 3])
+    assert all(np.isnan([one.low, one.high]).all() for one in found)
+    with pytest.raises(InputError, match="all questions overlap"):
+        labelling_trials(gold, judged, together, 2)
 
 
 def test_a_judge_that_has_all_systems_tied_has_no_tau():
@@ -90,6 +122,12 @@ def test_pairs_that_differ_by_gold_and_how_a_judge_orders_them():
     assert none["pairs"] == 0 and np.isnan(none["alike"])
 
 
+def test_pairs_are_tested_by_whole_clusters():
+    gold = frame([[1, 0]] * 5)  # five coins, all of which fall alike in 2 of 32 cases
+    assert system_pairs(gold, own(gold))["p_value"].tolist() == [2 / 32]
+    assert system_pairs(doubled(gold), pairwise(gold))["p_value"].tolist() == [2 / 32]
+
+
 @settings(deadline=None)
 @given(arrays(np.int8, (2, 7, 3), elements=st.integers(0, 2)))
 def test_kappa_of_single_questions_is_that_of_sklearn(values):
@@ -110,6 +148,8 @@ def test_the_interval_of_single_questions_draws_questions():
     judged.iloc[0] = 1 - judged.iloc[0]
     found = question_agreement(gold, judged, own(gold), resamples=500)["same"]
     assert found == pytest.approx((0.8, 0.4, 1.0))
+    twice = question_agreement(doubled(gold), doubled(judged), pairwise(gold), resamples=500)["same"]
+    assert twice == pytest.approx(found)
 
 
 # ---------------------------------------------------------------- labels
@@ -151,6 +191,34 @@ def test_rows_by_hand_where_every_question_is_alike():
     assert table.loc[(JUDGE_ALONE, "all"), ["bias", "tau"]].tolist() == [0.375, 1]
     assert table.loc[(CORRECTED, "s1"), ["bias", "error", "width", "coverage"]].tolist() == [0, 0, 0, 1]
     assert set(table["labelled"]) == {3} and len(table) == 9
+
+
+@pytest.mark.parametrize("labelled", [2, 3, 7, 30])
+def test_as_many_questions_are_labelled_as_were_asked_for(labelled, monkeypatch):
+    gold, judged = world(np.random.default_rng(3), 0.1, n=30, systems=2)
+    seen = []
+
+    def spy(judge, human, *, clusters, level):
+        seen.append((clusters, ~np.isnan(human), judge, human))
+        return corrected_mean(judge, human, clusters=clusters, level=level)
+
+    monkeypatch.setattr("berdslib.evaluation.system_order.corrected_mean", spy)
+    labelling_trials(gold, judged, own(gold), labelled, draws=3)
+    assert len(seen) == 3 * 2 * 2 and all(has.sum() == labelled for _, has, _, _ in seen)
+    # Where questions stand in pairs, pairs are labelled as wholes, until there are so many questions.
+    seen.clear()
+    labelling_trials(doubled(gold), doubled(judged), pairwise(gold), labelled, draws=3)
+    for clusters, has, _, _ in seen:
+        assert has.sum() == max(4, labelled + labelled % 2)
+        assert len(set(clusters)) == 30 and not set(clusters[has]) & set(clusters[~has])
+
+
+def test_doubled_questions_that_are_drawn_together_add_nothing():
+    gold, judged = world(np.random.default_rng(4), 0.1, n=25, systems=3)
+    single = labelling_trials(gold, judged, own(gold), 8, draws=10)
+    twice = labelling_trials(doubled(gold), doubled(judged), pairwise(gold), 16, draws=10)
+    assert (single["width"] > 0).all() and set(twice.pop("labelled")) == {16} and set(single.pop("labelled")) == {8}
+    pd.testing.assert_frame_equal(twice, single)
 
 
 def test_trials_are_those_of_their_seed():

@@ -127,6 +127,49 @@ def test_questions_that_are_there_twice_are_drawn_together(small):
     assert question_clusters(doubled) == [*TOPICS, "cars"]
 
 
+def test_doubled_questions_change_no_interval(small, runs, monkeypatch):
+    """Twins of all questions are drawn with them, so that they add nothing."""
+
+    def answer(pairs):  # right about half of the topics, and takes the other half for its contrary
+        true = [p.passage.text.endswith(("for", "against")[p.pid]) for p in pairs]
+        return [float(t == (p.passage.text.split()[0] in TOPICS[:3])) for t, p in zip(true, pairs, strict=True)]
+
+    monkeypatch.setitem(JUDGES._things, "half right", own_judge(lambda: answer, "half right"))
+    # Differs from "none" on five questions: one more with a coin of its own, and p would be below .05.
+    most = runs["both"].merge(pd.DataFrame({"qid": TOPICS[1:]}))
+    runs = {**runs, "most": most}
+    twin = [table.assign(qid=table["qid"] + "-again") for table in (small.gold, *runs.values())]
+    gold, *lists = (pd.concat(both) for both in zip((small.gold, *runs.values()), twin, strict=True))
+    questions = (*small.questions, *(q._replace(qid=f"{q.qid}-again") for q in small.questions))
+    doubled = Collection("doubled", questions, small.passages, gold)
+    given = (["half right"], ["Coverage@2"])
+    single = judge_systems(runs, small, *given, labelled=(3,), draws=10)
+    twice = judge_systems(dict(zip(runs, lists, strict=True)), doubled, *given, labelled=(6,), draws=10)
+    assert twice.table.pop("n").tolist() == [12] * 12 and single.table.pop("n").tolist() == [6] * 12
+    assert twice.labels.pop("labelled").tolist() == [6] * 18 and single.labels.pop("labelled").tolist() == [3] * 18
+    for name in ("table", "order", "labels"):
+        pd.testing.assert_frame_equal(getattr(twice, name), getattr(single, name), check_exact=False)
+    spread = single.table.set_index(["system", "judge"]).loc[("most", GOLD)]
+    assert spread["low"] < spread["mean"] < spread["high"]
+    assert single.order.iloc[0]["tau_low"] < single.order.iloc[0]["tau_high"]
+
+
+def test_one_judge_may_be_named_without_a_list(small, runs, judges):
+    one, several = (judge_systems(runs, small, who, "Coverage@2", labelled=()) for who in ("knows", ["knows"]))
+    pd.testing.assert_frame_equal(one.order, several.order)
+
+
+def test_questions_that_all_overlap_are_found_before_anything_is_judged(small, runs, judges):
+    first = small.questions[0]
+    same = Collection("same", (first, first._replace(qid="again")), small.passages, small.gold)
+    with pytest.raises(InputError, match="all questions overlap"):
+        judge_systems(runs, same, ["knows"], "Coverage@2", labelled=(2, 20))
+    assert not judges["knows"]
+    for labelled in ((), (20,)):  # none is tried
+        order = judge_systems(runs, same, ["knows"], "Coverage@2", labelled=labelled).order.iloc[0]
+        assert order["tau"] == 1 and order[["tau_low", "tau_high", "same_low", "kappa_high"]].isna().all()
+
+
 def test_few_systems_and_few_questions_are_said(small, runs, judges, caplog):
     with caplog.at_level(logging.WARNING):
         judge_systems(runs, small, ["knows"], "Coverage@2", labelled=(3, 7), draws=2)

@@ -126,6 +126,21 @@ def test_all_about_one_judge_by_hand(monkeypatch):
     assert negation[["both_yes", "both_no"]].tolist() == [0, 0]
 
 
+def test_intervals_of_negations_draw_topics(monkeypatch):
+    # Right about all documents of one topic, wrong about all of the other: a draw of two topics may hold either twice.
+    pairs = [
+        StancePair(topic, f"{topic} {i}", f"We should {no}ban {topic}", not no, NEGATED if no else PROPOSAL)
+        for topic in ("zoos", "cars") for i in range(20) for no in ("", "not ")
+    ]  # fmt: skip
+
+    def answer(pairs):
+        return [0.8 if (p.qid == "zoos") != (" not " in p.perspective) else 0.2 for p in pairs]
+
+    monkeypatch.setitem(JUDGES._things, "partial", own_judge(lambda: answer, "partial"))
+    negation = judge_report(pairs, "partial").negation.set_index("measure")
+    assert negation.loc["right_higher", ["value", "low", "high"]].tolist() == [0.5, 0, 1]
+
+
 def test_pairs_without_negations_have_a_report_without_them():
     report = judge_report([p for p in KINDS if p.kind == PROPOSAL], "overlap")
     assert report.negation.empty and report.n == 4 and isinstance(report.by_kind, pd.DataFrame)
