@@ -86,10 +86,10 @@ def train_laptop(
 
     losses = train(model, training, recipe, folder, save_every=save_every)
     labels = np.array([e.supports for e in held_out])
-    bare = Laptop(model, Calibration(1.0, 0.0, 0.5), "untested")
-    logits = bare.logits([e.statement for e in held_out], [e.document for e in held_out])
+    judge = Laptop(model, Calibration(1.0, 0.0, 0.5), "not calibrated yet")
+    logits = judge.logits([e.statement for e in held_out], [e.document for e in held_out])
     calibration = calibrate(logits, labels, positive_share)
-    scores = held_out_scores(Laptop(model, calibration, "fresh"), held_out)
+    scores = held_out_scores(judge, held_out)  # of its logits; it has read the passages already
     facts: dict[str, Any] = {"recipe": asdict(recipe), "shares": dict(shares), "one_in": one_in, "held_out": scores}
     if teacher:
         facts["teacher"] = {"judge": teacher.id, "own_share": own_share}
