@@ -120,7 +120,7 @@ def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame, alpha: float = 0.05
     agreeing = np.sign(theirs) * np.sign(differ["difference"].to_numpy())
     names = {"alike": 1, "reversed": -1, "tied": 0}
     shares = {name: float((agreeing == sign).mean()) if len(differ) else np.nan for name, sign in names.items()}
-    return {"pairs": float(len(differ)), **shares}
+    return {"pairs": len(differ), **shares}
 
 
 # ---------------------------------------------------------------- single questions
