@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from berdslib.errors import InputError, MissingDataError
+from berdslib.errors import InputError, MissingDataError, known
 from berdslib.judging.base import Pair, document_text
 from berdslib.llm.untrusted import control_tokens, defuse
-from berdslib.models.loading import keep_freed_memory
+from berdslib.models.cards import ENGINES
+from berdslib.models.loading import engine_by_environment, fastest_format, keep_freed_memory
+from berdslib.models.openvino import VectorsOfIds, openvino_reader, require_openvino
 
 if TYPE_CHECKING:
     import torch
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from berdslib.judging.stance import Design, StanceModel
 
 WEIGHTS = Path(__file__).parent / "weights" / "laptop"
+MPNET_WEIGHTS = WEIGHTS.with_name("laptop-mpnet")  # an adapter; its base does not come with the package
 _MOST_REMEMBERED = 50_000  # texts whose vectors a judge keeps, about 100 MB
 TENSORS, SETTINGS = "model.safetensors", "settings.json"
 
@@ -51,6 +54,11 @@ class Laptop:
         name: what the judge's id calls the weights.
         batch_size: texts per forward pass.
         title_position: see :func:`berdslib.judging.base.document_text`.
+        engine: "torch", or "openvino" for the same network faster on a CPU; it is part of the id.
+
+    Raises:
+        InputError: an unknown engine, or OpenVINO for a model that reads both texts together.
+        MissingDataError: OpenVINO is not installed.
     """
 
     def __init__(
@@ -61,9 +69,11 @@ class Laptop:
         *,
         batch_size: int = 64,
         title_position: str = "before",
+        engine: str = "torch",
     ) -> None:
         from berdslib.judging.stance import FAST
 
+        known("engine", engine, ENGINES)
         self.model, self.calibration, self.threshold = model.eval(), calibration, calibration.threshold
         self.batch_size, self.title_position = batch_size, title_position
         # What was read: many questions of a corpus list the same passages, in one call after another.
@@ -71,6 +81,9 @@ class Laptop:
         settings = ",".join(f"{value:.6g}" for value in calibration)
         # The same weights may be read in two ways; the first laptop judge had but one.
         made_of = "" if model.design == FAST else f",{','.join(map(str, model.design))}"
+        self._by_openvino = _openvino(model) if engine == "openvino" else None
+        if self._by_openvino:
+            made_of += f",openvino:{fastest_format(engine)}"
         self.id = f"laptop({name}{made_of},calibration={settings},title={title_position})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
@@ -123,16 +136,37 @@ class Laptop:
         order = sorted(new, key=lambda text: (-len(text), text))
         for start in range(0, len(order), self.batch_size):
             part = order[start : start + self.batch_size]
-            vectors = self.model.vectors(part, max_tokens).float()
+            if self._by_openvino:
+                ids = self.model.tokenizer(part, truncation=True, max_length=max_tokens)["input_ids"]
+                vectors = torch.from_numpy(self._by_openvino(ids))
+            else:
+                vectors = self.model.vectors(part, max_tokens).float()
             self._read.update(zip([(max_tokens, text) for text in part], vectors, strict=True))
         return torch.stack([self._read[max_tokens, text] for text in texts])
 
 
-def load_laptop(folder: Path = WEIGHTS, **options: Any) -> Laptop:
+def _openvino(model: StanceModel) -> VectorsOfIds:
+    """Return what reads texts as the model does, by OpenVINO.
+
+    Raises:
+        InputError: a model that reads both texts together.
+        MissingDataError: OpenVINO is not installed.
+    """
+    from berdslib.judging.stance import Reader, TogetherModel
+
+    if isinstance(model, TogetherModel):
+        raise InputError("OpenVINO does not read two texts together here; take engine='torch'")
+    number_format = fastest_format("openvino")
+    require_openvino(number_format)
+    return openvino_reader(Reader(model.cpu()), model.tokenizer, number_format)
+
+
+def load_laptop(folder: Path = WEIGHTS, *, engine: str = "", **options: Any) -> Laptop:
     """Load a judge that was saved; by default the fast one that comes with the package.
 
     Args:
         folder: where :func:`berdslib.judging.training.laptop.save_laptop` wrote it.
+        engine: see :class:`Laptop`; "" for that of BERDS_ENGINE, which holds for judges that read the texts apart.
         options: passed to :class:`Laptop`.
 
     Raises:
@@ -142,8 +176,10 @@ def load_laptop(folder: Path = WEIGHTS, **options: Any) -> Laptop:
     from berdslib.judging.stance import merged
 
     model, calibration = load_trained(folder)
+    if not engine:
+        engine = engine_by_environment() if model.design.reading == "apart" else "torch"
     digest = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest()[:12]
-    return Laptop(merged(model), calibration, digest, **options)
+    return Laptop(merged(model), calibration, digest, engine=engine, **options)
 
 
 def load_trained(folder: Path) -> tuple[StanceModel, Calibration]:

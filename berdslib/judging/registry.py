@@ -15,7 +15,7 @@ from berdslib.judging.causal import load_causal
 from berdslib.judging.chat import Chat
 from berdslib.judging.committee import Committee
 from berdslib.judging.cross import load_cross_encoder
-from berdslib.judging.laptop import load_laptop
+from berdslib.judging.laptop import MPNET_WEIGHTS, load_laptop
 from berdslib.judging.nli import NLI_T5, load_nli, load_nli_t5
 from berdslib.judging.own import FunctionJudge
 from berdslib.judging.vllm import load_vllm
@@ -121,6 +121,7 @@ JUDGES: Registry[JudgeKind] = Registry(
         "similarity": JudgeKind(lambda _, **options: load_similarity("minilm", **options)),
         "similarity:": JudgeKind(lambda encoder, **options: load_similarity(encoder, **options)),
         "laptop": JudgeKind(lambda _, **options: load_laptop(**options)),
+        "laptop-mpnet": JudgeKind(lambda _, **options: load_laptop(MPNET_WEIGHTS, **options)),
         "laptop:": JudgeKind(lambda folder, **options: load_laptop(Path(folder), **options)),
         **{name: _preset(name) for name in CAUSAL_PRESETS},
         "causal:": JudgeKind(lambda model, **options: _causal(load_causal)(model, **options)),

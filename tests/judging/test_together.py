@@ -184,9 +184,10 @@ class Teacher:
     id, threshold, calibration = "teacher(test)", 0.5, Calibration(0.8, -1.0, 0.5)
 
     def __init__(self, logit):
-        self.logit = logit
+        self.logit, self.asked = logit, 0
 
     def p_yes(self, pairs):
+        self.asked += len(pairs)
         return self.calibration.p_yes(np.full(len(pairs), self.logit))
 
 
@@ -196,6 +197,8 @@ def test_a_pupil_learns_the_label_and_what_the_teacher_thinks():
     assert [e.p for e in taught(asked, Teacher(1.5), own_share=0.25)] == pytest.approx([0.25 + 0.75 * p, p])
     assert [e[:5] for e in taught(asked, Teacher(1.5))] == [e[:5] for e in asked]
     assert taught([], Teacher(0.0)) == []
+    knows_one = Teacher(1.5)
+    assert [e.p for e in taught(asked, knows_one, own_share=1)] == pytest.approx([1.0, p]) and knows_one.asked == 1
     with pytest.raises(InputError, match="own_share"):
         taught(asked, Teacher(0.0), own_share=1.5)
     with pytest.raises(InputError, match=r"\[unlabelled\]: nobody has labelled these pairs"):

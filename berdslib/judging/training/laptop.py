@@ -63,7 +63,8 @@ def train_laptop(
         design: what the model is made of; None for that of `start`, or else of the fast judge.
         start: a saved judge whose weights training goes on from; None begins with the base.
         teacher: a better judge, whose probabilities are learnt as well (Hinton et al., 2015).
-        own_share: of what is learnt of a labelled pair, that of its label; the rest is the teacher's.
+        own_share: of what is learnt of a labelled pair, that of its label; the rest is the teacher's. At 1 the teacher
+            is asked about pairs without labels only.
         save_every: steps between two checkpoints.
         one_in: one topic in so many is held out.
         positive_share: of the pairs that the judge will meet; by default what the paper counted among web passages.
@@ -106,7 +107,7 @@ def taught(
         examples: labelled ones, or ``UNLABELLED`` ones, of which the teacher's word is all there is.
         teacher: its probabilities are taken as training left them, before calibration to the share of positives on the
             web: the pupil learns from as many positives as the teacher did, and is calibrated itself afterwards.
-        own_share: of the label, from 0 to 1.
+        own_share: of the label, from 0 to 1; at 1 the teacher is asked about ``UNLABELLED`` examples only.
         store: where the teacher's verdicts are kept, so that a run that was killed does not ask again, and goes on with
             the same numbers.
 
@@ -115,16 +116,16 @@ def taught(
     """
     if not 0 <= own_share <= 1:
         raise InputError(f"must be from 0 to 1, not {own_share}", field="own_share")
-    pairs = [Pair("", 0, Passage("", e.document), e.statement) for e in examples]
+    own = [0.0 if e.kind == UNLABELLED else own_share for e in examples]
+    asked = [e for e, share in zip(examples, own, strict=True) if share < 1]
+    pairs = [Pair("", 0, Passage("", e.document), e.statement) for e in asked]
     slope, shift, _ = teacher.calibration
     logits = (logit(judge_pairs(teacher, pairs, store)[0]) - shift) / slope
-    found = []
-    for example, p in zip(examples, expit(logits).tolist(), strict=True):
-        if example.kind == UNLABELLED:
-            found.append(example._replace(p=p))
-        else:
-            found.append(example._replace(p=own_share * example.supports + (1 - own_share) * p))
-    return found
+    thought = iter(expit(logits).tolist())
+    return [
+        e._replace(p=share * e.supports + (1 - share) * next(thought) if share < 1 else float(e.supports))
+        for e, share in zip(examples, own, strict=True)
+    ]
 
 
 def like_the_web(shares: Mapping[str, float], one_in: int = 10) -> list[Example]:
