@@ -71,7 +71,7 @@ def of_held_out(judges: Sequence[str], half: str, most: int, store: VerdictStore
         rows.append(row | {"F1": percent(2 * labels.mean() / (1 + labels.mean())), "AUC": ".500"})
         rows += [{"pairs": name, "n": r.n, **measures(r)} for r in reports[name]]
     show(pd.DataFrame(rows), folder, "held_out")
-    heading("What judges are chosen by, on half A", f"mean AUC over {', '.join(CHOSEN_BY)}")
+    heading(f"What judges are chosen by on half A; this is half {half}", f"mean AUC over {', '.join(CHOSEN_BY)}")
     means = [
         {"judge": judge, "mean AUC": f"{np.mean([auc_of(reports[name][i]) for name in CHOSEN_BY]):.3f}"}
         for i, judge in enumerate(judges)
