@@ -124,6 +124,7 @@ def test_shipped_judges_beat_cosine_where_they_were_chosen_and_the_slow_one_the_
     assert slow["laptop_auc"] > fast["laptop_auc"]
 
 
+@pytest.mark.slow
 def test_without_its_base_the_mpnet_judge_says_where_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("BERDS_CACHE", str(tmp_path))
