@@ -37,7 +37,7 @@ from berdslib.errors import InputError, errors_in, printable
     default="bm25",
     show_default=True,
     help="A system: bm25, hf:org/model, minilm+mmr:0.9, minilm+pap:1.0, minilm+expand:recorded+coverage:0.5, "
-    "minilm+expand:chat:MODEL (or hyde:MODEL).",
+    "minilm+expand:chat:MODEL (or hyde:MODEL), and multi in place of expand.",
 )
 @click.option("--perspectives", is_flag=True, help="Also ask from each perspective, which pRecall looks at.")
 @ASPECT_JUDGE
@@ -259,7 +259,7 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
     default="bm25,minilm",
     show_default=True,
     help="Systems, comma-separated: a retriever and its parts, such as minilm+mmr:0.9, minilm+pap:1.0, "
-    "bm25+expand:rule, minilm+expand:recorded+coverage:0.5 or minilm+expand:chat:MODEL (or hyde:MODEL).",
+    "bm25+expand:rule, bm25+multi:rule, minilm+expand:recorded+coverage:0.5, minilm+expand:chat:MODEL (or hyde).",
 )
 @ASPECT_JUDGE
 @RECORDINGS
