@@ -10,8 +10,10 @@ import pandas as pd
 from berdslib.data.records import check_run, make_run, ranked_run
 from berdslib.errors import InputError
 
+CONSTANT = 60.0  # of reciprocal rank fusion
 
-def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame], *, constant: float = 60) -> pd.DataFrame:
+
+def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame], *, constant: float = CONSTANT) -> pd.DataFrame:
     """Fuse runs by the sum of 1 / (constant + rank) over the runs that list a passage; scores play no part.
 
     Equal sums are ordered by docno. Source: Cormack, Clarke and Büttcher (2009), who set the constant to 60.
