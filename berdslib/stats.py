@@ -104,7 +104,7 @@ def mean_interval(
         return np.nan, np.nan
     if not inside:
         return _student(samples, level)
-    effective = [len(part.values) / (part.design_effect * (1 if binary else _spread(part.values))) for part in samples]
+    effective = [_effective(part, binary) for part in samples]
     quantile = _quantile(level, _freedom(samples, effective, binary))
     means = [float(part.values.mean()) for part in samples]
     limits = [_wilson(mean, n, quantile) for mean, n in zip(means, effective, strict=True)]
@@ -164,8 +164,8 @@ class _Sample(NamedTuple):
         values: (n,) scores.
         clusters: how many there are; n where each question is one.
         related: whether clusters were named.
-        variance: of the mean, clusters being drawn.
-        design_effect: that variance over the one of n unrelated questions, at least 1.
+        variance: of the mean, estimated without bias.
+        design_effect: what clusters make of it, at least 1.
     """
 
     values: np.ndarray
@@ -188,13 +188,12 @@ def _samples(values: np.ndarray, groups: Sequence[str] | None, clusters: Sequenc
 def _clustered(values: np.ndarray, clusters: Sequence[str]) -> _Sample:
     rows = np.column_stack([values - values.mean(), np.ones(len(values))])
     off, sizes = sum_by_cluster(rows, clusters).T
-    c, n = len(sizes), len(values)
-    alone = _variance_of_mean(values)
-    if c == n or alone == 0:  # nothing shows how alike the questions of a cluster are: as if wholly
-        return _Sample(values, c, True, alone, float((sizes**2).sum() / n))
-    together = (off**2).sum() / n**2 * c / (c - 1) if c > 1 else np.nan
-    effect = max(1.0, together / alone)
-    return _Sample(values, c, True, alone * effect, effect)
+    c, n, alone = len(sizes), len(values), _variance_of_mean(values)
+    if alone == 0:  # nothing shows how alike the questions of a cluster are: as if wholly
+        return _Sample(values, c, True, 0.0, float((sizes**2).sum() / n))
+    together = float((off**2).sum() / n**2)
+    effect = max(1.0, together / (values.var() / n))
+    return _Sample(values, c, True, max(alone, together * c / max(c - 1, 1)), effect)
 
 
 def _variance_of_mean(values: np.ndarray) -> float:
@@ -202,10 +201,12 @@ def _variance_of_mean(values: np.ndarray) -> float:
     return float(values.var(ddof=1) / len(values)) if np.ptp(values) > 0 else 0.0
 
 
-def _spread(values: np.ndarray) -> float:
-    """Return the variance of scores over that of 0/1 scores of the same mean; 1 where it is not known."""
-    mean = values.mean()
-    return float(values.var(ddof=1) / (mean * (1 - mean))) if np.ptp(values) > 0 else 1.0
+def _effective(sample: _Sample, binary: bool) -> float:
+    """Return how many unrelated 0/1 scores would leave the mean as uncertain as these scores from 0 to 1 do."""
+    mean = float(sample.values.mean())
+    if binary or sample.variance == 0:
+        return len(sample.values) / sample.design_effect
+    return mean * (1 - mean) / sample.variance
 
 
 def _freedom(samples: Sequence[_Sample], effective: Sequence[float], binary: bool) -> float:
