@@ -14,7 +14,7 @@ from berdslib.evaluation.measures import Measure, evaluate, parse_measures
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.expansion import expanded_lists
 from berdslib.retrieval.fusion import CONSTANT, reciprocal_rank_fusion, round_robin
-from berdslib.stats import bootstrap_interval, macro_mean
+from berdslib.stats import difference_interval, macro_mean, mean_interval
 from berdslib.study.arguments import AnyJudge, Store, judge_of, store_of
 from berdslib.study.experiment import judged
 
@@ -90,7 +90,6 @@ def fusion_sweep(
     constants: Sequence[float] = CONSTANTS,
     depth: int = 100,
     store: Store = None,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Score every way to fuse the lists of a question's expansions; each is searched, and each passage judged, once.
 
@@ -104,7 +103,6 @@ def fusion_sweep(
         constants: see there; 60 is added, which the others are compared with.
         depth: passages of each list.
         store: where verdicts are kept; None for the user's cache.
-        seed: of the bootstrap.
 
     Returns:
         One row a fusion and measure: number, original (with the question's own list?), fusion, measure, n, mean, low,
@@ -127,8 +125,8 @@ def fusion_sweep(
         usual = scores[fusion._replace(constant=CONSTANT)]
         for measure in frame.columns:
             values, others = frame[measure].to_numpy(), usual[measure].to_numpy()
-            low, high = bootstrap_interval(values, groups, seed=seed)
-            worse, better = bootstrap_interval(values - others, groups, seed=seed)
+            low, high = mean_interval(values, groups)
+            worse, better = difference_interval(values - others, groups)
             mean = macro_mean(values, groups)
             about = (fusion.number, fusion.original, fusion.rule, str(measure), len(questions), mean, low, high)
             rows.append((*about, mean - macro_mean(others, groups), worse, better))

@@ -15,6 +15,7 @@ import pandas as pd
 from berdslib.data.collection import Collection
 from berdslib.data.records import Question, check_k
 from berdslib.errors import InputError
+from berdslib.evaluation.compare import letters
 from berdslib.evaluation.measures import Measure, evaluate, parse_measures
 from berdslib.evaluation.oracle import oracle
 from berdslib.judging.base import Judge
@@ -50,8 +51,9 @@ class Lists:
     Args:
         table: one row a way and measure, scored on the held-out questions: retriever, way, system (the weight is part
             of it), measure, n, mean, low, high (macro over data sets, 95 % interval), gain, gain_low, gain_high (paired
-            difference from the retriever), p_value (Holm over the ways), share (of the oracle's gain), chosen, note. A
-            way that could not be tried has no numbers, and a note that says why.
+            difference from the retriever), p_value (Holm over the ways), letters (ways that share one do not differ,
+            Holm over all pairs), share (of the oracle's gain), chosen, note. A way that could not be tried has no
+            numbers, and a note that says why.
         tried: every system on the questions to choose by, see :func:`berdslib.study.tuning.gains_and_losses`, and its
             way.
         runs: system → run, on all questions.
@@ -69,9 +71,10 @@ class Lists:
 
     @property
     def shown(self) -> pd.DataFrame:
-        """The table as the papers print it: a row a way, in percent, with intervals and stars."""
-        scored = self.table[self.table["mean"].notna()].assign(dataset=MACRO)
-        wide = paper_table(scored.drop(columns="system").rename(columns={"way": "system"}), intervals=True)[MACRO]
+        """The table as the papers print it: a row a way, in percent, with intervals, stars and letters."""
+        scored = self.table[self.table["mean"].notna()].drop(columns="system").rename(columns={"way": "system"})
+        found = {str(measure): part.set_index("system")["letters"] for measure, part in scored.groupby("measure")}
+        wide = paper_table(scored.assign(dataset=MACRO), intervals=True, letters=found)[MACRO]
         first = self.table.drop_duplicates("way").set_index("way")  # the system and the note are the same in all rows
         return first[["system"]].join(wide).join(first["note"]).fillna("")
 
@@ -129,7 +132,7 @@ def lists_table(
         depth: candidates of each question, also the oracle's; all of the held-out ones are judged.
         most_loss: share of Precision@k that may be lost.
         store: where verdicts are kept; None for the user's cache.
-        seed: of split, bootstrap and test.
+        seed: of split and tests.
 
     Raises:
         InputError: an unknown way, retriever or judge; one judge that both reorders and scores; a source with a single
@@ -224,11 +227,14 @@ def _table(scores: Mapping[str, pd.DataFrame], questions: Sequence[Question], se
     ]
     table = pd.concat([part[part["dataset"] == MACRO].drop(columns=["dataset", "difference"]) for part in parts])
     ways = [
-        gain_recovered(scores, questions, NONE, way, ORACLE, measure=measure, seed=seed)
+        gain_recovered(scores, questions, NONE, way, ORACLE, measure=measure)
         for way, measure in zip(table["system"], table["measure"], strict=True)
     ]
     for column in ("gain", "gain_low", "gain_high", "share"):
         table[column] = [way[column] for way in ways]
+    shared = {measure: letters(tested, questions, measure, seed=seed) for measure in table["measure"].unique()}
+    pairs = zip(table["measure"], table["system"], strict=True)
+    table["letters"] = [shared[measure].get(way, "") for measure, way in pairs]
     return table.rename(columns={"system": "way"}).reset_index(drop=True)
 
 
@@ -238,10 +244,10 @@ def _with_left_out(
     """Return a table with a row for each way and measure, in the order in which they were offered, the oracle last."""
     rows = [{"way": way, "measure": m, "note": note} for way, note in without.items() for m in measures]
     if rows:
-        absent = pd.DataFrame(rows).assign(retriever=table["retriever"].iloc[0], system="", chosen=False)
+        absent = pd.DataFrame(rows).assign(retriever=table["retriever"].iloc[0], system="", letters="", chosen=False)
         table = pd.concat([table, absent], ignore_index=True)
     order = {way: i for i, way in enumerate([*offered, ORACLE])}
     place = table["way"].map(order) * len(measures) + table["measure"].map(measures.index)
     table = table.iloc[place.argsort(kind="stable")].reset_index(drop=True)
     front = ["retriever", "way", "system", "measure", "n", "mean", "low", "high", "gain", "gain_low", "gain_high"]
-    return table[[*front, "p_value", "share", "chosen", "note"]]
+    return table[[*front, "p_value", "letters", "share", "chosen", "note"]]
