@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from berdslib.data.collection import Collection, Expansions
@@ -107,7 +108,7 @@ def fusion_sweep(
     Returns:
         One row a fusion and measure: number, original (with the question's own list?), fusion, measure, n, mean, low,
         high (macro over data sets, 95 % interval), and difference, difference_low, difference_high: the paired
-        difference from reciprocal rank fusion of the same lists with the constant 60.
+        difference from reciprocal rank fusion of the same lists with the constant 60, whose own limits are NaN.
 
     Raises:
         InputError: as :func:`fusion_runs`, and neither a judge nor recorded verdicts.
@@ -126,7 +127,8 @@ def fusion_sweep(
         for measure in frame.columns:
             values, others = frame[measure].to_numpy(), usual[measure].to_numpy()
             low, high = mean_interval(values, groups)
-            worse, better = difference_interval(values - others, groups)
+            itself = fusion.constant == CONSTANT  # nothing is compared
+            worse, better = (np.nan, np.nan) if itself else difference_interval(values - others, groups)
             mean = macro_mean(values, groups)
             about = (fusion.number, fusion.original, fusion.rule, str(measure), len(questions), mean, low, high)
             rows.append((*about, mean - macro_mean(others, groups), worse, better))

@@ -69,7 +69,10 @@ def test_a_sweep_scores_every_fusion_and_says_how_far_it_is_from_the_usual_const
     assert means["Precision@3", 1, True, "round robin"] == pytest.approx(1 / 3)  # a, b, c
     assert means["Precision@3", 1, False, "round robin"] == 0
     differences = table.set_index(["measure", "number", "original", "fusion"])["difference"]
-    assert (differences[table["fusion"].eq("rrf:60").to_numpy()] == 0).all()
+    usual = table["fusion"].eq("rrf:60")
+    assert (differences[usual.to_numpy()] == 0).all() and table["difference_low"].isna().equals(usual)
+    assert differences["Precision@3", 1, False, "round robin"] == 0  # b, d: the same list
+    assert differences["MRecall@3", 2, True, "round robin"] == 0
     figure = fusion_curves(table, "Precision@3")
     drawn = {line.get_label(): list(line.get_ydata()) for line in figure.axes[1].lines}
     assert drawn["rrf:0"] == pytest.approx([100 / 3, 200 / 3]) and len(drawn) == 4  # and the question alone
