@@ -4,7 +4,8 @@ BeRDS section 8, Figures 2 and 3. Everything comes from one frame, :func:`listed
 which says whether it argues the supporting and the opposing perspective of its question. Questions with one perspective
 of each kind are looked at, others are left out. Leaning is (p - n) / (p + n), p and n being how many listed passages
 support and oppose: from -1 to 1, 0 where both are shown alike, and the same but for its sign if the sides are
-exchanged. The paper prints (p - n) / p, which has no value where p is 0 and falls without limit: it is given as well.
+exchanged. The paper prints (p - n) / p, which has no value where p is 0 and falls without limit: it is given as well
+(divergences.md B17).
 Intervals draw whole issues within their data set.
 """
 
