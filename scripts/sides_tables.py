@@ -66,6 +66,15 @@ def show(title, table):
     print(f"\n{title}\n{table.round(3).to_string(index=False)}", flush=True)
 
 
+def yes_rates(verdicts, gold):
+    """Return how often a judge says yes, by the label and by the stance of the perspective, of labelled passages only."""
+    keys = ["qid", "docno"]
+    labelled = pd.MultiIndex.from_frame(verdicts[keys]).isin(pd.MultiIndex.from_frame(gold[keys]))
+    right = pd.MultiIndex.from_frame(verdicts[[*keys, "pid"]]).isin(pd.MultiIndex.from_frame(gold[[*keys, "pid"]]))
+    of_stance = verdicts.assign(perspective=np.where(verdicts["pid"] == 0, "supporting", "opposing"), label=right)
+    return of_stance[labelled].groupby(["label", "perspective"])["supports"].agg(yes="mean", pairs="size").reset_index()
+
+
 def tables(result, data):
     """Print everything about the lists of some systems."""
     print(f"\n{data.name}: {len(result.questions)} questions, {len(data.passages):,} passages\n{result}")
@@ -93,7 +102,9 @@ if __name__ == "__main__":
     systems = asked.systems.split(",")
     if asked.what == "judges":
         for judge in (None, asked.judge):
-            print(f"\n{judge or 'labels'}\n{bd.sides(systems, data, judge=judge)}", flush=True)
+            found = bd.sides(systems, data, judge=judge)
+            print(f"\n{judge or 'labels'}\n{found}", flush=True)
+        show(f"how often {asked.judge} says yes", yes_rates(found.verdicts, data.gold))
         raise SystemExit
     labelled = asked.what in ("theperspective", "theses")
     options = {} if labelled else {"judge": asked.judge, "stances": "by order"}
