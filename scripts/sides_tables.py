@@ -67,7 +67,7 @@ def show(title, table):
 
 
 def yes_rates(verdicts, gold):
-    """Return how often a judge says yes, by the label and by the stance of the perspective, of labelled passages only."""
+    """Return how often a judge says yes, by label and by stance, of labelled passages."""
     keys = ["qid", "docno"]
     labelled = pd.MultiIndex.from_frame(verdicts[keys]).isin(pd.MultiIndex.from_frame(gold[keys]))
     right = pd.MultiIndex.from_frame(verdicts[[*keys, "pid"]]).isin(pd.MultiIndex.from_frame(gold[[*keys, "pid"]]))
