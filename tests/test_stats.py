@@ -463,6 +463,7 @@ def test_power_is_that_of_the_textbook():
     assert power(0.1, 0.3, 50) == power(-0.1, 0.3, 50) == pytest.approx(power(10, 30, 50))
 
 
+@pytest.mark.slow
 @given(st.floats(0.02, 2), st.floats(0.1, 2), st.floats(0.1, 0.99))
 def test_power_needed_questions_and_detectable_difference_fit_together(difference, spread, wanted):
     n = questions_needed(difference, spread, wanted=wanted)

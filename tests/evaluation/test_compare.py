@@ -38,6 +38,7 @@ def scores():
                      (("low", -0.2), ("middle", 0.0), ("same", 0.01), ("high", 0.2))})  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_pair_is_compared_as_it_would_be_by_itself(scores):
     found = all_pairs(scores, QUESTIONS, "M")
     assert list(zip(found["first"], found["second"], strict=True)) == list(combinations(scores, 2))
