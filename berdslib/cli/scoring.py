@@ -269,7 +269,7 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
 @click.option("--baseline", help="System to test the others against. [the first]")
 @STORE
 @click.option("-o", "--output", type=FOLDER, help="Folder for runs, verdicts, table.")
-@click.option("--letters", is_flag=True, help="Systems that share a letter do not differ (all pairs, Holm).")
+@click.option("--letters", is_flag=True, help="Systems that share a letter are not shown to differ.")
 @click.option("--pairs", "as_pairs", is_flag=True, help="Print every two systems compared, in place of the table.")
 @click.option("--long", "as_rows", is_flag=True, help="Print a row for each system, data set and measure.")
 @JSON
