@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -171,7 +172,12 @@ def questions_for(
     rows = []
     for first, second in _pairs(list(columns), baselines):
         spread = spread_of((columns[first] - columns[second]).round(_DIGITS), groups, clusters=clusters)
-        needed = [questions_needed(x, spread, wanted=wanted, alpha=alpha) if spread > 0 else None for x in differences]
+        wish: dict[str, Any] = {
+            "wanted": wanted,
+            "alpha": alpha,
+            "binary": bool(np.isin([columns[first], columns[second]], (0, 1)).all()),
+        }
+        needed = [questions_needed(x, spread, **wish) if spread > 0 else None for x in differences]
         rows.append((first, second, spread, *needed))
     frame = pd.DataFrame(rows, columns=["first", "second", "spread", *differences])
     return frame.astype(dict.fromkeys(differences, "Int64"))

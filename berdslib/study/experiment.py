@@ -103,9 +103,7 @@ class Experiment:
         sizes = self.table[self.table["dataset"] != MACRO].drop_duplicates("dataset")
         n = ", ".join(f"{row.dataset} n = {row.n}" for row in sizes.itertuples())
         stars = f"; * differs from {self.baseline} (paired test, Holm, p < .05)" if self.baseline else ""
-        shared = (
-            "; systems that share a letter do not differ (paired tests, Holm over all pairs)" if self.letters else ""
-        )
+        shared = "; systems that share a letter are not shown to differ (all pairs, Holm)" if self.letters else ""
         return f"Percent with 95% intervals ({self._kinds}); {n}; verdicts: {self.judge}{stars}{shared}."
 
     @property

@@ -51,9 +51,9 @@ class Lists:
     Args:
         table: one row a way and measure, scored on the held-out questions: retriever, way, system (the weight is part
             of it), measure, n, mean, low, high (macro over data sets, 95 % interval), gain, gain_low, gain_high (paired
-            difference from the retriever), p_value (Holm over the ways), letters (ways that share one do not differ,
-            Holm over all pairs), share (of the oracle's gain), chosen, note. A way that could not be tried has no
-            numbers, and a note that says why.
+            difference from the retriever), p_value (Holm over the ways), letters (ways that share one are not shown to
+            differ, Holm over all pairs), share (of the oracle's gain), chosen, note. A way that could not be tried has
+            no numbers, and a note that says why.
         tried: every system on the questions to choose by, see :func:`berdslib.study.tuning.gains_and_losses`, and its
             way.
         runs: system → run, on all questions.

@@ -12,6 +12,7 @@ from berdslib.data.load import load
 from berdslib.data.records import Passage, Question, make_run, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_run, read_verdicts
 from berdslib.errors import InputError
+from berdslib.evaluation import compare
 from berdslib.evaluation.measures import MRecall, Precision, alpha_nDCG, evaluate, parse_measure
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Gold, Overlap
@@ -20,6 +21,7 @@ from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retrie
 from berdslib.stats import holm, mean_interval, paired_test, wilson_interval
 from berdslib.study.experiment import (
     MACRO,
+    Experiment,
     experiment,
     file_stems,
     paper_table,
@@ -601,3 +603,45 @@ def test_an_experiment_shows_the_table_of_the_paper():
     two = experiment("bm25", [CATS, DOGS], "MRecall@2")
     assert two.shown.columns.tolist() == [(d, "MRecall@2") for d in ("cats", "dogs", MACRO)]
     assert two.caption == "Percent with 95% intervals (Wilson); cats n = 1, dogs n = 1; verdicts: gold."
+
+
+def test_systems_that_share_a_letter_do_not_differ(systems, sample, result):
+    shown = result.with_letters()
+    of = compare.letters(result.scores, result.questions, "Precision@10")
+    plain, lettered = result.shown[MACRO], shown.shown[MACRO]
+    for system in systems:
+        assert lettered.loc[system, "Precision@10"] == f"{plain.loc[system, 'Precision@10']} {of[system]}"
+    assert "share a letter" in shown.caption and "share a letter" not in result.caption
+    for text in (repr(shown), shown._repr_html_(), shown.to_latex()):
+        assert lettered.iloc[0, 0] in text
+    assert shown.shown.drop(columns=MACRO, level=0).equals(result.shown.drop(columns=MACRO, level=0))
+    with pytest.raises(InputError, match="two systems"):
+        experiment("bm25", sample, "MRecall@5").with_letters()
+
+
+def test_pairs_and_questions_needed_are_those_of_the_scores(result):
+    measure = parse_measure("Precision@10")
+    for found in (result.pairs(measure), result.pairs("Precision@10")):
+        pd.testing.assert_frame_equal(found, compare.all_pairs(result.scores, result.questions, "Precision@10"))
+    assert result.pairs(measure, "bm25")["second"].tolist() == ["bm25"]
+    assert "\\toprule" in result.pairs(measure).to_latex()
+    needed = result.questions_for(measure, [0.05], baselines="bm25")
+    pd.testing.assert_frame_equal(
+        needed, compare.questions_for(result.scores, result.questions, "Precision@10", [0.05], baselines="bm25")
+    )
+    with pytest.raises(InputError, match="measure"):
+        result.pairs("Precision@3")
+
+
+def test_the_caption_says_which_intervals():
+    graded, wide = [0.2, 1.0], [0.0, 1.7]
+    questions = [Question(f"q{i}", f"{i}?", ("Yes.",)) for i in range(2)]
+
+    def caption(**columns):
+        scores = {"s": pd.DataFrame(columns, index=["q0", "q1"])}
+        table = score_table(scores, questions)
+        return Experiment(table, scores, {}, make_verdicts([], "gold")).caption
+
+    assert "intervals (Wilson);" in caption(M=[0.0, 1.0])
+    assert "intervals (Wilson; graded scores with their own spread);" in caption(M=[0.0, 1.0], P=graded)
+    assert "intervals (Wilson; rKL@2: Student's t);" in caption(M=[0.0, 1.0], **{"rKL@2": wide})
