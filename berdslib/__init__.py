@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from berdslib.study.front import search as search
     from berdslib.study.front import supports as supports
     from berdslib.study.notebooks import output_folder as output_folder
+    from berdslib.study.sides import sides as sides
 
 _PLACES = {
     "berdslib.construction.build": ("build",),
@@ -60,6 +61,7 @@ _PLACES = {
     "berdslib.study.experiment": ("Experiment", "experiment"),
     "berdslib.study.front": ("evaluate", "judge", "names", "read_run", "register", "search", "supports"),
     "berdslib.study.notebooks": ("output_folder",),
+    "berdslib.study.sides": ("sides",),
 }  # fmt: skip
 _MODULES = {"figures": "berdslib.study.figures", "published": "berdslib.study.published"}
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}

@@ -1,0 +1,247 @@
+"""Can one query vector suffice? Where a question's gold passages lie, and what any single vector could find of them.
+
+A dense retriever answers a question by the passages nearest to one point. If passages of both sides lie apart, with
+others between them, no point has them all among its k nearest; or such a point exists, and the question's vector is not
+it. The first would be a limit of retrieval by one vector, the second one of the encoder. Both are counted here: how
+many places a vector needs until it has found what it should, for the question's own vector, for better and better
+informed ones, and for the best vector there is, which is found by convex geometry and need not be that of any text.
+Passages with the same text count as one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Passage, Question, check_questions, check_verdicts
+from berdslib.errors import InputError
+from berdslib.models.base import Encoder
+from berdslib.models.corpus_vectors import full_text
+
+logger = logging.getLogger(__name__)
+
+ALL_GOLD, ONE_EACH = "all gold passages", "one for each perspective"
+TARGETS = (ALL_GOLD, ONE_EACH)
+ANY = "any vector"
+VECTORS = ("question", "mean of its perspectives", "mean of its gold", "best gold passage", ANY)
+_ENOUGH = 1e-9  # by how much a vector must tell passages apart, in cosine
+_NOWHERE = 1e-7  # how near to the origin a point counts as the origin
+_ADDED = 50  # constraints that join in each round
+_ROUNDS = 200
+
+
+def places_needed(
+    questions: Sequence[Question],
+    gold: pd.DataFrame,
+    passages: Sequence[Passage],
+    encoder: Encoder,
+    *,
+    text_of: Callable[[Passage], str] = full_text,
+) -> pd.DataFrame:
+    """Return how many places single vectors need until they have found a question's gold passages.
+
+    Args:
+        questions: with perspectives; those are left out of whose perspectives one has no gold passage at all.
+        gold: verdicts; only passages that are in the corpus count.
+        passages: the corpus.
+        encoder: see :func:`berdslib.models.encoders.get_encoder`.
+        text_of: what is encoded of a passage, such as ``card.passage_text``.
+
+    Returns:
+        Frame qid, target (all gold passages, or one for each perspective), vector, gold (how many passages count as
+        such), places (the rank at which the target is reached, at least as many as it has passages; inf where no vector
+        has them before all others). "any vector" is what some vector reaches: exactly, where it is as many places as
+        the target has passages, and else not known, which is given as inf.
+
+    Raises:
+        InputError: no questions, or none with gold for all its perspectives.
+    """
+    texts, of_question = _gold_rows(questions, gold, passages, text_of)
+    corpus = _unit(encoder.encode_passages(texts))
+    asked = [q for q in questions if q.qid in of_question]
+    own = _unit(encoder.encode_queries([q.text for q in asked]))
+    stated = _unit(encoder.encode_queries([text for q in asked for text in q.perspectives]))
+    starts = np.cumsum([0] + [len(q.perspectives) for q in asked])
+    rows = []
+    for i, question in enumerate(asked):
+        by_pid = of_question[question.qid]
+        every = np.unique(np.concatenate(by_pid))
+        vectors = {
+            "question": own[i : i + 1],
+            "mean of its perspectives": stated[starts[i] : starts[i + 1]].mean(axis=0, keepdims=True),
+            "mean of its gold": corpus[every].mean(axis=0, keepdims=True),
+            "best gold passage": corpus[every],
+        }
+        for name, several in vectors.items():
+            best = np.min([_needed(corpus @ vector, by_pid, every) for vector in several], axis=0)
+            rows += [(question.qid, t, name, len(every), float(p)) for t, p in zip(TARGETS, best, strict=True)]
+        rows += [
+            (question.qid, t, ANY, len(every), p)
+            for t, p in zip(TARGETS, _by_any_vector(corpus, by_pid, every), strict=True)
+        ]
+    return pd.DataFrame(rows, columns=["qid", "target", "vector", "gold", "places"])
+
+
+def share_within(needed: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
+    """Return the share of questions whose target a vector reaches within k places.
+
+    Args:
+        needed: of :func:`places_needed`.
+        ks: such as 5, 10, 100.
+
+    Returns:
+        Frame target, vector, n, then one column for each k; and a row "possible" for each target: the share of
+        questions whose target has no more than k passages.
+    """
+    rows = []
+    for target in TARGETS:
+        part = needed[needed["target"] == target]
+        smallest = part[part["vector"] == ANY].set_index("qid")
+        for vector in VECTORS:
+            places = part.loc[part["vector"] == vector, "places"].to_numpy()
+            rows.append((target, vector, len(places), *((places <= k).mean() for k in ks)))
+        if target == ALL_GOLD:
+            rows.append((target, "possible", len(smallest), *((smallest["gold"] <= k).mean() for k in ks)))
+    return pd.DataFrame(rows, columns=["target", "vector", "n", *ks])
+
+
+def diameters(
+    questions: Sequence[Question],
+    gold: pd.DataFrame,
+    passages: Sequence[Passage],
+    encoder: Encoder,
+    ks: Sequence[int],
+    *,
+    text_of: Callable[[Passage], str] = full_text,
+) -> pd.DataFrame:
+    """Return how far a question's gold passages lie apart, against how far their k-th neighbours are.
+
+    Args:
+        questions: as for :func:`places_needed`, as are the next three.
+        gold: verdicts.
+        passages: the corpus.
+        encoder: an encoder.
+        ks: which neighbours, the passage itself not counted.
+        text_of: what is encoded of a passage.
+
+    Returns:
+        Frame qid, gold, diameter (the largest Euclidean distance of two gold vectors of length 1), and for each k the
+        median distance from a gold passage to its k-th nearest passage, NaN where the corpus has fewer.
+    """
+    texts, of_question = _gold_rows(questions, gold, passages, text_of)
+    corpus = _unit(encoder.encode_passages(texts))
+    rows = []
+    for qid, by_pid in of_question.items():
+        every = np.unique(np.concatenate(by_pid))
+        similar = -np.sort(-(corpus[every] @ corpus.T), axis=1)
+        apart = float(_distance(corpus[every] @ corpus[every].T).max())
+        near = [float(np.median(_distance(similar[:, k]))) if k < len(corpus) else np.nan for k in ks]
+        rows.append((qid, len(every), apart, *near))
+    return pd.DataFrame(rows, columns=["qid", "gold", "diameter", *ks])
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    vectors = np.asarray(vectors, dtype=np.float64)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+def _distance(cosine: np.ndarray) -> np.ndarray:
+    return np.asarray(np.sqrt(np.maximum(2 - 2 * cosine, 0)))
+
+
+def _gold_rows(
+    questions: Sequence[Question],
+    gold: pd.DataFrame,
+    passages: Sequence[Passage],
+    text_of: Callable[[Passage], str],
+) -> tuple[list[str], dict[str, list[np.ndarray]]]:
+    """Return the different texts, and qid → for each perspective which of them are gold, where each has one at least.
+
+    A copy of a gold passage argues what it argues: were it another passage, no vector could tell the two apart.
+    """
+    check_questions(questions, need_perspectives=True)
+    row_of_text: dict[str, int] = {}
+    row_of = {p.docno: row_of_text.setdefault(text_of(p), len(row_of_text)) for p in passages}
+    yes = check_verdicts(gold).query("supports")
+    found: dict[tuple[str, int], set[int]] = {}
+    for qid, pid, docno in zip(yes["qid"], yes["pid"], yes["docno"], strict=True):
+        if docno in row_of:
+            found.setdefault((qid, int(pid)), set()).add(row_of[docno])
+    of_each = {q.qid: [sorted(found.get((q.qid, pid), ())) for pid in range(len(q.perspectives))] for q in questions}
+    complete = {qid: [np.array(rows) for rows in several] for qid, several in of_each.items() if all(several)}
+    if not complete:
+        raise InputError("no question has a gold passage in the corpus for each of its perspectives", field="gold")
+    return list(row_of_text), complete
+
+
+def _needed(scores: np.ndarray, by_pid: Sequence[np.ndarray], every: np.ndarray) -> tuple[float, float]:
+    """Return the place of the last gold passage, and the first place at which each perspective has had one."""
+
+    # Of equal scores the gold passage comes last: no place is claimed that a tie might take away.
+    def place(row: int) -> int:
+        return int((scores >= scores[row]).sum())
+
+    of_each = [place(int(rows[scores[rows].argmax()])) for rows in by_pid]
+    return float(place(int(every[scores[every].argmin()]))), float(max(of_each))
+
+
+def _by_any_vector(corpus: np.ndarray, by_pid: Sequence[np.ndarray], every: np.ndarray) -> tuple[float, float]:
+    """Return the places that the best vector there is needs, inf where none has the passages before all others."""
+    whole = len(every) if separating_vector(corpus, every) is not None else np.inf
+    # For each perspective the passage that is nearest to the others: one choice that works is enough.
+    centre = corpus[every].mean(axis=0)
+    few = np.unique([rows[(corpus[rows] @ centre).argmax()] for rows in by_pid])
+    return float(whole), float(len(few)) if separating_vector(corpus, few) is not None else float(whole)
+
+
+def separating_vector(corpus: np.ndarray, wanted: np.ndarray) -> np.ndarray | None:
+    """Return a vector whose dot product with every wanted passage is larger than with any other, None if there is none.
+
+    Such a vector exists if and only if the convex hull of the differences (wanted - other) does not hold the origin;
+    the point of the hull nearest to the origin then is one. It is found by cutting planes: solve for some differences,
+    add those that the solution violates most, until it violates none.
+
+    Args:
+        corpus: (n, d) vectors.
+        wanted: rows of the corpus.
+
+    Returns:
+        (d,) of length 1, or None.
+
+    Source: the hard-margin support vector machine (Boser, Guyon and Vapnik, 1992), in its geometric form.
+    """
+    inside, others = corpus[wanted], np.delete(corpus, wanted, axis=0)
+    if not len(others):
+        return np.asarray(inside.mean(axis=0))
+    vector, active = inside.mean(axis=0), np.empty((0, corpus.shape[1]))
+    for _ in range(_ROUNDS):
+        low = inside @ vector
+        high = others @ vector
+        if low.min() - high.max() > _ENOUGH:
+            return np.asarray(vector / np.linalg.norm(vector))
+        worst = np.argsort(-high)[:_ADDED]
+        lowest = np.argsort(low)[: max(1, _ADDED // 10)]
+        added = (inside[lowest, None, :] - others[None, worst, :]).reshape(-1, corpus.shape[1])
+        margin = added @ vector
+        active = np.vstack([active, added[np.argsort(margin)[:_ADDED]]])
+        vector, kept = _nearest_to_origin(active)
+        active = active[kept]
+        if np.linalg.norm(vector) < _NOWHERE:
+            return None
+    logger.warning("no vector was found in %d rounds, and none was ruled out", _ROUNDS)
+    return None
+
+
+def _nearest_to_origin(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the point of the convex hull of points (n, d) that is nearest to the origin, and which points make it."""
+    from scipy.optimize import nnls
+
+    # min |points' a|² with a >= 0 and sum(a) = 1, the sum as one heavily weighted equation; then scaled to be exact.
+    heavy = 1e3
+    table = np.vstack([points.T, np.full((1, len(points)), heavy)])
+    weights, _ = nnls(table, np.append(np.zeros(points.shape[1]), heavy))
+    weights /= weights.sum()
+    return weights @ points, np.flatnonzero(weights > 0)

@@ -1,0 +1,214 @@
+"""Which side do lists show, and do they follow the side that the query takes? ``berdslib.sides``; BeRDS section 8."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import pandas as pd
+
+from berdslib.data.collection import Collection
+from berdslib.data.records import Question, check_k, list_ids, perspective_qid
+from berdslib.errors import InputError, known, says_what_it_takes
+from berdslib.evaluation import leaning
+from berdslib.files import StrPath
+from berdslib.judging.baselines import Gold
+from berdslib.retrieval.base import run_of
+from berdslib.study.arguments import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
+from berdslib.study.experiment import System, build, judged, named_systems, search
+
+STATEMENT, QUESTION_FIRST = "statement", "question first"
+FORMS = (STATEMENT, QUESTION_FIRST)
+RECORDED, BY_ORDER = "recorded", "by order"
+FIGURE_2 = "Share of questions by what their lists show, %"
+FIGURE_3 = "Leaning, (p - n) / (p + n), by what was searched with"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sides:
+    """Which sides lists show; shown, it is Figures 2 and 3 of BeRDS as tables.
+
+    Args:
+        listed: every listed passage and the sides it argues, see :func:`berdslib.evaluation.leaning.listed_sides`.
+        questions: those of two sides.
+        runs: system → run, with the lists found from both perspectives under ids of their own.
+        verdicts: what the lists were judged by.
+        judge: id of whoever judged.
+        k: how many passages of each list.
+        form: what was searched with for a perspective, one of ``FORMS``.
+    """
+
+    listed: pd.DataFrame
+    questions: Sequence[Question]
+    runs: dict[str, pd.DataFrame]
+    verdicts: pd.DataFrame
+    judge: str
+    k: int
+    form: str = STATEMENT
+
+    @cached_property
+    def shares(self) -> pd.DataFrame:
+        """How many lists show both sides, one, or neither; see :func:`~berdslib.evaluation.leaning.side_shares`."""
+        return leaning.side_shares(self.listed, self.questions)
+
+    @cached_property
+    def asymmetry(self) -> pd.DataFrame:
+        """Tests of one-sided lists, see :func:`~berdslib.evaluation.leaning.asymmetry`."""
+        return leaning.asymmetry(self.listed, self.questions)
+
+    @cached_property
+    def leaning(self) -> pd.DataFrame:
+        """How far lists lean, see :func:`~berdslib.evaluation.leaning.leaning`."""
+        return leaning.leaning(self.listed)
+
+    @cached_property
+    def sycophancy(self) -> pd.DataFrame:
+        """Whether lists follow the query's side, see :func:`~berdslib.evaluation.leaning.sycophancy`."""
+        return leaning.sycophancy(self.listed)
+
+    @cached_property
+    def flips(self) -> pd.DataFrame:
+        """What single questions do, see :func:`~berdslib.evaluation.leaning.flips`."""
+        return leaning.flips(self.listed, self.questions)
+
+    @property
+    def shown(self) -> dict[str, pd.DataFrame]:
+        """The tables by title, as people read them: a row a system, of all data sets together."""
+        whole = leaning.ALL if leaning.ALL in set(self.shares["dataset"]) else self.shares["dataset"].iloc[0]
+        mine = self.shares[(self.shares["dataset"] == whole) & (self.shares["asked"] == leaning.QUESTION)]
+        first = (mine.set_index(["system", "side"])["share"] * 100).round(1).unstack("side")[list(leaning.SIDES)]
+        tested = self.asymmetry[(self.asymmetry["dataset"] == whole) & (self.asymmetry["asked"] == leaning.QUESTION)]
+        first["p (one side as often as the other)"] = tested.set_index("system")["p_value"].round(3)
+        first = first.reindex(list(self.runs)).rename_axis(columns=None)
+        rows = self.sycophancy[self.sycophancy["dataset"] == whole].set_index("system").reindex(list(self.runs))
+        second = rows[[leaning.SUPPORTING, leaning.QUESTION, leaning.OPPOSING]].round(2)
+        second["follows"] = [f"{v:.2f} [{a:.2f}, {b:.2f}]" for v, a, b in _three(rows)]
+        second["p"] = rows["p_value"].round(4)
+        return {FIGURE_2: first, FIGURE_3: second}
+
+    @property
+    def caption(self) -> str:
+        """How the tables are to be read."""
+        return (
+            f"First {self.k} passages, {_count(self.questions)} with a supporting and an opposing perspective, "
+            f"verdicts: {self.judge}; searched with the question and with each perspective ({self.form}); 95% "
+            "intervals over issues, p with Holm's correction over systems."
+        )
+
+    def __repr__(self) -> str:
+        """Show the tables as text."""
+        parts = [f"{title}\n{table.to_string()}" for title, table in self.shown.items()]
+        return "\n\n".join([*parts, self.caption])
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{html.escape(title)}</p>{table.to_html(escape=True)}" for title, table in self.shown.items()]
+        return f"{''.join(parts)}<p>{html.escape(self.caption)}</p>"
+
+
+def _count(questions: Sequence[Question]) -> str:
+    return f"{len(questions):,} question{'' if len(questions) == 1 else 's'}"
+
+
+def _three(rows: pd.DataFrame) -> list[tuple[float, float, float]]:
+    return list(zip(rows["follows"], rows["follows_low"], rows["follows_high"], strict=True))
+
+
+@says_what_it_takes
+def sides(
+    systems: System | Sequence[System] | Mapping[str, System],
+    data: Data,
+    k: int = 5,
+    *,
+    judge: AnyJudge = None,
+    stances: str = RECORDED,
+    form: str = STATEMENT,
+    aspect_judge: AnyJudge = "laptop",
+    depth: int = 100,
+    recordings: StrPath | None = None,
+    store: Store = None,
+) -> Sides:
+    """Search with questions and with each of their two perspectives, and see which side the lists show.
+
+    Args:
+        systems: as for :func:`berdslib.study.experiment.experiment`; a finished run must hold the lists of the
+            perspectives under the ids of :func:`berdslib.data.records.perspective_qid`.
+        data: a collection, or the name of one; questions without a supporting and an opposing perspective are left out.
+        k: how many passages of each list.
+        judge: as for ``experiment``; None for the recorded verdicts. One that shares its encoder with a retriever
+            favours what that retriever finds.
+        stances: "recorded", or "by order": where none are recorded, the first of two perspectives supports, see
+            :func:`berdslib.evaluation.leaning.sides_by_order`.
+        form: how a perspective is searched: "statement", by itself as in the paper; or "question first", the question
+            and behind it the perspective (a task's own full query), which a projection needs. Recorded expansions of a
+            question also expand its statements, but not its full queries.
+        aspect_judge: see ``experiment``, as for the next three.
+        depth: how many candidates a cross-encoder or a diversifier chooses from.
+        recordings: a file of a chat model's answers.
+        store: where verdicts are kept; None for the user's cache.
+
+    Raises:
+        InputError: no question of two sides, an unknown form or way to tell stances, or as for ``experiment``.
+        MissingDataError: a model that is neither on this machine nor reachable.
+    """
+    check_k(k)
+    known("form", form, FORMS)
+    known("way to tell stances", stances, (RECORDED, BY_ORDER))
+    collection, named, kept = collection_of(data), named_systems(systems), store_of(store)
+    given = collection.questions if stances == RECORDED else leaning.sides_by_order(collection.questions)
+    collection = collection.only(leaning.two_sided(given))
+    who = judge_of(None if is_recorded(judge) else judge, collection)
+    made = partial(
+        build,
+        named,
+        aspect_judge=partial(judge_of, aspect_judge, collection),
+        depth=depth,
+        recordings=recordings,
+        store=kept,
+    )
+    asked, statements = made(collection), _statements(collection)
+    # Its expansions are known to a system by the ids of the questions, so that statements need one of their own.
+    stated = made(statements) if form == STATEMENT else {}
+    runs = {}
+    for name, system in asked.items():
+        if isinstance(system, pd.DataFrame):
+            runs[name] = _finished(name, system, collection)
+        elif form == QUESTION_FIRST:
+            runs[name] = search(system, collection, k, perspectives=True)
+        else:
+            other = stated[name]
+            assert not isinstance(other, pd.DataFrame)  # nor was the first
+            found = [search(system, collection, k), search(other, statements, k)]
+            runs[name] = pd.concat(found, ignore_index=True)
+    if isinstance(who, Gold):
+        verdicts = who.verdicts[who.verdicts["qid"].isin({q.qid for q in collection.questions})]
+    else:
+        verdicts = judged(runs.values(), collection, who, k, kept)
+    listed = leaning.listed_sides(runs, verdicts, collection.questions, k)
+    return Sides(listed, collection.questions, runs, verdicts, who.id, k, form)
+
+
+def _statements(collection: Collection) -> Collection:
+    """Return a collection whose questions are the perspectives, each by itself, with the question's expansions."""
+    asked = [
+        Question(perspective_qid(q.qid, pid), text, (text,), source=q.source)
+        for q in collection.questions
+        for pid, text in enumerate(q.perspectives)
+    ]
+    expansions = {
+        perspective_qid(q.qid, pid): collection.expansions[q.qid]
+        for q in collection.questions
+        for pid in range(len(q.perspectives))
+        if q.qid in collection.expansions
+    }
+    return replace(collection, questions=asked, gold=None, expansions=expansions)
+
+
+def _finished(name: str, run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
+    """Return the lists of a finished run; it must hold some that were found from a perspective."""
+    run, wanted = run_of(name, run), list_ids(collection.questions)
+    if not set(wanted) & set(run["qid"]) - {q.qid for q in collection.questions}:
+        there = perspective_qid(collection.questions[0].qid, 0)
+        raise InputError(f"{name!r} lists nothing for perspectives, such as {there!r}", field="qid")
+    return run[run["qid"].isin(wanted)]

@@ -1,0 +1,112 @@
+"""Searching from both sides: which lists are made, what is judged, and how the tables read."""
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import berdslib as bd
+from berdslib.cli import main
+from berdslib.data.records import make_verdicts, ranked_run
+from berdslib.evaluation import leaning
+from berdslib.study import figures
+from berdslib.study.sides import FIGURE_2, FIGURE_3
+
+PASSAGES = [
+    bd.Passage("cruel", "zoos are cruel to animals and must close"),
+    bd.Passage("save", "zoos save rare species and must stay open"),
+    bd.Passage("tea", "tea is a drink"),
+]
+CLOSE, STAY = "zoos must close, they are cruel", "zoos must stay, they save species"
+ASKED = bd.Question("zoos", "Should zoos close?", (CLOSE, STAY), ("support", "oppose"), "toy")
+OTHER = bd.Question("tea", "Which is best?", ("Tea.", "Coffee.", "Milk."), (None, None, None), "toy")
+GOLD = make_verdicts([("zoos", 0, "cruel", 1.0, True), ("zoos", 1, "save", 1.0, True)], "gold")
+TOY = bd.Collection("toy", [ASKED, OTHER], PASSAGES, GOLD)
+
+
+class Echo:
+    """A retriever that notes what it was asked."""
+
+    name = "echo"
+
+    def __init__(self):
+        self.asked = []
+
+    def search(self, questions, k):
+        self.asked += [q.text for q in questions]
+        return ranked_run({q.qid: ["cruel"] for q in questions})
+
+
+def test_statements_are_searched_by_themselves_and_full_queries_behind_the_question():
+    echo = Echo()
+    bd.sides(echo, TOY)
+    assert echo.asked == [ASKED.text, *ASKED.perspectives]
+    echo = Echo()
+    bd.sides(echo, TOY, form="question first")
+    assert echo.asked == [ASKED.text, *(f"{ASKED.text} {p}" for p in ASKED.perspectives)]
+
+
+def test_bm25_follows_the_words_of_the_query():
+    found = bd.sides("bm25", TOY, 1)
+    rows = found.listed.set_index("asked")
+    assert rows.loc["supporting", "docno"] == "cruel" and rows.loc["opposing", "docno"] == "save"
+    row = found.sycophancy.iloc[0]
+    assert (row["supporting"], row["opposing"], row["follows"]) == (1, -1, 2)
+    assert found.flips.iloc[0]["turn"] == 1
+    assert list(found.shown) == [FIGURE_2, FIGURE_3]
+    text = repr(found)
+    assert "2.00 [2.00, 2.00]" in text and "1 question with" in text and "gold" in text
+    assert "<td>" in found._repr_html_()
+
+
+def test_a_judge_is_asked_about_what_the_lists_of_both_sides_show():
+    asked = []
+
+    def judge(pairs):
+        asked.extend(pairs)
+        return [float(("cruel" in p.passage.text) == ("cruel" in p.perspective)) for p in pairs]
+
+    found = bd.sides("bm25", TOY, 1, judge=judge)
+    assert {p.passage.docno for p in asked} == {"cruel", "save"}
+    assert found.sycophancy.iloc[0]["follows"] == 2
+
+
+def test_recorded_expansions_also_expand_the_statements():
+    data = bd.Collection("toy", [ASKED], PASSAGES, GOLD, {"zoos": [("tea", "tea drink"), ("x", "tea")]})
+    found = bd.sides("bm25+expand:recorded", data, 3)
+    assert found.listed.loc[found.listed["docno"] == "tea", "asked"].tolist() == list(leaning.ASKED)
+
+
+def test_a_finished_run_needs_lists_of_perspectives():
+    found = bd.sides("bm25", TOY, 2)
+    again = bd.sides({"theirs": found.runs["bm25"]}, TOY, 2)
+    pd.testing.assert_frame_equal(again.listed.drop(columns="system"), found.listed.drop(columns="system"))
+    only = found.runs["bm25"].query("qid == 'zoos'")
+    with pytest.raises(bd.InputError, match="'theirs' lists nothing for perspectives, such as 'zoos#0'"):
+        bd.sides({"theirs": only}, TOY, 2)
+
+
+def test_stances_that_nobody_recorded():
+    plain = TOY.only([ASKED._replace(stances=(None, None))])
+    with pytest.raises(bd.InputError, match="by order"):
+        bd.sides("bm25", plain)
+    assert bd.sides("bm25", plain, 1, stances="by order").sycophancy.iloc[0]["follows"] == 2
+    with pytest.raises(bd.InputError, match="form"):
+        bd.sides("bm25", TOY, form="statements")
+
+
+@pytest.mark.slow
+def test_the_command_prints_both_tables_and_writes_both_figures(tmp_path):
+    out = CliRunner().invoke(main, ["sides", "-q", "sample", "--limit", "2", "-r", "bm25", "-o", str(tmp_path)])
+    assert out.exit_code == 0 and FIGURE_2 in out.stdout and FIGURE_3 in out.stdout
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"shares.csv", "sycophancy.csv", "figure_2_sides.png", "figure_3_sycophancy.pdf"} <= names
+    out = CliRunner().invoke(main, ["sides", "-q", "sample", "--limit", "2", "-r", "bm25", "--json"])
+    assert out.exit_code == 0 and '"flips"' in out.stdout
+
+
+def test_figures_of_one_and_of_several_data_sets():
+    found = bd.sides("bm25", TOY, 1)
+    two = pd.concat([found.shares, found.shares.assign(dataset="another")])
+    assert len(figures.sides_figure(two.query("asked == 'question'")).axes) == 2
+    drawn = figures.sycophancy_figure(found.leaning).axes[0]
+    assert [text.get_text() for text in drawn.get_yticklabels()] == ["bm25"]
