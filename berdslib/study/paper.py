@@ -7,6 +7,8 @@ the same way.
 from __future__ import annotations
 
 import html
+import io
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +20,18 @@ import pandas as pd
 from berdslib.errors import InputError, known
 from berdslib.files import write_text
 from berdslib.study.figures import MARKERS, NOTHING, PALETTE, save_figure
-from berdslib.study.published import VERSIONS, Beside, Setting, beside, latex, long_table, published_table
+from berdslib.study.published import (
+    BERDS_SETTING,
+    SHORT,
+    VERSIONS,
+    Beside,
+    Setting,
+    beside,
+    latex,
+    long_table,
+    published_figure,
+    published_table,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -295,6 +308,11 @@ LAYOUTS = {
 }
 
 
+def title_of(table: str, version: str = "v2") -> str:
+    """Return our title of a published table, by which a :class:`Ours` names its numbers."""
+    return str(published_table(table, version)["title"].iloc[0])
+
+
 def layout_of(rows: pd.DataFrame) -> Layout:
     """Return how the table with these published rows is laid out."""
     return LAYOUTS[known("title of a table", str(rows["title"].iloc[0]), LAYOUTS)]
@@ -314,7 +332,9 @@ def as_printed(rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     wide = rows.assign(_head=heads).pivot(index=down, columns="_head", values="value")
     order = pd.MultiIndex.from_frame(rows[down].drop_duplicates()) if len(down) > 1 else rows[down[0]].unique()
     wide = wide.reindex(index=order, columns=list(dict.fromkeys(heads))).rename_axis(columns=None)
-    return wide.reset_index(names=down).convert_dtypes()
+    wide = wide.reset_index(names=down)
+    counts = [c for c in wide.columns[len(down) :] if (wide[c] % 1 == 0).all()]  # none of them is missing
+    return wide.astype(dict.fromkeys(counts, int))
 
 
 # ---------------------------------------------------------------- writing
@@ -333,7 +353,10 @@ def write_page(folder: Path, stem: str, table: pd.DataFrame, caption: str, figur
     Returns:
         The four paths.
     """
+    import matplotlib.pyplot as plt
+
     paths = save_figure(figure, table, folder, stem)
+    plt.close(figure)  # it can still be drawn; a notebook shall not show it by itself
     with write_text(folder / f"{stem}.tex") as file:
         file.write(latex(table, caption))
     return [folder / f"{stem}.tex", *paths]
@@ -351,85 +374,238 @@ class Ours:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Page:
-    """One table of a paper: what was published, and ours beside it; shown, it says which is which."""
+    """A table or figure of a paper: what was published, and ours beside it; shown, it says which is which.
+
+    Args:
+        caption: what is shown.
+        printed: the published table, in the printed shape; None for a figure, whose numbers the texts do not print.
+        besides: the same table beside each of ours.
+        says: what the text states of a published figure.
+        files: what was written.
+        picture: PNG with few colours, a third of the size of the file; None where the table says it all.
+    """
 
     caption: str
-    printed: pd.DataFrame
+    printed: pd.DataFrame | None
     besides: tuple[Beside, ...]
+    says: tuple[str, ...]
     files: tuple[Path, ...]
+    picture: bytes | None
 
-    def _repr_html_(self) -> str:
-        shown = "".join(one._repr_html_() for one in self.besides)
-        table = "" if self.besides else self.printed.to_html(index=False, escape=True, na_rep="")
-        return f"<p>{html.escape(self.caption)}</p>{table}{shown}"
+    def _ipython_display_(self) -> None:
+        from IPython.display import HTML, Image, display
+
+        display(HTML(self.html), *([] if self.picture is None else [Image(self.picture)]))
+
+    @property
+    def html(self) -> str:
+        """The page without its picture."""
+        table = ""
+        if self.printed is not None and self.picture is None:
+            table = self.printed.to_html(index=False, na_rep="", border=0, float_format=SHORT)
+        stated = "".join(f"<li>{html.escape(one)}</li>" for one in self.says)
+        besides = "".join(one.html for one in self.besides)
+        return f"<p>{html.escape(self.caption)}</p>{table}{stated and f'<ul>{stated}</ul>'}{besides}"
 
     def __repr__(self) -> str:
         """Show the page as text."""
-        return "\n".join([self.caption, *(repr(one) for one in self.besides or (self.printed,))])
+        shown = [] if self.printed is None else [self.printed.to_string(index=False, float_format=SHORT)]
+        return "\n".join([self.caption, *shown, *self.says, *map(repr, self.besides)])
+
+
+def _picture(figure: Figure) -> bytes:
+    """Return a figure as PNG of 32 colours, which is what dots, lines and a few hatches need."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", bbox_inches="tight")
+    small = io.BytesIO()
+    Image.open(buffer).convert("RGB").quantize(32, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return small.getvalue()
 
 
 def page(
-    folder: Path, table: str, version: str = "v2", ours: Sequence[Ours] = (), *, also: tuple[str, str] | None = None
+    folder: Path,
+    table: str,
+    version: str = "v2",
+    ours: Sequence[Ours] = (),
+    *,
+    earlier: str = "",
+    drawn: bool = True,
 ) -> Page:
     """Draw a published table, write it, and put ours beside it.
 
-    Each of ours that has numbers for the table is written as well, in the same shape: STEM_ours_NAME.
+    Each of ours that has numbers for the table is written too: in the same shape as STEM_ours_NAME, and beside the
+    published numbers as STEM_beside_NAME.
 
     Args:
         folder: where files go.
         table: the table's number.
         version: "v1" or "v2" of BeRDS, or "pir".
         ours: what we measured.
-        also: a second version and its number of the same table, written but not shown.
+        earlier: the number of the same table in v1, which is written and not shown.
+        drawn: the page shows the published table as a picture, not as printed.
 
     Raises:
-        InputError: an unknown table, or `also` is another table.
+        InputError: an unknown table, or `earlier` is another table.
     """
     numbers = published_table(table, version)
     title, files = str(numbers["title"].iloc[0]), []
-    if also is not None:
-        earlier = published_table(also[1], also[0])
-        if earlier["title"].iloc[0] != title:
-            raise InputError(f"Table {also[1]} of {also[0]} is {earlier['title'].iloc[0]!r}, not {title!r}")
-        files += _write_published(folder, earlier, also[0], close=True)
+    if earlier:
+        first = published_table(earlier, "v1")
+        if first["title"].iloc[0] != title:
+            raise InputError(f"Table {earlier} of BeRDS v1 is {first['title'].iloc[0]!r}, not {title!r}")
+        files += _write_published(folder, first, "v1")[0]
     besides = []
-    for one in ours:
-        if title in one.tables:
-            files += _write_ours(folder, numbers, version, one)
-            besides.append(beside(table, one.tables[title], one.setting, version=version, stand_in=one.stand_in))
-    files += _write_published(folder, numbers, version)  # last, so that it is the one figure left open to be shown
-    return Page(_caption(numbers, version), as_printed(numbers, layout_of(numbers)), tuple(besides), tuple(files))
+    for one in (one for one in ours if title in one.tables):
+        files += _write_ours(folder, numbers, version, one)
+        besides.append(beside(table, one.tables[title], one.setting, version=version, stand_in=one.stand_in))
+        files += _write_beside(folder / f"{_stem(version, numbers)}_beside_{one.name}", besides[-1])
+    written, picture = _write_published(folder, numbers, version)
+    caption = f"{_caption(numbers, version)}. {'Drawn' if drawn else 'Printed'}: the published values."
+    printed = as_printed(numbers, layout_of(numbers))
+    return Page(caption, printed, tuple(besides), (), (*files, *written), picture if drawn else None)
 
 
 def _caption(numbers: pd.DataFrame, version: str) -> str:
-    first = numbers.iloc[0]
-    return f"{VERSIONS[version][0]}, Table {first['table']}: {first['title']}. Drawn: the published values."
+    return f"{VERSIONS[version][0]}, Table {numbers['table'].iloc[0]}: {numbers['title'].iloc[0]}"
 
 
-def _stem(version: str, number: str) -> str:
-    return f"{VERSIONS[version][1]}_table_{number}"
+def _stem(version: str, numbers: pd.DataFrame) -> str:
+    return f"{VERSIONS[version][1]}_table_{numbers['table'].iloc[0]}"
 
 
-def _write_published(folder: Path, numbers: pd.DataFrame, version: str, *, close: bool = False) -> list[Path]:
-    import matplotlib.pyplot as plt
-
+def _write_published(folder: Path, numbers: pd.DataFrame, version: str) -> tuple[list[Path], bytes]:
     layout = layout_of(numbers)
+    caption = f"{_caption(numbers, version)}. The published values."
     figure = layout.draw(numbers)
-    caption = _caption(numbers, version).replace("Drawn: the", "The")
-    files = write_page(folder, _stem(version, numbers["table"].iloc[0]), as_printed(numbers, layout), caption, figure)
-    if close:
-        plt.close(figure)
-    return files
+    return write_page(folder, _stem(version, numbers), as_printed(numbers, layout), caption, figure), _picture(figure)
 
 
 def _write_ours(folder: Path, numbers: pd.DataFrame, version: str, ours: Ours) -> list[Path]:
-    import matplotlib.pyplot as plt
+    layout = layout_of(numbers)
+    rows = long_table(ours.tables[str(numbers["title"].iloc[0])])
+    if "corpus" not in rows:
+        rows = rows.assign(corpus=ours.name)
+    if "system" in rows:
+        rows = rows.assign(system=rows["system"].replace("", "baseline" if version == "pir" else "default"))
+    caption = f"Ours ({ours.name}), in the shape of {_caption(numbers, version)}."
+    stem = f"{_stem(version, numbers)}_ours_{ours.name}"
+    return write_page(folder, stem, as_printed(rows, layout), caption, layout.draw(rows))
 
-    title, layout = str(numbers["title"].iloc[0]), layout_of(numbers)
-    rows = long_table(ours.tables[title])
-    number = numbers["table"].iloc[0]
-    figure = layout.draw(rows)
-    caption = f"Ours ({ours.name}), in the shape of {VERSIONS[version][0]}, Table {number}: {title}."
-    files = write_page(folder, f"{_stem(version, number)}_ours_{ours.name}", as_printed(rows, layout), caption, figure)
-    plt.close(figure)
-    return files
+
+def _write_beside(stem: Path, found: Beside) -> list[Path]:
+    paths = [stem.with_name(f"{stem.name}.{ending}") for ending in ("csv", "tex")]
+    for path, text in zip(paths, (found.to_csv(), found.to_latex()), strict=True):
+        with write_text(path) as file:
+            file.write(text)
+    return paths
+
+
+def figure_page(folder: Path, number: str, version: str, figure: Figure, rows: pd.DataFrame, whose: str) -> Page:
+    """Write a figure drawn from ours, and say what the text states of the published one.
+
+    Args:
+        folder: where files go.
+        number: the figure's number.
+        version: "v1", "v2" or "pir".
+        figure: ours.
+        rows: the numbers that it shows.
+        whose: what ours was measured on, for the caption.
+
+    Raises:
+        InputError: an unknown version.
+    """
+    stated = published_figure(number, version)
+    caption = f"{VERSIONS[version][0]}, Figure {number}. Drawn: ours ({whose})."
+    if len(stated):
+        caption += " Of the published one the text states:"
+    stem = f"{VERSIONS[version][1]}_figure_{number}"
+    files = write_page(folder, stem, rows, f"Ours ({whose}), as {VERSIONS[version][0]}, Figure {number}.", figure)
+    return Page(caption, None, (), tuple(stated["says"]), tuple(files), _picture(figure))
+
+
+# ---------------------------------------------------------------- ours, from a grid
+
+# Our names of what the papers used, and what they say of it.
+_PAPERS_NAMES = {"tart-full": "tart"}
+_PAPERS_JUDGE = {"mistral-berds": BERDS_SETTING.judge}
+_ENCODERS = {"bm25", "dpr", "contriever", "tart", "nv-embed-v2"}
+_BASE = ("base retrievers, 5 documents", "base retrievers, 10 documents", "documents needed to cover every perspective")
+_CHAINS = "re-ranking and query expansion, 5 documents"
+
+
+def ours_of_grid(folder: Path, stand_in: Mapping[str, str] | None = None) -> list[Ours]:
+    """Return what the finished runs of a grid over notebook 03, 06 or 07 measured, one for each run.
+
+    A run of 03 has the base retrievers, and of the table of documents needed the share of questions covered; one of
+    06 or 07 has re-ranking and query expansion, on the questions held out from choosing.
+
+    Args:
+        folder: of the grid's summary, papermill_runs/NAME.
+        stand_in: our name → the published one that it stands for.
+
+    Raises:
+        InputError: there is no summary, or its runs are of other notebooks.
+    """
+    path = folder / "summary.csv"
+    if not path.is_file():
+        raise InputError("no summary.csv; run the grid first: berds grid run papermill_runs/grids/NAME.yaml", path=path)
+    table = pd.read_csv(path)
+    if missing := {"judge", "corpus", "system", "dataset", "measure", "mean"} - set(table):
+        raise InputError(f"a grid over notebook 03, 06 or 07 was expected; no column {min(missing)!r}", path=path)
+    return [_ours_of_run(str(name), rows, stand_in or {}) for name, rows in table.groupby("run", sort=False)]
+
+
+def _ours_of_run(name: str, rows: pd.DataFrame, stand_in: Mapping[str, str]) -> Ours:
+    first = rows.iloc[0]
+    if "retriever" in rows:  # 06 and 07: every system reorders the list of this retriever
+        rows = rows.assign(system=[first["retriever"] + _chained(system) for system in rows["system"]])
+        rows = rows.sort_values("chosen", ascending=False, kind="stable")
+    numbers = long_table(rows).replace({"retriever": _PAPERS_NAMES})
+    numbers = numbers.drop_duplicates(["retriever", "system", "dataset", "measure", "k"])
+    if first["corpus"] in ("wikipedia", "sphere"):
+        numbers = numbers.assign(corpus=first["corpus"])
+    titles = (_CHAINS,) if "retriever" in rows else _BASE
+    tables = {title: part for title in titles if len(part := rows_for(numbers, title))}
+    return Ours(f"{first['corpus']}-{name[-4:]}".replace(":", "-"), _setting(first, numbers), tables, stand_in)
+
+
+def _chained(system: str) -> str:
+    return "" if system == "default" else f"+{system}"
+
+
+def rows_for(numbers: pd.DataFrame, title: str) -> pd.DataFrame:
+    """Return the rows of a long table that a published table of BeRDS prints: its measures, cut-offs and systems.
+
+    Args:
+        numbers: of :func:`berdslib.study.published.long_table`.
+        title: of a table of retrievers, documents needed, or re-ranking and query expansion.
+    """
+    known("title of such a table", title, (*_BASE, _CHAINS))
+    scores = numbers[numbers["measure"].isin(["Precision", "MRecall"])]
+    if title == _CHAINS:
+        means = scores[(scores["dataset"] == "macro") & (scores["k"] == 5)].drop(columns="dataset")
+        return means[means["system"].isin(["", "mmr", "query-expansion"])]
+    scores = scores[scores["system"] == ""]
+    if title == _BASE[2]:
+        whole = (scores["dataset"] == "macro") & (scores["measure"] == "MRecall") & (scores["k"] == 100)
+        return scores[whole].drop(columns="dataset")
+    if title == _BASE[1]:
+        return scores[scores["k"] == 10]
+    first = (scores["k"] == 1) & (scores["measure"] == "Precision") & (scores["dataset"] == "macro")
+    return scores[(scores["k"] == 5) | first]
+
+
+def _setting(run: pd.Series, numbers: pd.DataFrame) -> Setting:
+    """Return a run's setting in the words of the published one where they are the same."""
+    datasets = run["datasets"] if isinstance(run["datasets"], list) else json.loads(run["datasets"])
+    names = ", ".join(datasets)
+    limit = int(run["limit"]) if "limit" in run and pd.notna(run["limit"]) else 0
+    questions = f"{names}, {run['split']}" if pd.notna(run.get("split")) else names
+    questions += f", the first {limit} of each" if limit else ""
+    if (names, run.get("split"), limit) == ("arguana, kialo, opinionqa", "test", 0):
+        questions = BERDS_SETTING.questions
+    retrievers = list(dict.fromkeys(numbers["retriever"]))
+    weights = BERDS_SETTING.retrievers if set(retrievers) <= _ENCODERS else ", ".join(retrievers)
+    return Setting(questions, str(run["corpus"]), _PAPERS_JUDGE.get(run["judge"], str(run["judge"])), weights)

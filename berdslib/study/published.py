@@ -23,6 +23,7 @@ VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir
 KEYS = ("corpus", "retriever", "system", "dataset", "measure", "k")
 # What the papers call a retriever's list as it is.
 _AS_FOUND = ("default", "baseline")
+SHORT = "{:g}".format  # how numbers are shown: without zeros that mean nothing
 _STEPS = {"expand": "query-expansion"}  # a step of ours → the papers' word; the others are called the same
 
 
@@ -197,23 +198,29 @@ class Setting(NamedTuple):
 
 
 _ENCODERS = "the paper's encoders"
-_BERDS = Setting(
+BERDS_SETTING = Setting(
     "the test questions of ArguAna, Kialo and OpinionQA",
     "Wikipedia, Sphere or Google's results",
     "Mistral-7B, fine-tuned",
     _ENCODERS,
 )
-_PIR = Setting("the full tasks", "their own texts", "the tasks' own labels", "SimCSE and the paper's other encoders")
+PIR_SETTING = Setting(
+    "the full tasks", "their own texts", "the tasks' own labels", "SimCSE and the paper's other encoders"
+)
 # By title, which both versions of BeRDS share. What a table does not depend on is empty.
 _SETTINGS = {
     "questions and perspectives per data set": Setting("all questions of ArguAna, Kialo and OpinionQA"),
-    "size of the three corpora": Setting("", _BERDS.corpus),
-    "perspective detection against human labels": Setting("542 pairs labelled by the authors", judge="the paper's"),
-    "tuned judge against GPT-4 on other settings": Setting("300 pairs of each setting", judge=_BERDS.judge),
+    "size of the three corpora": Setting("", BERDS_SETTING.corpus),
+    "perspective detection against human labels": Setting("542 pairs labelled by the authors"),
+    "tuned judge against GPT-4 on other settings": Setting(
+        "300 pairs of each setting, labelled by GPT-4", judge=BERDS_SETTING.judge
+    ),
     "errors among 20 inspected examples a data set": Setting("20 questions of each data set", judge="the authors"),
     "queries and corpora": Setting("the full tasks", "their own texts"),
-    "effect on generation": _PIR._replace(judge="GPT-3.5 writes"),
-    "perspectives extracted from queries": Setting("50 queries of each task", judge="GPT-3.5 extracts"),
+    "effect on generation": Setting(
+        "120 questions and 30 essays, written by GPT-3.5", retrievers=PIR_SETTING.retrievers
+    ),
+    "perspectives extracted from queries": Setting("50 queries of each task, read by GPT-3.5"),
 }
 
 
@@ -236,8 +243,24 @@ class Beside:
 
     @property
     def shown(self) -> pd.DataFrame:
-        """The numbers that have one of ours beside them, rounded as the published ones are printed: two digits."""
-        return self.cells.dropna(subset="ours").round(2).reset_index(drop=True)
+        """What has a number of ours beside it, three columns a measure; where both have means, only these."""
+        rows = self.cells.dropna(subset="ours")
+        rows = rows.assign(**{c: rows[c].map(lambda v: float(f"{v:.4g}")) for c in ("ours", "difference")})
+        if "dataset" in rows and rows["dataset"].eq("macro").any():
+            rows = rows[rows["dataset"] == "macro"].drop(columns="dataset")
+        if "k" in rows:
+            rows = rows.assign(k=rows["k"].astype(str).replace("<NA>", ""))
+        sides = ["published", "ours", "difference"]
+        heads = [c for c in ("measure", "k") if c in rows]
+        named = [c for c in rows if c not in (*heads, *sides)]
+        if not heads or not named or rows.empty:
+            return rows.reset_index(drop=True)
+        head = rows[heads].agg("@".join, axis=1).str.removesuffix("@")
+        wide = rows.assign(head=head).pivot(index=named, columns="head", values=sides).swaplevel(axis=1)
+        order = pd.MultiIndex.from_product([list(dict.fromkeys(head)), sides])
+        lines = rows[named].drop_duplicates()
+        index = pd.MultiIndex.from_frame(lines) if len(named) > 1 else pd.Index(lines[named[0]])
+        return wide.reindex(index=index, columns=order).reset_index()
 
     def to_csv(self) -> str:
         """Return all cells as CSV, those included that have none of ours."""
@@ -245,21 +268,31 @@ class Beside:
 
     def to_latex(self) -> str:
         """Return the shown cells as LaTeX (booktabs), the sentence in the caption."""
-        return latex(self.shown, f"{self.title}. {self.sentence}")
+        table = self.shown.set_axis([_flat(column) for column in self.shown], axis=1)
+        return latex(table, f"{self.title}. {self.sentence}")
 
     def __repr__(self) -> str:
         """Show the table as text."""
-        return f"{self.title}\n{self.shown.to_string(index=False)}\n{self.sentence}"
+        return f"{self.title}\n{self.shown.to_string(index=False, float_format=SHORT)}\n{self.sentence}"
 
     def _repr_html_(self) -> str:
-        table = self.shown.to_html(index=False, escape=True, na_rep="")
-        return f"<p><b>{html.escape(self.title)}</b></p>{table}<p>{html.escape(self.sentence)}</p>"
+        return f"<p><b>{html.escape(self.title)}</b></p>{self.html}"
+
+    @property
+    def html(self) -> str:
+        """The table and the sentence, without the title."""
+        table = self.shown.to_html(index=False, escape=True, na_rep="", border=0, float_format=SHORT)
+        return f"{table}<p>{html.escape(self.sentence)}</p>"
+
+
+def _flat(column: object) -> str:
+    return " ".join(filter(None, column)) if isinstance(column, tuple) else str(column)
 
 
 def latex(table: pd.DataFrame, caption: str) -> str:
     """Return a table as LaTeX (booktabs), numbers as short as they can be written, without an index."""
     plain = caption.replace("%", r"\%").replace("&", r"\&").replace("_", r"\_")
-    return str(table.to_latex(index=False, escape=True, caption=plain, float_format="{:g}".format, na_rep=""))
+    return str(table.to_latex(index=False, escape=True, caption=plain, float_format=SHORT, na_rep=""))
 
 
 def beside(
@@ -289,8 +322,9 @@ def beside(
     """
     numbers = published_table(table, version)
     title = f"{VERSIONS[version][0]}, Table {numbers['table'].iloc[0]}: {numbers['title'].iloc[0]}"
-    names = dict(stand_in or {})
     found = long_table(ours)
+    there = set(found[[c for c in KEYS if c in found]].astype(str).to_numpy().ravel())
+    names = {mine: theirs for mine, theirs in (stand_in or {}).items() if mine in there}
     if "system" in found and numbers["system"].eq("").all():  # a table of retrievers has nothing for our chains
         found = found[found["system"] == ""]
     renamed = found.assign(**{c: found[c].replace(names) for c in KEYS if c in found and c not in ("measure", "k")})
@@ -314,7 +348,7 @@ def beside(
 
 
 def _setting_of(numbers: pd.DataFrame) -> Setting:
-    usual = _PIR if numbers["paper"].iloc[0] == "PIR" else _BERDS
+    usual = PIR_SETTING if numbers["paper"].iloc[0] == "PIR" else BERDS_SETTING
     return _SETTINGS.get(numbers["title"].iloc[0], usual)
 
 
@@ -327,8 +361,8 @@ def _differing(
     words = ("other questions", "another corpus", "another judge", "other retrievers")
     found = zip(words, ours, theirs, strict=True)
     differing = [f"{word} ({mine}, not {paper})" for word, mine, paper in found if paper and mine != paper]
-    if theirs.retrievers:
-        differing += [f"{mine} stands for {paper}" for mine, paper in stand_in.items()]
+    if stand_in:
+        differing.append(f"with {', '.join(f'{mine} for {paper}' for mine, paper in stand_in.items())}")
     return differing
 
 
