@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 
 from berdslib.errors import InputError, known
-from berdslib.files import write_text
+from berdslib.files import StrPath, write_text
 from berdslib.study.figures import MARKERS, NOTHING, PALETTE, save_figure
+from berdslib.study.notebooks import find_notebook, notebook_folder, read_parameters
 from berdslib.study.published import (
     BERDS_SETTING,
     SHORT,
@@ -535,40 +536,48 @@ _BASE = ("base retrievers, 5 documents", "base retrievers, 10 documents", "docum
 _CHAINS = "re-ranking and query expansion, 5 documents"
 
 
-def ours_of_grid(folder: Path, stand_in: Mapping[str, str] | None = None) -> list[Ours]:
+def ours_of_grid(folder: StrPath, stand_in: Mapping[str, str] | None = None) -> list[Ours]:
     """Return what the finished runs of a grid over notebook 03, 06 or 07 measured, one for each run.
 
     A run of 03 has the base retrievers, and of the table of documents needed the share of questions covered; one of
     06 or 07 has re-ranking and query expansion, on the questions held out from choosing.
 
     Args:
-        folder: of the grid's summary, papermill_runs/NAME.
+        folder: of the grid's summary, papermill_runs/NAME; below the project root unless it is absolute.
         stand_in: our name → the published one that it stands for.
 
     Raises:
         InputError: there is no summary, or its runs are of other notebooks.
     """
-    path = folder / "summary.csv"
+    path = notebook_folder().parent / folder / "summary.csv"
     if not path.is_file():
         raise InputError("no summary.csv; run the grid first: berds grid run papermill_runs/grids/NAME.yaml", path=path)
     table = pd.read_csv(path)
-    if missing := {"judge", "corpus", "system", "dataset", "measure", "mean"} - set(table):
+    if missing := {"run", "system", "dataset", "measure", "mean"} - set(table):
         raise InputError(f"a grid over notebook 03, 06 or 07 was expected; no column {min(missing)!r}", path=path)
     return [_ours_of_run(str(name), rows, stand_in or {}) for name, rows in table.groupby("run", sort=False)]
 
 
 def _ours_of_run(name: str, rows: pd.DataFrame, stand_in: Mapping[str, str]) -> Ours:
-    first = rows.iloc[0]
-    if "retriever" in rows:  # 06 and 07: every system reorders the list of this retriever
-        rows = rows.assign(system=[first["retriever"] + _chained(system) for system in rows["system"]])
+    notebook, _, number = name.rpartition("-")
+    run = _parameters(notebook, rows.iloc[0])
+    reorders = "retriever" in run  # 06 and 07: every system reorders the list of this retriever
+    if reorders:
+        rows = rows.assign(system=[run["retriever"] + _chained(system) for system in rows["system"]])
         rows = rows.sort_values("chosen", ascending=False, kind="stable")
     numbers = long_table(rows).replace({"retriever": _PAPERS_NAMES})
     numbers = numbers.drop_duplicates(["retriever", "system", "dataset", "measure", "k"])
-    if first["corpus"] in ("wikipedia", "sphere"):
-        numbers = numbers.assign(corpus=first["corpus"])
-    titles = (_CHAINS,) if "retriever" in rows else _BASE
+    if run["corpus"] in ("wikipedia", "sphere"):
+        numbers = numbers.assign(corpus=run["corpus"])
+    titles = (_CHAINS,) if reorders else _BASE
     tables = {title: part for title in titles if len(part := rows_for(numbers, title))}
-    return Ours(f"{first['corpus']}-{name[-4:]}".replace(":", "-"), _setting(first, numbers), tables, stand_in)
+    return Ours(f"{run['corpus']}-{number[-4:]}".replace(":", "-"), _setting(run, numbers), tables, stand_in)
+
+
+def _parameters(notebook: str, row: pd.Series) -> dict[str, Any]:
+    """Return a run's parameters: a grid's summary has those that its file sets, the others are the notebook's own."""
+    own = {name: parameter.default for name, parameter in read_parameters(find_notebook(notebook)).items()}
+    return own | {name: row[name] for name in own if name in row and pd.notna(row[name])}
 
 
 def _chained(system: str) -> str:
@@ -597,14 +606,13 @@ def rows_for(numbers: pd.DataFrame, title: str) -> pd.DataFrame:
     return scores[(scores["k"] == 5) | first]
 
 
-def _setting(run: pd.Series, numbers: pd.DataFrame) -> Setting:
+def _setting(run: Mapping[str, Any], numbers: pd.DataFrame) -> Setting:
     """Return a run's setting in the words of the published one where they are the same."""
-    datasets = run["datasets"] if isinstance(run["datasets"], list) else json.loads(run["datasets"])
-    names = ", ".join(datasets)
-    limit = int(run["limit"]) if "limit" in run and pd.notna(run["limit"]) else 0
-    questions = f"{names}, {run['split']}" if pd.notna(run.get("split")) else names
-    questions += f", the first {limit} of each" if limit else ""
-    if (names, run.get("split"), limit) == ("arguana, kialo, opinionqa", "test", 0):
+    given = run["datasets"]
+    datasets = ", ".join(json.loads(given) if isinstance(given, str) else given)
+    limit = int(run["limit"])
+    questions = f"{datasets}, {run['split']}" + (f", the first {limit} of each" if limit else "")
+    if (datasets, run["split"], limit) == ("arguana, kialo, opinionqa", "test", 0):
         questions = BERDS_SETTING.questions
     retrievers = list(dict.fromkeys(numbers["retriever"]))
     weights = BERDS_SETTING.retrievers if set(retrievers) <= _ENCODERS else ", ".join(retrievers)

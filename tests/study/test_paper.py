@@ -9,7 +9,7 @@ from PIL import Image
 
 from berdslib.errors import InputError
 from berdslib.study import paper
-from berdslib.study.published import BERDS_SETTING, Setting, long_table, published_table
+from berdslib.study.published import BERDS_SETTING, Setting, beside, long_table, published_table
 
 TABLES = [
     *(("v1", str(n)) for n in (1, 2, 3, 4, 5, 6, 7, 8, 17)),
@@ -64,6 +64,7 @@ OURS = pd.DataFrame(
 )
 
 
+@pytest.mark.slow
 def test_a_page_has_ours_in_the_same_shape_and_beside(tmp_path):
     tables = {title: paper.rows_for(long_table(OURS), title) for title in map(paper.title_of, ("3", "5"))}
     ours = [paper.Ours("mine", Setting("one", "two", "three", "four"), tables)]
@@ -83,6 +84,7 @@ def test_an_earlier_number_must_be_of_the_same_table(tmp_path):
         paper.page(tmp_path, "3", earlier="4")
 
 
+@pytest.mark.slow
 def test_a_figure_page_says_what_the_text_states(tmp_path):
     rows = pd.DataFrame({"group": ["Peru", "Chile"], "value": [10.0, 20.0]})
     found = paper.figure_page(tmp_path, "3", "pir", paper.dots(rows, ["group"]), rows, "two countries")
@@ -95,9 +97,9 @@ def test_a_figure_page_says_what_the_text_states(tmp_path):
 # ---------------------------------------------------------------- a grid's folder
 
 
-def summary(folder, rows, **parameters):
+def summary(folder, rows, notebook="03_retrieval", **parameters):
     columns = ["system", "dataset", "measure", "mean"]
-    table = pd.DataFrame(rows, columns=columns).assign(run="03_retrieval-0123456789", **parameters)
+    table = pd.DataFrame(rows, columns=columns).assign(run=f"{notebook}-0123456789", **parameters)
     table.to_csv(folder / "summary.csv", index=False)
 
 
@@ -119,9 +121,9 @@ def test_a_grid_in_the_papers_setting_is_comparable(tmp_path):
     summary(tmp_path, ROWS, **PAPERS)
     (ours,) = paper.ours_of_grid(tmp_path)
     assert ours.setting == BERDS_SETTING._replace(corpus="wikipedia") and ours.name == "wikipedia-6789"
-    page = paper.page(tmp_path / "out", "3", ours=[ours])
-    cells = page.besides[0].cells.dropna(subset="ours")
-    assert page.besides[0].comparable and set(cells["corpus"]) == {"wikipedia"}
+    found = beside("3", ours.tables[paper.title_of("3")], ours.setting)
+    cells = found.cells.dropna(subset="ours")
+    assert found.comparable and set(cells["corpus"]) == {"wikipedia"}
     assert dict(zip(cells["retriever"], cells["ours"], strict=True)) == {"bm25": 12.0, "tart": 30.0}
     needed = ours.tables["documents needed to cover every perspective"]
     assert needed["value"].tolist() == [40.0]
@@ -138,14 +140,15 @@ def test_a_grid_in_the_papers_setting_is_comparable(tmp_path):
 )
 def test_a_grid_in_another_setting_is_not(tmp_path, changed, words):
     summary(tmp_path, ROWS, **PAPERS | changed)
-    page = paper.page(tmp_path / "out", "3", ours=paper.ours_of_grid(tmp_path))
-    assert not page.besides[0].comparable and words in page.besides[0].sentence
+    (ours,) = paper.ours_of_grid(tmp_path)
+    found = beside("3", ours.tables[paper.title_of("3")], ours.setting)
+    assert not found.comparable and words in found.sentence
 
 
 def test_a_grid_over_rerankers_takes_the_weight_that_was_chosen(tmp_path):
     rows = [("default", "macro", "MRecall@5", 0.3), ("mmr:0.75", "macro", "MRecall@5", 0.1),
             ("mmr:0.9", "macro", "MRecall@5", 0.2), ("oracle", "macro", "MRecall@5", 1.0)]  # fmt: skip
-    summary(tmp_path, rows, **PAPERS, retriever="contriever")
+    summary(tmp_path, rows, "06_mmr_reranking", datasets='["theperspective"]', retriever="contriever")
     path = tmp_path / "summary.csv"
     table = pd.read_csv(path)
     table.assign(chosen=table["system"] == "mmr:0.9").to_csv(path, index=False)
@@ -153,11 +156,13 @@ def test_a_grid_over_rerankers_takes_the_weight_that_was_chosen(tmp_path):
     (title,) = ours.tables
     assert title == paper.title_of("5")
     assert ours.tables[title].set_index("system")["value"].to_dict() == {"mmr": 20.0, "": 30.0}
+    # What the grid's file does not set is the notebook's own default.
+    assert ours.setting == Setting("theperspective, all", "sample", "gold", BERDS_SETTING.retrievers)
 
 
 def test_a_folder_that_is_no_grids_is_refused(tmp_path):
     with pytest.raises(InputError, match="run the grid first"):
         paper.ours_of_grid(tmp_path)
     (tmp_path / "summary.csv").write_text("run,judge\na,gold\n")
-    with pytest.raises(InputError, match="no column 'corpus'"):
+    with pytest.raises(InputError, match="no column 'dataset'"):
         paper.ours_of_grid(tmp_path)
