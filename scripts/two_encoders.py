@@ -19,7 +19,7 @@ import pandas as pd
 import berdslib as bd
 from berdslib.evaluation.oracle import oracle
 from berdslib.retrieval.projection import METHODS
-from berdslib.stats import bootstrap_interval, macro_mean, paired_test
+from berdslib.stats import difference_interval, macro_mean, mean_interval, paired_test
 
 ENCODERS = ("minilm", "mpnet")
 DEV = ("arguana", "kialo", "opinionqa")
@@ -39,16 +39,18 @@ def collection(corpus, n):
     return replace(data, passages=[data.passages[int(i)] for i in rows])
 
 
-def shown(values, groups, digits=1):
+def shown(values, groups, digits=1, interval=mean_interval):
     """Return a mean in percent with its interval."""
-    low, high = bootstrap_interval(values, groups)
+    low, high = interval(values, groups)
     return f"{100 * macro_mean(values, groups):.{digits}f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def difference(theirs, ours, groups):
     """Return the paired difference of two systems in points with its interval and its p."""
     p = paired_test(ours, theirs, groups)
-    return f"{shown(ours - theirs, groups)}, {'p < .001' if p < 0.001 else f'p = {p:.3f}'}"
+    return (
+        f"{shown(ours - theirs, groups, interval=difference_interval)}, {'p < .001' if p < 0.001 else f'p = {p:.3f}'}"
+    )
 
 
 def retrieval(corpus, n, judge, depth):

@@ -1,7 +1,10 @@
-"""Intervals and tests against exact enumeration, scipy, hand-worked numbers and simulation."""
+"""Intervals, tests and power against exact enumeration, scipy, hand-worked numbers and simulation."""
 
+import importlib.util
 import itertools
 from fractions import Fraction
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +13,22 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from berdslib.errors import InputError
-from berdslib.stats import bootstrap_interval, choose_threshold, holm, macro_mean, paired_test, ratio_interval
+from berdslib.stats import (
+    bootstrap_interval,
+    choose_threshold,
+    detectable,
+    difference_interval,
+    effect_size,
+    holm,
+    macro_mean,
+    mean_interval,
+    paired_test,
+    power,
+    questions_needed,
+    ratio_interval,
+    spread_of,
+    wilson_interval,
+)
 
 REPETITIONS = 300
 
@@ -89,6 +107,226 @@ def test_interval_depends_on_the_seed_alone():
     assert bootstrap_interval(np.array([0.3]), resamples=10) == (pytest.approx(0.3), pytest.approx(0.3))
 
 
+# ---------------------------------------------------------------- intervals of means
+
+
+@given(st.integers(1, 400), st.data(), st.sampled_from([0.8, 0.95, 0.99]))
+def test_wilson_is_that_of_scipy(n, data, level):
+    successes = data.draw(st.integers(0, n))
+    theirs = stats.binomtest(successes, n).proportion_ci(level, method="wilson")
+    assert wilson_interval(successes, n, level) == pytest.approx(tuple(theirs), abs=1e-12)
+    scores = np.r_[np.ones(successes), np.zeros(n - successes)]
+    assert mean_interval(scores, level=level) == pytest.approx(wilson_interval(successes, n, level), abs=1e-12)
+
+
+def test_where_all_succeed_the_interval_still_has_a_width():
+    low, high = mean_interval(np.ones(134))
+    assert (round(100 * low, 1), high) == (97.2, 1.0)
+    assert bootstrap_interval(np.ones(134)) == (1.0, 1.0)
+    assert mean_interval(np.zeros(134)) == pytest.approx((0, 1 - low))
+
+
+def test_several_data_sets_are_squared_and_added():
+    """Zou and Donner (2008), for the mean of 18 of 20 and 2 of 8."""
+    scores, groups = np.r_[np.ones(18), np.zeros(2), np.ones(2), np.zeros(6)], ["a"] * 20 + ["b"] * 8
+    (la, ha), (lb, hb) = wilson_interval(18, 20), wilson_interval(2, 8)
+    mean = (0.9 + 0.25) / 2
+    want = (mean - np.hypot(0.9 - la, 0.25 - lb) / 2, mean + np.hypot(ha - 0.9, hb - 0.25) / 2)
+    assert mean_interval(scores, groups) == pytest.approx(want)
+    # Three data sets in which all succeed: of 24 questions less is known than if they were of one.
+    low, high = mean_interval(np.ones(24), list("abc") * 8)
+    assert wilson_interval(8, 8)[0] < low < wilson_interval(24, 24)[0] and high == 1
+
+
+def test_scores_between_0_and_1_count_as_so_many_0_1_scores_as_leave_the_mean_as_uncertain():
+    scores = np.array([0.2, 0.4, 0.4, 0.6, 0.8, 0.6])
+    mean, error = scores.mean(), stats.sem(scores)
+    q, n = stats.t.ppf(0.975, 5), mean * (1 - mean) / error**2
+    # The ends are where the distance from the mean is q standard errors of n 0/1 scores of that share.
+    for end in mean_interval(scores):
+        assert abs(end - mean) == pytest.approx(q * np.sqrt(end * (1 - end) / n))
+
+
+unit = st.lists(st.integers(0, 5).map(lambda i: i / 5), min_size=4, max_size=40)
+
+
+@given(unit, st.integers(1, 3), st.integers(1, 4), st.floats(0.5, 0.99))
+def test_an_interval_holds_its_mean_and_stays_between_0_and_1(scores, n_groups, size, level):
+    values = np.array(scores)
+    groups = [str(i % n_groups) for i in range(len(values))]
+    about = [f"{i // (size * n_groups)}" for i in range(len(values))]
+    for clusters in (None, about):
+        low, high = mean_interval(values, groups, clusters=clusters, level=level)
+        one_cluster = any(len({a for a, g in zip(about, groups, strict=True) if g == one}) == 1 for one in groups)
+        assert np.isnan(low) == (clusters is not None and one_cluster)
+        if not np.isnan(low):
+            mean = macro_mean(values, groups)
+            assert -1e-12 <= low <= mean + 1e-12 and mean - 1e-12 <= high <= 1 + 1e-12 and low < high
+        # Turned round, what was missed was found.
+        turned = mean_interval(1 - values, groups, clusters=clusters, level=level)
+        assert turned == pytest.approx((1 - high, 1 - low), nan_ok=True)
+
+
+def test_scores_beyond_0_and_1_have_the_t_interval():
+    values = np.random.default_rng(20).gamma(2, 1, 15)
+    for level in (0.8, 0.95):
+        theirs = stats.ttest_1samp(values, 0).confidence_interval(level)
+        assert mean_interval(values, level=level) == pytest.approx(tuple(theirs))
+    # Of two data sets with one variance and size, Student's quantile is that of both together.
+    both = np.r_[values, values + 5]
+    low, high = mean_interval(both, ["a"] * 15 + ["b"] * 15)
+    half = stats.t.ppf(0.975, 28) * np.sqrt(2 * values.var(ddof=1) / 15) / 2
+    assert (low, high) == pytest.approx((both.mean() - half, both.mean() + half))
+    assert np.isnan(mean_interval(np.array([7.0]))).all()
+
+
+def test_questions_that_are_wholly_alike_count_once():
+    rng = np.random.default_rng(21)
+    about = np.repeat([f"issue {i}" for i in range(12)], 5).tolist()
+    for scores in (rng.random(12), rng.gamma(2, 1, 12)):  # graded, and beyond 1
+        assert mean_interval(np.repeat(scores, 5), clusters=about) == pytest.approx(mean_interval(scores))
+    for differences in (rng.normal(0, 1, 12), rng.integers(-3, 4, 12) / 5):
+        once, five_times = (
+            difference_interval(differences),
+            difference_interval(np.repeat(differences, 5), clusters=about),
+        )
+        assert five_times == pytest.approx(once)
+    # Of 0/1 scores the design effect is an estimate, and takes Student's quantile.
+    for successes in (3, 12):
+        scores = np.r_[np.ones(successes), np.zeros(12 - successes)]
+        level = 1 - 2 * stats.norm.sf(stats.t.ppf(0.975, 11))
+        found = mean_interval(np.repeat(scores, 5), clusters=about)
+        assert found == pytest.approx(wilson_interval(successes, 12, level))
+
+
+def test_questions_that_are_not_alike_lose_nothing_in_clusters():
+    """One success and one failure on each issue: their means agree, and the design effect is not let fall below 1."""
+    scores, about = np.tile([0.0, 1.0], 30), np.repeat([str(i) for i in range(30)], 2).tolist()
+    level = 1 - 2 * stats.norm.sf(stats.t.ppf(0.975, 29))
+    assert mean_interval(scores, clusters=about) == pytest.approx(wilson_interval(30, 60, level))
+    alone = [str(i) for i in range(60)]
+    assert mean_interval(scores, clusters=alone) == mean_interval(scores)
+    graded = np.random.default_rng(22).random(60)
+    assert mean_interval(graded, clusters=alone) == pytest.approx(mean_interval(graded))
+    assert difference_interval(graded - scores, clusters=alone) == pytest.approx(difference_interval(graded - scores))
+
+
+@pytest.mark.parametrize("function", [mean_interval, difference_interval])
+def test_a_single_cluster_has_no_interval(function):
+    values = np.array([0.1, 0.9, 0.4, 0.6])
+    assert np.isnan(function(values, clusters=["i"] * 4)).all()
+    assert np.isnan(function(values, ["x", "x", "y", "y"], clusters=["i", "j", "k", "k"])).all()
+    assert not np.isnan(function(values, clusters=["i", "i", "j", "j"])).any()
+    with pytest.raises(InputError, match=r"there are 4 .*, but 2 clusters"):
+        function(values, clusters=["i", "j"])
+    with pytest.raises(InputError, match="no scores"):
+        function(np.array([]))
+    with pytest.raises(InputError, match="level"):
+        function(values, level=1.5)
+
+
+@pytest.mark.parametrize(("successes", "n"), [(1, 0), (-1, 5), (6, 5), (np.nan, 5)])
+def test_a_share_of_nothing_is_none(successes, n):
+    with pytest.raises(InputError, match="some trials and from 0 to n successes"):
+        wilson_interval(successes, n)
+
+
+# ---------------------------------------------------------------- intervals of paired differences
+
+
+def test_a_difference_of_0_1_scores_has_the_interval_of_bonett_and_price():
+    """21 pairs, 1 up and 7 down: (2 - 8) / 23, and sqrt((10 / 23 - (6 / 23)^2) / 23) to either side."""
+    d = np.r_[1.0, -np.ones(7), np.zeros(13)]
+    half = 1.959964 * np.sqrt((10 / 23 - (6 / 23) ** 2) / 23)
+    assert difference_interval(d) == pytest.approx((-6 / 23 - half, -6 / 23 + half), abs=1e-6)
+    assert np.round(difference_interval(d), 3).tolist() == [-0.508, -0.013]
+
+
+def test_two_systems_that_never_differ_may_differ_on_other_questions():
+    low, high = difference_interval(np.zeros(134))
+    assert low == -high and 0.02 < high < 0.021
+    assert bootstrap_interval(np.zeros(134)) == (0, 0)
+    assert difference_interval(np.ones(3))[1] == 1 and difference_interval(-np.ones(3))[0] == -1
+
+
+def test_other_differences_have_the_t_interval_with_two_questions_more():
+    d = np.array([0.2, 0.2, -0.2, 0.4, 0, 0, 0, 0.6, 0.2, 0.2])
+    step = np.sqrt((0.04 * 5 + 0.16 + 0.36) / 7)
+    more = np.r_[d, step, -step]
+    half = stats.t.ppf(0.975, 9) * more.std() / np.sqrt(12)
+    assert difference_interval(d) == pytest.approx((more.mean() - half, more.mean() + half))
+    assert difference_interval(100 * d) == pytest.approx((100 * (more.mean() - half), 100 * (more.mean() + half)))
+    # Two data sets have one of them each, of which half goes up and half goes down.
+    both, groups = np.r_[d, d], ["a"] * 10 + ["b"] * 10
+    mean, square = d.sum() / 11, ((d**2).sum() + step**2) / 11
+    half = stats.t.ppf(0.975, 18) * np.sqrt(2 * (square - mean**2) / 11) / 2
+    assert difference_interval(both, groups) == pytest.approx((mean - half, mean + half))
+
+
+@given(unit, st.integers(1, 3))
+def test_the_interval_of_a_difference_does_not_depend_on_who_comes_first(scores, n_groups):
+    d = np.array(scores) - 0.4
+    groups = [str(i % n_groups) for i in range(len(d))]
+    low, high = difference_interval(d, groups)
+    assert low < high and difference_interval(-d, groups) == pytest.approx((-high, -low))
+
+
+# ---------------------------------------------------------------- simulation
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    path = Path(__file__).parents[1] / "scripts" / "simulate_statistics.py"
+    spec = importlib.util.spec_from_file_location("simulate_statistics", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [40, 134])
+@pytest.mark.parametrize(
+    "world", ["0/1, 0.1", "0/1, 0.5", "0/1, 0.9", "beta(2, 3)", "Precision@5, 0.65", "Precision@5, 0.9"]
+)
+def test_intervals_of_means_hold_the_truth_in_95_percent(simulation, world, n):
+    draw, truth = (simulation.BINARY | simulation.MEANS)[world]
+    held, _ = simulation.coverage(partial(draw, n=n), truth, mean_interval, 1000)
+    assert 93 <= held <= 97
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "world", ["continuous, .05 +- .2", "Precision@5, 30% changed", "0/1, 20% up, 20% down", "0/1, 15% up, 5% down"]
+)
+def test_intervals_of_differences_hold_the_truth_in_95_percent(simulation, world):
+    draw, truth = simulation.DIFFERENCES[world]
+    for draws, options in (
+        (partial(draw, n=134), {}),
+        (partial(simulation.three, draw=draw), {"groups": simulation.GROUPS}),
+    ):
+        held, _ = simulation.coverage(draws, truth, partial(difference_interval, **options), 1000)
+        assert 93 <= held <= 97
+
+
+@pytest.mark.slow
+def test_rare_differences_are_within_the_interval_where_the_bootstrap_misses_them(simulation):
+    draw, truth = simulation.DIFFERENCES["0/1, 5% up, 0% down"]
+    held, naive = (
+        simulation.coverage(partial(draw, n=24), truth, f, 300)[0]
+        for f in (difference_interval, partial(bootstrap_interval, resamples=200))
+    )
+    assert naive < 85 < 95 < held
+
+
+@pytest.mark.slow
+def test_clusters_that_are_left_out_make_intervals_too_narrow(simulation):
+    draw, about = partial(simulation.alike, n=60, p=0.5), simulation.clusters_of(60)
+    held, naive = (
+        simulation.coverage(draw, 0.5, f, 600)[0] for f in (partial(mean_interval, clusters=about), mean_interval)
+    )
+    assert naive < 88 and 93 <= held <= 98
+
+
 # ---------------------------------------------------------------- paired test
 
 
@@ -132,6 +370,16 @@ def test_rounding_does_not_make_a_difference_of_zero_significant():
         if values.tolist() != baseline.tolist() and exact_p(values, baseline, groups) == 1.0:
             balanced += 1
             assert paired_test(values / 5, baseline / 5, groups) == 1.0
+
+
+@given(st.lists(st.sampled_from([(0, 0), (0, 1), (1, 0), (1, 1)]), min_size=1, max_size=80))
+def test_of_0_1_scores_the_paired_test_is_the_exact_one_of_mcnemar(pairs):
+    ours, theirs = np.array(pairs, dtype=float).T
+    up, differ = int((ours > theirs).sum()), int((ours != theirs).sum())
+    want = stats.binomtest(up, differ).pvalue if differ else 1.0
+    assert paired_test(ours, theirs) == pytest.approx(want, abs=1e-12)
+    # Precision@5 that always changes by one passage is the same thing.
+    assert paired_test(0.2 * ours + 0.6, 0.2 * theirs + 0.6) == pytest.approx(want, abs=1e-12)
 
 
 def test_questions_without_a_difference_do_not_change_the_p_value():
@@ -190,6 +438,86 @@ def test_inputs_are_left_as_they_are():
     paired_test(values, baseline, groups)
     bootstrap_interval(values, groups, resamples=10)
     assert groups == ["a", "b"] * 3
+
+
+# ---------------------------------------------------------------- effect sizes and power
+
+
+def test_effect_size_is_the_mean_over_the_standard_deviation():
+    d = np.array([0.1, 0.3, -0.1, 0.5, 0.2])
+    found = effect_size(d)
+    assert spread_of(d) == pytest.approx(d.std(ddof=1))
+    assert found.size == pytest.approx(0.2 / d.std(ddof=1)) and found.low < found.size < found.high
+    assert effect_size(10 * d) == pytest.approx(found), "it has no unit"
+    assert np.isnan(effect_size(np.zeros(5))).all()
+    # Ten questions that are two times five: a data set of each, or clusters of two.
+    assert spread_of(np.r_[d, d], ["a"] * 5 + ["b"] * 5) == pytest.approx(d.std(ddof=1))
+    about = list("abcdeabcde")
+    assert spread_of(np.r_[d, d], clusters=about) == pytest.approx(np.sqrt(2) * d.std(ddof=1))
+
+
+def test_power_is_that_of_the_textbook():
+    # Cohen (1988), table 2.4.1 by n' = 34 - 1 pairs and the usual programs: d = .5, 80 %: 34 pairs; .2: 199; .8: 15.
+    assert [questions_needed(d, 1) for d in (0.2, 0.5, 0.8)] == [199, 34, 15]
+    assert power(0, 0.3, 50) == pytest.approx(0.05)
+    assert power(0.1, 0.3, 50) == power(-0.1, 0.3, 50) == pytest.approx(power(10, 30, 50))
+
+
+@pytest.mark.slow
+@given(st.floats(0.02, 2), st.floats(0.1, 2), st.floats(0.1, 0.99))
+def test_power_needed_questions_and_detectable_difference_fit_together(difference, spread, wanted):
+    n = questions_needed(difference, spread, wanted=wanted)
+    assert power(difference, spread, n) >= wanted
+    assert n == 2 or power(difference, spread, n - 1) < wanted
+    assert detectable(spread, n, wanted=wanted) <= difference * (1 + 1e-6)
+    assert power(detectable(spread, 30, wanted=wanted), spread, 30) == pytest.approx(wanted, abs=1e-6)
+
+
+def power_of_mcnemar(n, up, down):
+    """The share of all outcomes, by their chances, in which the exact test says p < .05."""
+    total = 0.0
+    for differ in range(1, n + 1):
+        k = np.arange(differ + 1)
+        ends = np.minimum(stats.binom.cdf(k, differ, 0.5), stats.binom.sf(k - 1, differ, 0.5))
+        found = stats.binom.pmf(k, differ, up / (up + down))[2 * ends < 0.05].sum()
+        total += found * stats.binom.pmf(differ, n, up + down)
+    return total
+
+
+@pytest.mark.parametrize(("up", "down"), [(0.15, 0.05), (0.3, 0.2), (0.1, 0.05), (0.25, 0.05)])
+def test_so_many_questions_show_a_difference_of_0_1_scores_in_80_percent_of_all_outcomes(up, down):
+    difference, spread = up - down, np.sqrt(up + down - (up - down) ** 2)
+    n = questions_needed(difference, spread, binary=True)
+    assert 0.79 < power_of_mcnemar(n, up, down) < 0.85
+    fewer = questions_needed(difference, spread)
+    assert power(difference, spread, fewer) - 0.08 < power_of_mcnemar(fewer, up, down) < 0.8
+
+
+@pytest.mark.slow
+def test_so_many_questions_show_a_difference_in_80_percent_of_the_samples(simulation):
+    draw, truth = simulation.DIFFERENCES["Precision@5, 30% changed"]
+    n = questions_needed(truth, draw(np.random.default_rng(2), 200_000).std())
+    assert 76 <= simulation.found(partial(draw, n=n), simulation.against_nothing, 1000) <= 84
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: power(0.1, 0, 10), "spread"),
+        (lambda: power(0.1, np.nan, 10), "spread"),
+        (lambda: power(0.1, 1, 1), "two questions"),
+        (lambda: power(0.1, 1, 10, alpha=0), "alpha"),
+        (lambda: questions_needed(0, 1), "not 0"),
+        (lambda: questions_needed(np.inf, 1), "not 0"),
+        (lambda: questions_needed(0.1, 1, wanted=1), "wanted"),
+        (lambda: questions_needed(0.1, 1, wanted=0.05), "above alpha"),
+        (lambda: detectable(1, 10, wanted=0.01), "above alpha"),
+        (lambda: detectable(0, 10), "spread"),
+    ],
+)
+def test_what_has_no_power(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
 
 
 # ---------------------------------------------------------------- Holm

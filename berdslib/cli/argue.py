@@ -226,7 +226,7 @@ def compare(
 ) -> None:
     """Rank predictions files as on a leaderboard: by relevance (nDCG@20), and by diversity (alpha_nDCG@20).
 
-    Means over queries with 95 % bootstrap intervals, and a paired test of each system against the best, Holm-corrected.
+    Means over queries with 95 % intervals, and a paired test of each system against the best, Holm-corrected.
     Intervals and tests take all queries about one issue together, since these are not independent; with a single issue
     there is no interval.
 

@@ -37,7 +37,7 @@ from berdslib.errors import InputError, errors_in, printable
     default="bm25",
     show_default=True,
     help="A system: bm25, hf:org/model, minilm+mmr:0.9, minilm+pap:1.0, minilm+expand:recorded+coverage:0.5, "
-    "minilm+expand:chat:MODEL (or hyde:MODEL).",
+    "minilm+expand:chat:MODEL (or hyde:MODEL), and multi in place of expand.",
 )
 @click.option("--perspectives", is_flag=True, help="Also ask from each perspective, which pRecall looks at.")
 @ASPECT_JUDGE
@@ -259,7 +259,7 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
     default="bm25,minilm",
     show_default=True,
     help="Systems, comma-separated: a retriever and its parts, such as minilm+mmr:0.9, minilm+pap:1.0, "
-    "bm25+expand:rule, minilm+expand:recorded+coverage:0.5 or minilm+expand:chat:MODEL (or hyde:MODEL).",
+    "bm25+expand:rule, bm25+multi:rule, minilm+expand:recorded+coverage:0.5, minilm+expand:chat:MODEL (or hyde).",
 )
 @ASPECT_JUDGE
 @RECORDINGS
@@ -269,6 +269,8 @@ def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, An
 @click.option("--baseline", help="System to test the others against. [the first]")
 @STORE
 @click.option("-o", "--output", type=FOLDER, help="Folder for runs, verdicts, table.")
+@click.option("--letters", is_flag=True, help="Systems that share a letter are not shown to differ.")
+@click.option("--pairs", "as_pairs", is_flag=True, help="Print every two systems compared, in place of the table.")
 @click.option("--long", "as_rows", is_flag=True, help="Print a row for each system, data set and measure.")
 @JSON
 def experiment(
@@ -286,6 +288,8 @@ def experiment(
     baseline: str | None,
     store: Path | None,
     output: Path | None,
+    letters: bool,
+    as_pairs: bool,
     as_rows: bool,
     as_json: bool,
 ) -> None:
@@ -294,7 +298,10 @@ def experiment(
     \b
     berds experiment -q sample -r bm25,minilm+mmr:0.9
     berds experiment -q pir-demo:allsides -r minilm,minilm+pap:1.0 -m pRecall@5,MRecall@5
+    berds experiment -q sample -r bm25,minilm,minilm+mmr:0.9 --pairs
     """
+    import pandas as pd
+
     from berdslib.data.trec import check_trec_ids
     from berdslib.evaluation.measures import parse_measures
     from berdslib.judging.registry import make_judge
@@ -305,6 +312,10 @@ def experiment(
 
     wanted = parse_measures(measures)
     parsed = list(dict.fromkeys(parse_system(name).text for name in split_names(systems)))
+    if letters and (as_pairs or as_rows or as_json):
+        raise click.UsageError("--letters are in the table; they are not printed with --pairs, --long or --json")
+    if (letters or as_pairs) and len(parsed) < 2:
+        raise click.UsageError("--letters and --pairs compare systems; give at least two with -r")
     collections = read_collections(questions, corpus, split, limit)
     # A name goes on as it is: recorded verdicts are of a collection. They read no titles, so make_judge refuses both.
     chosen = make_judge(judge, title_position=title_position) if title_position else judge
@@ -324,9 +335,12 @@ def experiment(
     )
     asked, searched = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
     click.echo(f"{asked} questions, {searched} passages, judge {result.judge}", err=True)
-    if as_rows or as_json:
+    if as_pairs:
+        frames = [result.pairs(m).assign(measure=str(m)) for m in wanted]
+        print_frame(pd.concat(frames, ignore_index=True), as_json)
+    elif as_rows or as_json:
         print_frame(result.table, as_json)  # first: a disk that is full costs the files, and not the result
     else:
-        click.echo(printable(repr(result)))
+        click.echo(printable(repr(result.with_letters() if letters else result)))
     if output:
         write_experiment(output, result)

@@ -11,7 +11,7 @@ from berdslib.data.records import Question, check_k, check_questions, check_run,
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import check_same_questions, unjudged_among
 from berdslib.evaluation.tables import question_tables
-from berdslib.stats import bootstrap_interval, macro_mean
+from berdslib.stats import macro_mean, mean_interval
 
 MACRO = "macro"
 
@@ -57,7 +57,6 @@ def size_table(
     questions: Sequence[Question],
     *,
     k: int = 100,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Return documents needed and the share of questions covered within k, as BeRDS Table 17.
 
@@ -66,7 +65,6 @@ def size_table(
         verdicts: frame qid, pid, docno and p_yes or supports; a passage without any shows nothing.
         questions: the asked questions; their `source` groups them into data sets.
         k: how far to look.
-        seed: of the bootstrap.
 
     Returns:
         Frame system, dataset, n, set_size (documents, mean over the questions that are covered), within, low, high
@@ -89,7 +87,7 @@ def size_table(
             # Only covered questions have a size, so that the macro mean is over data sets with at least one.
             size = macro_mean(sizes[inside][covered], sources[covered].tolist()) if covered.any() else np.nan
             unjudged = _unjudged(clean[clean["rank"] <= k], verdicts, questions, inside)
-            rows.append((system, dataset, int(inside.sum()), size, *_share_covered(covered, sources, seed), unjudged))
+            rows.append((system, dataset, int(inside.sum()), size, *_share_covered(covered, sources), unjudged))
     return pd.DataFrame(rows, columns=["system", "dataset", "n", "set_size", "within", "low", "high", "unjudged"])
 
 
@@ -99,7 +97,6 @@ def union_table(
     questions: Sequence[Question],
     *,
     k: int = 100,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Return how often the first k passages of all systems together show every perspective, as BeRDS Table 6.
 
@@ -111,7 +108,6 @@ def union_table(
         verdicts: frame qid, pid, docno and p_yes or supports; a passage without any shows nothing.
         questions: the asked questions; their `source` groups them into data sets.
         k: passages taken of each run.
-        seed: of the bootstrap.
 
     Returns:
         Frame dataset, n, documents (mean size of the union), covered, low, high (share of questions), unjudged; see
@@ -136,7 +132,7 @@ def union_table(
             dataset,
             int(inside.sum()),
             macro_mean(documents[inside], sources.tolist()),
-            *_share_covered(covered[inside], sources, seed),
+            *_share_covered(covered[inside], sources),
             _unjudged(together, verdicts, questions, inside),
         )
         for dataset, inside, sources in _data_sets(questions)
@@ -158,6 +154,6 @@ def _data_sets(questions: Sequence[Question]) -> Iterator[tuple[str, np.ndarray,
     yield MACRO, np.ones(len(sources), dtype=bool), sources
 
 
-def _share_covered(covered: np.ndarray, sources: np.ndarray, seed: int) -> tuple[float, float, float]:
+def _share_covered(covered: np.ndarray, sources: np.ndarray) -> tuple[float, float, float]:
     values, groups = covered.astype(np.float64), sources.tolist()
-    return (macro_mean(values, groups), *bootstrap_interval(values, groups, seed=seed))
+    return (macro_mean(values, groups), *mean_interval(values, groups))

@@ -4,7 +4,8 @@ BeRDS section 8, Figures 2 and 3. Everything comes from one frame, :func:`listed
 which says whether it argues the supporting and the opposing perspective of its question. Questions with one perspective
 of each kind are looked at, others are left out. Leaning is (p - n) / (p + n), p and n being how many listed passages
 support and oppose: from -1 to 1, 0 where both are shown alike, and the same but for its sign if the sides are
-exchanged. The paper prints (p - n) / p, which has no value where p is 0 and falls without limit: it is given as well.
+exchanged. The paper prints (p - n) / p, which has no value where p is 0 and falls without limit: it is given as well
+(divergences.md B17).
 Intervals draw whole issues within their data set.
 """
 
@@ -27,7 +28,7 @@ from berdslib.data.records import (
     perspective_qid,
 )
 from berdslib.errors import InputError
-from berdslib.stats import holm, percentiles, resampled_sums
+from berdslib.stats import holm, percentiles, resampled_sums, wilson_interval
 
 # How a list was asked for: by the question, or by one of its two perspectives.
 QUESTION, SUPPORTING, OPPOSING = "question", "supporting", "opposing"
@@ -150,14 +151,12 @@ def side_shares(listed: pd.DataFrame, questions: Sequence[Question], *, level: f
         Frame system, dataset ("all" is all of them together, where there are several), asked, side, n, count, share,
         low, high.
     """
-    from scipy.stats import binomtest
-
     rows = []
     for (system, dataset, asked), part in _groups(side_by_question(listed, questions), _EACH):
         for side in SIDES:
             count = int((part["side"] == side).sum())
-            ends = binomtest(count, len(part)).proportion_ci(level, method="wilson")
-            rows.append((system, dataset, asked, side, len(part), count, count / len(part), ends.low, ends.high))
+            ends = wilson_interval(count, len(part), level)
+            rows.append((system, dataset, asked, side, len(part), count, count / len(part), *ends))
     return pd.DataFrame(rows, columns=["system", "dataset", "asked", "side", "n", "count", "share", "low", "high"])
 
 
@@ -182,9 +181,8 @@ def asymmetry(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFra
         for_it, against = (int((part["side"] == side).sum()) for side in (ONLY_SUPPORTING, ONLY_OPPOSING))
         found: tuple[float, ...] = (np.nan, np.nan, np.nan, 1.0)
         if for_it + against:
-            test = binomtest(for_it, for_it + against)
-            ends = test.proportion_ci(method="wilson")
-            found = (for_it / (for_it + against), ends.low, ends.high, test.pvalue)
+            n = for_it + against
+            found = (for_it / n, *wilson_interval(for_it, n), float(binomtest(for_it, n).pvalue))
         rows.append((system, dataset, asked, len(part), for_it, against, *found))
     names = ["system", "dataset", "asked", "n", "only_supporting", "only_opposing", "share", "low", "high", "p_value"]
     return _corrected(pd.DataFrame(rows, columns=names), ["dataset", "asked"])

@@ -48,7 +48,7 @@ DUPLICATES = ("skip", "keep")
 class Expanded:
     """A retriever that searches every question under its expansions; a system like any other in an experiment.
 
-    Multi-query retrieval, the question beside its rewordings, is ``original=True, fuse="rrf"``.
+    Multi-query retrieval, the question beside its rewordings, is ``original=True, fuse="rrf"``: "+multi:NAME".
 
     Args:
         retriever: searches the expanded queries.
@@ -116,6 +116,32 @@ def expanded_search(
     _check_options(merge=merge, duplicates=duplicates, number=number, fuse=fuse, depth=depth, original=original)
     check_search(questions, k)
     _check_covered(questions, expansions)
+    deep = max(k, depth) if fuse == "rrf" else k
+    lists = expanded_lists(retriever, questions, expansions, deep, merge=merge, number=number, original=original)
+    if duplicates == "keep":
+        return _round_robin_with_repeats(lists, k)
+    run = FUSE[fuse]([ranked_run(one) for one in lists])
+    return run[run["rank"] <= k].reset_index(drop=True)
+
+
+def expanded_lists(
+    retriever: Retriever,
+    questions: Sequence[Question],
+    expansions: Expansions,
+    depth: int,
+    *,
+    merge: str = "question first",
+    number: int = 0,
+    original: bool = False,
+) -> list[dict[str, list[str]]]:
+    """Search every question under each of its expansions, all in one call, and return what each search found.
+
+    Args and errors as :func:`expanded_search`, with `depth` passages a search.
+
+    Returns:
+        For the first search of each question, the second and so on: qid → docnos, best first; those that found nothing
+        are left out.
+    """
     queries: list[Question] = []
     owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
     for question in questions:
@@ -124,16 +150,12 @@ def expanded_search(
             qid = f"{len(queries)}:{question.qid}"
             queries.append(_query(question, qid, text, perspective))
             owners[qid] = question.qid, i
-    found = checked_search(retriever, queries, max(k, depth) if fuse == "rrf" else k)
+    found = checked_search(retriever, queries, depth)
     lists: dict[int, dict[str, list[str]]] = {}
     for query, part in found.groupby("qid", sort=False):
         owner, i = owners[str(query)]
         lists.setdefault(i, {})[owner] = part["docno"].tolist()
-    in_order = [lists[i] for i in sorted(lists)]
-    if duplicates == "keep":
-        return _round_robin_with_repeats(in_order, k)
-    run = FUSE[fuse]([ranked_run(one) for one in in_order] or [ranked_run({})])
-    return run[run["rank"] <= k].reset_index(drop=True)
+    return [lists.get(i, {}) for i in range(1 + max(i for _, i in owners.values()))]
 
 
 def _asks(question: Question, pairs: Sequence[tuple[str, str]], merge: str) -> list[tuple[str, str]]:

@@ -11,7 +11,8 @@ part           what it does with what stands before it
                :data:`berdslib.retrieval.projection.METHODS`, most of which take no value. Behind a dense retriever.
 +extract:rule  has root and perspective cut out of the raw query, for the projection that follows; or chat:MODEL
 +cross:MODEL   re-ranks by a cross-encoder
-+expand:NAME   searches every expansion of that name and fuses the lists: recorded, rule, chat:MODEL or hyde:MODEL
++expand:NAME   searches every expansion of that name, and the lists take turns: recorded, rule, chat:MODEL or hyde:MODEL
++multi:NAME    searches the question, too, and fuses its list and theirs by reciprocal ranks, as deep as the candidates
 +profile:USE   looks at the author's property that a query names: filter, template (behind the retriever) or fusion;
                for scenarios of PerspectiveArg, see :mod:`berdslib.retrieval.profiles`
 +mmr:0.9       reorders by a diversifier with this relevance weight; 1 keeps the order
@@ -30,12 +31,20 @@ from berdslib.retrieval.profiles import FUSION, TEMPLATE, USES
 from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS
 from berdslib.retrieval.retrievers import RETRIEVERS
 
-EXPAND, CROSS, EXTRACT, PROFILE = "expand", "cross", "extract", "profile"
+EXPAND, MULTI, CROSS, EXTRACT, PROFILE = "expand", "multi", "cross", "extract", "profile"
+# Both search expansions, named alike.
+EXPANDING = (EXPAND, MULTI)
 # The baseline has no part: it is the retriever alone.
 PROJECTED = tuple(method for method in (*METHODS, *OFFICIAL) if method != "baseline")
 # What stands behind a retriever, beside diversifiers.
-PARTS = (EXPAND, CROSS, EXTRACT, PROFILE, *PROJECTED)
-_EXAMPLE = {EXPAND: "expand:rule", CROSS: "cross:org/model", EXTRACT: "extract:rule", PROFILE: "profile:filter"}
+PARTS = (*EXPANDING, CROSS, EXTRACT, PROFILE, *PROJECTED)
+_EXAMPLE = {
+    EXPAND: "expand:rule",
+    MULTI: "multi:rule",
+    CROSS: "cross:org/model",
+    EXTRACT: "extract:rule",
+    PROFILE: "profile:filter",
+}
 
 
 class Part(NamedTuple):
@@ -78,12 +87,13 @@ class System(NamedTuple):
     @property
     def chooses(self) -> bool:
         """Whether something in it chooses among so many candidates: asked for more, it lists others or refuses."""
-        choosing = any(part.kind in (CROSS, *DIVERSIFIERS) or part == (PROFILE, FUSION) for part in self.parts)
+        # Reciprocal ranks of deeper lists add up to another order.
+        choosing = any(part.kind in (CROSS, MULTI, *DIVERSIFIERS) or part == (PROFILE, FUSION) for part in self.parts)
         return choosing or RETRIEVERS.find(self.first)[0].reranks
 
-    def values(self, kind: str) -> list[str]:
-        """Return the values of all parts of a kind."""
-        return [part.value for part in self.parts if part.kind == kind]
+    def values(self, *kinds: str) -> list[str]:
+        """Return the values of all parts of some kinds."""
+        return [part.value for part in self.parts if part.kind in kinds]
 
 
 def parse_system(text: str) -> System:
@@ -199,8 +209,10 @@ def _check_order(system: System, text: str) -> None:
                 raise InputError(f"{text!r}: {part.kind} must follow the retriever, and one projection is enough")
         elif before[-1:] == [EXTRACT]:
             raise InputError(f"{text!r}: extract is for the projection behind it, as in extract:rule+pap:1.0")
-        elif part.kind == EXPAND and (earlier := _own_perspectives(before)):
-            raise InputError(f"{text!r}: expand must come before {earlier}, and once only")
+        elif part.kind in EXPANDING and (earlier := _own_perspectives(before)):
+            if {part.kind, earlier} == set(EXPANDING):
+                raise InputError(f"{text!r}: expand and multi both search expansions, and one of them is enough")
+            raise InputError(f"{text!r}: {part.kind} must come before {earlier}, and once only")
         elif part == (PROFILE, TEMPLATE) and before:
             raise InputError(f"{text!r}: profile:template changes what the retriever reads, so it must follow it")
         before.append(part.kind)
@@ -212,7 +224,9 @@ def _check_order(system: System, text: str) -> None:
 
 def _own_perspectives(kinds: list[str]) -> str:
     """Return the first of some parts that works with perspectives of its own making, or ""."""
-    return next((k for k in kinds if k == EXPAND or (k in DIVERSIFIERS and DIVERSIFIERS[k].needs == "aspects")), "")
+    covering = (kind for kind in DIVERSIFIERS if DIVERSIFIERS[kind].needs == "aspects")
+    own = {*EXPANDING, *covering}
+    return next((kind for kind in kinds if kind in own), "")
 
 
 def is_dense(first: str) -> bool:

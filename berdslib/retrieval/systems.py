@@ -54,8 +54,9 @@ from berdslib.retrieval.rerank import CrossEncoderRetriever, Scorer, load_scorer
 from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever
 from berdslib.retrieval.system_strings import (
     CROSS,
-    EXPAND,
+    EXPANDING,
     EXTRACT,
+    MULTI,
     PROFILE,
     PROJECTED,
     Part,
@@ -86,9 +87,9 @@ def make_systems(
 
     Args:
         systems: as :func:`~berdslib.retrieval.system_strings.parse_system` reads them.
-        collection: what they search; its recorded expansions are "+expand:recorded". Those of a task of PIR are its
-            full queries, which name the perspectives that the task is scored by. Of a scenario of PerspectiveArg,
-            systems are given the handout.
+        collection: what they search; its recorded expansions are "+expand:recorded" and "+multi:recorded". Those of a
+            task of PIR are its full queries, which name the perspectives that the task is scored by. Of a scenario of
+            PerspectiveArg, systems are given the handout.
         aspects_by: from generated perspectives and the corpus to how likely each passage argues them, for diversifiers
             that need it: a judge says so, see :func:`berdslib.judging.aspects.judged_aspects`. Such a diversifier takes
             the perspectives that its chain expands by; without, or with "hyde:MODEL", the recorded ones, and those by
@@ -97,8 +98,9 @@ def make_systems(
             properties, see :func:`berdslib.retrieval.profiles.group_aspects`.
         encoder: says how alike two passages are, and guesses who wrote them, behind a retriever without an encoder of
             its own.
-        depth: how many candidates a cross-encoder or a diversifier chooses from; "profile:fusion" chooses from ten
-            times as many, and "profile:filter" looks as deep as it must, where what stands before them allows it.
+        depth: how many candidates a cross-encoder or a diversifier chooses from, and how far "multi" looks down each
+            list; "profile:fusion" chooses from ten times as many, and "profile:filter" looks as deep as it must, where
+            what stands before them allows it.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
         scorers: cross-encoders that are loaded already, by name; those of these systems are added.
 
@@ -164,7 +166,7 @@ class _Workshop:
                 )
         if system.uses_aspects and self._authors is not None:
             self._authors.check(system.text)
-        for value in system.values(EXPAND):
+        for value in system.values(*EXPANDING):
             self._expansions_named(value)
         for checkpoint in system.values(CROSS):
             if checkpoint not in self._scorers:
@@ -194,8 +196,10 @@ class _Workshop:
         before = self.build(system.before)
         if last.kind == PROFILE:
             return self._by_profile(system, before)
-        if last.kind == EXPAND:
+        if last.kind in EXPANDING:
             options = SEARCHED.get(last.value.partition(":")[0], {}) if ":" in last.value else {}
+            if last.kind == MULTI:
+                options = options | {"original": True, "fuse": "rrf", "depth": self._depth}
             return Expanded(before, self._expansions_named(last.value), name=name, **options)
         if last.kind == CROSS:
             scorer = self._scorers[last.value]
@@ -278,7 +282,7 @@ class _Workshop:
         if self._aspects_by is None:
             raise InputError(f"{system.text!r} covers generated perspectives: aspects_by must say who argues them")
         # A hypothetical passage is one answer, and no list of perspectives.
-        listed = next((name for name in system.values(EXPAND) if not name.startswith("hyde:")), "")
+        listed = next((name for name in system.values(*EXPANDING) if not name.startswith("hyde:")), "")
         if listed == RECORDED and self._full_queries():
             listed = ""
         if listed not in self._aspects:

@@ -9,7 +9,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral
 from pathlib import Path
@@ -34,6 +34,7 @@ from berdslib.data.records import (
 from berdslib.data.scenario import Handout, Scenario
 from berdslib.data.trec import write_trec_run, write_verdicts
 from berdslib.errors import InputError, known, says_what_it_takes
+from berdslib.evaluation import compare
 from berdslib.evaluation.argument_task import evaluate_arguments, measures_of_scenario
 from berdslib.evaluation.measures import (
     Measure,
@@ -52,7 +53,7 @@ from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.systems import AspectsOf, make_systems
-from berdslib.stats import bootstrap_interval, holm, macro_mean, paired_test
+from berdslib.stats import holm, macro_mean, mean_interval, paired_test
 from berdslib.study.apart import Apart, is_ours
 from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, is_recorded, judge_of, store_of
 
@@ -76,6 +77,8 @@ class Experiment:
         verdicts: what all systems were scored with.
         judge: id of whoever judged.
         baseline: the system that the others were tested against, or None.
+        questions: what was asked, in the order of the scores.
+        letters: measure → letters of the systems, see :meth:`with_letters`; None where they are not shown.
     """
 
     table: pd.DataFrame
@@ -84,21 +87,83 @@ class Experiment:
     verdicts: pd.DataFrame
     judge: str = ""
     baseline: str | None = None
+    questions: tuple[Question, ...] = ()
+    letters: Mapping[str, pd.Series] | None = None
 
     @property
     def shown(self) -> pd.DataFrame:
         """The table as the papers print it: a row a system, in percent, with intervals and stars."""
-        wide = paper_table(self.table, intervals=True)
-        datasets = list(dict.fromkeys(wide.columns.get_level_values(0)))
-        return wide[datasets[0]] if len(datasets) == 2 else wide  # of one data set, the macro mean says the same again
+        wide = paper_table(self.table, intervals=True, letters=self.letters)
+        several = wide.columns.get_level_values(0).nunique() > 2
+        return wide if several else wide[[MACRO]].droplevel(0, axis=1)  # of one data set, the mean says the same again
 
     @property
     def caption(self) -> str:
-        """How the table is to be read: how many questions, who judged, what brackets and stars mean."""
+        """How the table is to be read: how many questions, who judged, what brackets, stars and letters mean."""
         sizes = self.table[self.table["dataset"] != MACRO].drop_duplicates("dataset")
         n = ", ".join(f"{row.dataset} n = {row.n}" for row in sizes.itertuples())
         stars = f"; * differs from {self.baseline} (paired test, Holm, p < .05)" if self.baseline else ""
-        return f"Percent with 95% bootstrap intervals; {n}; verdicts: {self.judge}{stars}."
+        shared = "; systems that share a letter are not shown to differ (all pairs, Holm)" if self.letters else ""
+        return f"Percent with 95% intervals ({self._kinds}); {n}; verdicts: {self.judge}{stars}{shared}."
+
+    @property
+    def _kinds(self) -> str:
+        """Which intervals :func:`berdslib.stats.mean_interval` took."""
+        scores = pd.concat(self.scores.values())
+        beyond = scores.columns[((scores < 0) | (scores > 1)).any()].tolist()
+        graded = not scores.drop(columns=beyond).isin([0, 1]).all(axis=None)
+        wilson = "Wilson; graded scores with their own spread" if graded else "Wilson"
+        return f"{wilson}; {', '.join(beyond)}: Student's t" if beyond else wilson
+
+    def pairs(
+        self, measure: Measure | str, baselines: str | Iterable[str] | None = None, *, seed: int = 0
+    ) -> pd.DataFrame:
+        """Compare every two systems by a measure, or each with several baselines.
+
+        Args:
+            measure: one that was computed.
+            baselines: systems; None for all pairs.
+            seed: of the test.
+
+        Returns:
+            The frame of :func:`berdslib.evaluation.compare.all_pairs`: differences with intervals and p-values, wins
+            and losses, effect sizes; pandas' own ``to_latex`` prints it for a paper.
+
+        Raises:
+            InputError: an unknown measure or baseline, or a single system.
+        """
+        return compare.all_pairs(self.scores, self.questions, str(measure), baselines=baselines, seed=seed)
+
+    def questions_for(
+        self, measure: Measure | str, differences: Sequence[float], baselines: str | Iterable[str] | None = None
+    ) -> pd.DataFrame:
+        """Return how many questions like these would show a difference between systems.
+
+        Args:
+            measure: one that was computed.
+            differences: true differences that are to be shown with 80 % power at 5 %, such as .02 and .05.
+            baselines: systems; None for all pairs.
+
+        Returns:
+            The frame of :func:`berdslib.evaluation.compare.questions_for`: a row a pair, a column a difference.
+
+        Raises:
+            InputError: an unknown measure or baseline, a single system, or a difference of 0.
+        """
+        return compare.questions_for(self.scores, self.questions, str(measure), differences, baselines=baselines)
+
+    def with_letters(self, *, seed: int = 0) -> Experiment:
+        """Return this experiment shown, also as LaTeX, with letters: systems that share one do not differ.
+
+        Args:
+            seed: of the tests.
+
+        Raises:
+            InputError: a single system.
+        """
+        measures = dict.fromkeys(self.table["measure"])
+        found = {m: compare.letters(self.scores, self.questions, m, seed=seed) for m in measures}
+        return replace(self, letters=found)
 
     def to_latex(self) -> str:
         """Return the shown table as LaTeX (booktabs)."""
@@ -158,7 +223,7 @@ def experiment(
         depth: how many candidates a cross-encoder or a diversifier chooses from.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
         store: where the judges' verdicts are kept, a store or its file; None for the user's cache.
-        seed: of bootstrap and test.
+        seed: of the test.
 
     Raises:
         InputError: no systems, a data set called "macro", an unknown baseline, a measure without cut-off, neither a
@@ -196,7 +261,8 @@ def experiment(
     verdicts = check_verdicts(_stacked([verdicts for _, verdicts, _ in parts]))
     scores = {name: pd.concat([scores[name] for _, _, scores in parts]) for name in named}
     table = score_table(scores, questions, baseline=baseline, seed=seed)
-    return Experiment(table, scores, runs, verdicts, who.id if who is not None else "gold", baseline)
+    who_judged = who.id if who is not None else "gold"
+    return Experiment(table, scores, runs, verdicts, who_judged, baseline, tuple(questions))
 
 
 def _counted(question: Question, collection: Collection) -> Question:
@@ -512,7 +578,7 @@ def score_table(
         questions: the asked questions. Those made of the same one (a scenario's queries on an issue) are drawn together
             in intervals and tests: they are not independent.
         baseline: name of the system that the others are tested against.
-        seed: of bootstrap and test.
+        seed: of the test.
 
     Raises:
         InputError: a data set with the name that the mean over all data sets has.
@@ -530,13 +596,14 @@ def score_table(
     for dataset, mask in groups:
         inner = list(sources[mask])
         related = len(set(about[mask])) < len(inner)
-        draws: dict[str, Any] = {"seed": seed, "clusters": list(about[mask]) if related else None}
+        clusters = list(about[mask]) if related else None
         for measure in next(iter(scores.values())).columns:
             columns = {system: frame[measure].to_numpy()[mask] for system, frame in scores.items()}
-            raw = [paired_test(columns[s], columns[baseline], inner, **draws) for s in others] if baseline else []
+            tests: dict[str, Any] = {"clusters": clusters, "seed": seed}
+            raw = [paired_test(columns[s], columns[baseline], inner, **tests) for s in others] if baseline else []
             p_values = dict(zip(others, holm(raw), strict=True)) if baseline else {}
             for system, values in columns.items():
-                low, high = bootstrap_interval(values, inner, **draws)
+                low, high = mean_interval(values, inner, clusters=clusters)
                 mean = macro_mean(values, inner)
                 difference = mean - macro_mean(columns[baseline], inner) if baseline else np.nan
                 p = p_values.get(system, np.nan)
@@ -545,13 +612,21 @@ def score_table(
     return pd.DataFrame(rows, columns=names)
 
 
-def paper_table(table: pd.DataFrame, *, percent: bool = True, intervals: bool = False) -> pd.DataFrame:
+def paper_table(
+    table: pd.DataFrame,
+    *,
+    percent: bool = True,
+    intervals: bool = False,
+    letters: Mapping[str, pd.Series] | None = None,
+) -> pd.DataFrame:
     """Reshape an experiment's table as BeRDS Tables 3 and 16: a row per system, columns data set x measure.
 
     Args:
         table: the table of an :class:`Experiment`.
         percent: multiply by 100, as the paper does.
         intervals: add the interval, "63.2 [55.1, 70.9]"; a difference from the baseline with p < .05 gets a star.
+        letters: measure → letters of the systems (:func:`berdslib.evaluation.compare.letters`), shown behind the
+            intervals of the macro means.
     """
     scale, digits = (100.0, 1) if percent else (1.0, 3)
     shown = table.copy()
@@ -562,6 +637,9 @@ def paper_table(table: pd.DataFrame, *, percent: bool = True, intervals: bool = 
             f"{m * scale:.{digits}f}{star} [{low * scale:.{digits}f}, {high * scale:.{digits}f}]"
             for m, low, high, star in zip(shown["mean"], shown["low"], shown["high"], stars, strict=True)
         ]
+        for measure, of_system in (letters or {}).items():
+            here = (shown["dataset"] == MACRO) & (shown["measure"] == measure)
+            shown.loc[here, "cell"] += " " + shown.loc[here, "system"].map(of_system)
     wide = shown.pivot(index="system", columns=["dataset", "measure"], values="cell")
     columns = list(dict.fromkeys(zip(shown["dataset"], shown["measure"], strict=True)))
     return wide.reindex(index=list(dict.fromkeys(shown["system"])), columns=pd.MultiIndex.from_tuples(columns))

@@ -724,3 +724,37 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
     named = [f"searched with the {'question' if one == 'question' else f'{one} perspective'}" for one in labels]
     figure.legend(handles, named, loc="outside upper center", ncols=1 if len(panels) == 1 else 3, frameon=False)
     return figure
+
+
+# ---------------------------------------------------------------- fusion
+
+
+def fusion_curves(table: pd.DataFrame, measure: str) -> Figure:
+    """Draw a measure over the number of expansions, a line for each fusion; without and with the question's own list.
+
+    Args:
+        table: of :func:`berdslib.study.fusing.fusion_sweep`. Where it has rows of no expansion, both panels show the
+            question alone as a dashed line.
+        measure: which of its measures.
+    """
+    import matplotlib.pyplot as plt
+
+    rows = table[table["measure"] == measure]
+    alone = rows.loc[rows["number"] == 0, "mean"]
+    figure, axes = plt.subplots(1, 2, figsize=(10.0, 3.8), sharey=True, layout="constrained")
+    rules = list(dict.fromkeys(rows["fusion"]))
+    shades = plt.get_cmap("cividis")(np.linspace(0, 0.9, max(1, len(rules) - 1)))
+    for axis, original in zip(axes, (False, True), strict=True):
+        for i, rule in enumerate(rules):
+            part = rows[(rows["fusion"] == rule) & (rows["original"] == original) & (rows["number"] > 0)]
+            turns = rule == "round robin"
+            look: dict[str, Any] = {"color": PALETTE[4] if turns else shades[i - 1], "lw": 2.4 if turns else 1.4}
+            axis.plot(part["number"], part["mean"] * 100, marker=MARKERS[i % len(MARKERS)], ms=4, label=rule, **look)
+        for value in alone[:1]:
+            axis.axhline(value * 100, color="black", ls="--", lw=1.0, label="the question alone", zorder=0)
+        axis.set_title("expansions and the question" if original else "expansions alone", fontsize=11)
+        axis.set_xlabel("expansions that are searched")
+        axis.set_xticks(sorted(set(rows.loc[rows["number"] > 0, "number"])))
+    axes[0].set_ylabel(f"{_plain(measure)}, %")
+    axes[1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
+    return figure

@@ -30,7 +30,7 @@ from berdslib.judging.base import pairs_of
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import judge_pairs, verdicts_of
 from berdslib.retrieval.base import Retriever, run_of
-from berdslib.stats import bootstrap_interval
+from berdslib.stats import mean_interval
 from berdslib.study.arguments import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
 from berdslib.study.experiment import System, build, named_systems, pooled, search
 
@@ -141,7 +141,7 @@ def judge_systems(
     }
     names = [str(m) for m in wanted]
     return JudgedSystems(
-        _means(scores, clusters, seed),
+        _means(scores, clusters),
         order_table(scores, clusters, list(runs), judges, names, seed=seed),
         _labels(scores, clusters, list(runs), judges, names, labelled, draws, seed),
         scores,
@@ -219,11 +219,11 @@ def _scores(
     return {str(m): pd.DataFrame({name: frame[str(m)] for name, frame in by_run.items()}) for m in measures}
 
 
-def _means(scores: Mapping[tuple[str, str], pd.DataFrame], clusters: list[str], seed: int) -> pd.DataFrame:
+def _means(scores: Mapping[tuple[str, str], pd.DataFrame], clusters: list[str]) -> pd.DataFrame:
     rows = []
     for (judge, measure), frame in scores.items():
         for system, values in frame.items():
-            low, high = bootstrap_interval(values.to_numpy(), clusters=clusters, seed=seed)
+            low, high = mean_interval(values.to_numpy(), clusters=clusters)
             rows.append((system, judge, measure, len(values), float(values.mean()), low, high))
     return pd.DataFrame(rows, columns=["system", "judge", "measure", "n", "mean", "low", "high"])
 

@@ -22,7 +22,7 @@ from berdslib.errors import InputError, known
 from berdslib.evaluation.argument_task import RELEVANCE_MEASURES
 from berdslib.evaluation.measures import official_rKL, rKL
 from berdslib.files import StrPath, write_text
-from berdslib.stats import bootstrap_interval, holm, paired_test
+from berdslib.stats import holm, mean_interval, paired_test
 from berdslib.version import __version__
 
 RELEVANCE, DIVERSITY = "relevance", "diversity"
@@ -76,10 +76,10 @@ def leaderboard(
         scores: system → frame (qid x measure), see :func:`berdslib.evaluation.argument_task.evaluate_arguments`.
         scenario: what was scored.
         by: a measure that has been computed.
-        seed: of bootstrap and test.
+        seed: of the test.
 
     Returns:
-        Frame place (equal means share one), system, measure, mean, low and high (95 %, bootstrap over issues; NaN
+        Frame place (equal means share one), system, measure, mean, low and high (95 %, over issues; NaN
         where there is only one), difference from the best and p_value (paired randomisation test over issues,
         Holm-corrected; both NaN for the best), n queries, issues, synthetic (whether the data are).
 
@@ -98,7 +98,7 @@ def leaderboard(
     draws: dict[str, Any] = {"clusters": issues, "seed": seed}
     rows, raw = [], list[float]()
     for system in tqdm((best, *others), desc=f"ranking by {name}", unit="system", delay=2, leave=False):
-        low, high = bootstrap_interval(columns[system], **draws)
+        low, high = mean_interval(columns[system], clusters=issues)
         place = 1 + sum(sign * mean > sign * means[system] for mean in means.values())
         difference = np.nan if system == best else means[system] - means[best]
         rows.append((place, system, name, means[system], low, high, difference))

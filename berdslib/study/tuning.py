@@ -9,7 +9,7 @@ import pandas as pd
 
 from berdslib.data.records import Question, check_questions
 from berdslib.errors import InputError, known
-from berdslib.stats import bootstrap_interval, macro_mean
+from berdslib.stats import difference_interval, macro_mean
 
 
 def dev_test_split(questions: Sequence[Question], seed: int = 0) -> tuple[list[Question], list[Question]]:
@@ -116,7 +116,6 @@ def gain_recovered(
     oracle: str,
     *,
     measure: str = "MRecall@5",
-    seed: int = 0,
 ) -> dict[str, float]:
     """Return the share of the gain from the baseline to the oracle that a system recovers.
 
@@ -127,7 +126,6 @@ def gain_recovered(
         system: how far did it get?
         oracle: where the way ends.
         measure: what is compared.
-        seed: of the bootstrap over questions.
 
     Returns:
         baseline, system, oracle (macro means), share (1 is all of the way), gain, gain_low, gain_high (95 % interval of
@@ -143,7 +141,7 @@ def gain_recovered(
     base, mine, best = (scores[name][measure].to_numpy() for name in (baseline, system, oracle))
     means = [macro_mean(values, groups) for values in (base, mine, best)]
     way = means[2] - means[0]
-    low, high = bootstrap_interval(mine - base, groups, seed=seed)
+    low, high = difference_interval(mine - base, groups)
     return {
         "baseline": means[0],
         "system": means[1],

@@ -144,3 +144,29 @@ def test_an_experiment_judges_with_the_title_where_it_is_told_to():
 def test_recorded_verdicts_in_a_committee_are_refused_for_what_they_are():
     refused = tried(*ONE, "-j", "gold+overlap")
     assert refused.exit_code == 1 and "recorded verdicts cannot be a member of a committee" in refused.stderr
+
+
+TWO = ("experiment", "-q", "sample", "--limit", "3", "-r", "bm25,rank-bm25", "-m", "MRecall@5,Precision@5")
+
+
+def test_an_experiment_prints_letters_or_pairs_where_it_is_asked_to():
+    shown = berds(*TWO, "--letters").stdout
+    assert "share a letter" in shown and "] a" in shown
+    pairs = json.loads(berds(*TWO, "--pairs", "--json").stdout)
+    assert [(row["first"], row["second"], row["measure"]) for row in pairs] == [
+        ("bm25", "rank-bm25", "MRecall@5"), ("bm25", "rank-bm25", "Precision@5")
+    ]  # fmt: skip
+    assert all(row["wins"] + row["ties"] + row["losses"] == 3 for row in pairs)
+    assert "detectable" in berds(*TWO, "--pairs").stdout
+
+
+@pytest.mark.parametrize("other", ["--pairs", "--long", "--json"])
+def test_letters_are_for_the_table(other):
+    refused = tried(*TWO, "--letters", other)
+    assert refused.exit_code == 2 and "--letters are in the table" in refused.stderr
+
+
+@pytest.mark.parametrize("option", ["--letters", "--pairs"])
+def test_one_system_cannot_be_compared(option):
+    refused = tried(*ONE, option)
+    assert refused.exit_code == 2 and "give at least two" in refused.stderr

@@ -130,12 +130,13 @@ def test_holm_is_over_systems_and_data_sets_are_also_taken_together():
 
 
 @given(st.integers(0, 50), st.integers(0, 50))
-def test_leaning_is_bounded_and_symmetric(p, n):
+def test_b17_leaning_is_bounded_and_symmetric_and_the_printed_one_is_not(p, n):
     found, turned = float(leaning.lean(p, n)), float(leaning.lean(n, p))
     assert (np.isnan(found) and p + n == 0) or (-1 <= found <= 1 and found == -turned)
     printed = float(leaning.lean_as_printed(p, n))
     # (p - n) / p = 2 d / (1 + d): the same sign, and the same number where one side only is shown.
     assert np.isnan(printed) if p == 0 else printed == pytest.approx(2 * found / (1 + found))
+    assert float(leaning.lean_as_printed(4, 1)) == 0.75 and float(leaning.lean_as_printed(1, 4)) == -3
 
 
 def test_leaning_pools_passages_and_can_be_by_rank():

@@ -38,7 +38,7 @@ def chains(draw):
     plain = cross | st.builds(Part, st.sampled_from(others), number)
     parts += draw(st.lists(plain, max_size=2))
     if draw(st.booleans()):
-        parts.append(Part("expand", draw(expand)))
+        parts.append(Part(draw(st.sampled_from(["expand", "multi"])), draw(expand)))
     anything = plain | st.builds(Part, st.sampled_from(covering), number)
     parts += draw(st.lists(anything, max_size=2))
     if draw(st.booleans()):  # behind all others, or before them
@@ -108,6 +108,7 @@ def test_what_a_part_and_a_system_say_about_themselves():
     read = parse_system("minilm+pap+expand:rule+coverage:0.5+mmr:1")
     assert [part.number for part in read.parts if part.kind != "expand"] == [1.0, 0.5, 1.0]
     assert read.values("expand") == ["rule"] and read.values("cross") == []
+    assert parse_system("minilm+multi:rule+mmr:1").values("expand", "multi") == ["rule"]
     assert read.uses_aspects and not parse_system("minilm+expand:rule+mmr:0.5").uses_aspects
     assert read.before.text == "minilm+pap+expand:rule+coverage:0.5" and read.before.before.parts[-1].value == "rule"
 
@@ -121,6 +122,8 @@ def test_what_a_part_and_a_system_say_about_themselves():
         ("tart-full", True),
         ("bm25+cross:m", True),
         ("bm25+mmr:0.5+profile:filter", True),
+        ("bm25+expand:rule", False),
+        ("bm25+multi:rule", True),
         ("bm25+profile:fusion", True),
     ],
 )
@@ -175,6 +178,13 @@ STRENGTHS = ", ".join((*PROJECTIONS, *OFFICIAL))
         ("minilm+extract:rule+extract:rule+pap", "extract must follow the retriever"),
         ("minilm+pap+extract:rule", "extract must follow the retriever"),
         ("bm25+expand:rule+expand:recorded", "expand must come before expand, and once only"),
+        ("bm25+multi", "'bm25+multi': multi needs a name, as in multi:rule"),
+        ("bm25+multi:rule+multi:rule", "'bm25+multi:rule+multi:rule': multi must come before multi, and once only"),
+        ("bm25+expand:rule+multi:rule", "expand and multi both search expansions, and one of them is enough"),
+        ("bm25+multi:rule+mmr:1+expand:rule", "expand and multi both search expansions, and one of them is enough"),
+        ("bm25+pm2:0.5+multi:rule", "'bm25+pm2:0.5+multi:rule': multi must come before pm2, and once only"),
+        ("bm25+multi:rule+mrm:0.5", "'bm25+multi:rule+mrm:0.5': unknown part 'mrm'. Did you mean 'mmr'?"),
+        ("minilm+multi:rule+pap", "pap must follow the retriever, and one projection is enough"),
         ("bm25+profile", "'bm25+profile': profile needs a name, as in profile:filter"),
         ("bm25+profile:", "'bm25+profile:': profile needs a name, as in profile:filter"),
         ("bm25+profile:filtr", "'bm25+profile:filtr': unknown use of profiles 'filtr'. Did you mean 'filter'?"),

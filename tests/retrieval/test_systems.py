@@ -1,5 +1,7 @@
 """Chains of retriever, expansion, cross-encoder and diversifier: the same as their parts done one after the other."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,6 +68,37 @@ def test_a_chain_is_its_parts_from_left_to_right():
     assert system("bm25+mmr:0.5+expand:recorded").name == "bm25+mmr:0.5+expand:recorded"
     by_rule = expanded_search(first, QUESTIONS, template_expansions(QUESTIONS), 3)
     pd.testing.assert_frame_equal(system("bm25+expand:rule").search(QUESTIONS, 3), by_rule)
+
+
+def test_multi_is_the_question_beside_its_expansions_fused_by_reciprocal_ranks():
+    first = BM25(PASSAGES)
+    for name, expansions in (("recorded", RECORDED), ("rule", template_expansions(QUESTIONS))):
+        by_hand = Expanded(first, expansions, original=True, fuse="rrf").search(QUESTIONS, 3)
+        pd.testing.assert_frame_equal(system(f"bm25+multi:{name}").search(QUESTIONS, 3), by_hand)
+    queries = [QUESTIONS[0], *(Question(str(i), f"{QUESTIONS[0].text} {s}") for i, (_, s) in enumerate(RECORDED["q"]))]
+    lists = [first.search([q], 4)["docno"].tolist() for q in queries]
+    score = {d: sum(Fraction(1, 61 + one.index(d)) for one in lists if d in one) for one in lists for d in one}
+    found = system("bm25+multi:recorded").search(QUESTIONS, 4)
+    assert found["docno"].tolist() == sorted(score, key=lambda d: (-score[d], d))
+
+
+def test_multi_looks_as_deep_as_candidates_are_chosen_from(counting):
+    system("counting+multi:recorded", depth=7).search(QUESTIONS, 2)
+    ((texts, k),) = counting.asked
+    assert k == 7 and texts[0] == QUESTIONS[0].text and len(texts) == 3
+
+
+def test_hypothetical_passages_are_searched_beside_the_question(counting, monkeypatch):
+    monkeypatch.setattr(systems_module, "expansions_by", lambda *_, **__: {"q": [("passage", "zoos hurt")]})
+    system("counting+multi:hyde:m").search(QUESTIONS, 2)
+    assert counting.asked[0][0] == [QUESTIONS[0].text, "zoos hurt"]
+
+
+def test_a_diversifier_behind_multi_covers_the_perspectives_it_searched():
+    used = []
+    some = Collection("zoo", QUESTIONS, PASSAGES, expansions=RECORDED)
+    system("bm25+multi:rule+coverage:0.5", some, aspects_by=lambda generated, _: used.append(generated))
+    assert used == [template_expansions(QUESTIONS)]
 
 
 def test_recorded_full_queries_are_searched_as_they_are():
@@ -173,6 +206,7 @@ def test_nothing_found_is_an_empty_run():
         ("bm25+coverage:0.5+expand:recorded", "before coverage"),
         ("bm25+expand:recorded+expand:recorded", "once only"),
         ("bm25+expand:yours", "unknown set of expansions 'yours'.*chat:MODEL, hyde:MODEL, recorded, rule"),
+        ("bm25+multi:yours", "unknown set of expansions 'yours'.*chat:MODEL, hyde:MODEL, recorded, rule"),
         ("bm25+expand", "expand needs a name, as in expand:rule"),
         ("bm25+expand:", "expand needs a name, as in expand:rule"),
         ("bm26+mmr:0.5", "unknown retriever 'bm26'. Did you mean 'bm25'"),

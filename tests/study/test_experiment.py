@@ -12,14 +12,16 @@ from berdslib.data.load import load
 from berdslib.data.records import Passage, Question, make_run, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_run, read_verdicts
 from berdslib.errors import InputError
+from berdslib.evaluation import compare
 from berdslib.evaluation.measures import MRecall, Precision, alpha_nDCG, evaluate, parse_measure
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Gold, Overlap
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
-from berdslib.stats import bootstrap_interval, holm, paired_test
+from berdslib.stats import holm, mean_interval, paired_test, wilson_interval
 from berdslib.study.experiment import (
     MACRO,
+    Experiment,
     experiment,
     file_stems,
     paper_table,
@@ -103,7 +105,7 @@ def test_intervals_and_tests_are_those_of_the_significance_module(result, questi
             ("sample-kialo", ours[kialo], base[kialo], None),
         ):
             row = cell(result.table, "bm25", dataset, measure)
-            assert (row.low, row.high) == pytest.approx(bootstrap_interval(a, groups))
+            assert (row.low, row.high) == mean_interval(a, groups)
             assert row.p_value == pytest.approx(paired_test(a, b, groups))
 
 
@@ -238,10 +240,18 @@ def test_inputs_are_left_as_they_are(result, systems, sample, questions):
 
 
 def test_the_same_seed_gives_the_same_table(result, systems, sample):
-    for seed, same in ((0, True), (1, False)):
-        table = experiment(systems, sample, MEASURES, baseline="rank-bm25", seed=seed).table
-        assert table.equals(result.table) == same
-        assert table["mean"].equals(result.table["mean"])
+    table = experiment(systems, sample, MEASURES, baseline="rank-bm25").table
+    pd.testing.assert_frame_equal(table, result.table, check_exact=True)
+
+
+def test_the_seed_is_that_of_the_test(questions):
+    rng = np.random.default_rng(1)
+    index = [q.qid for q in questions]
+    scores = {name: pd.DataFrame({"M": rng.random(len(index))}, index=index) for name in ("base", "a")}
+    one, other = (score_table(scores, questions, baseline="base", seed=seed) for seed in (0, 1))
+    p = "p_value"
+    assert not one[p].equals(other[p])  # 2^16 patterns are too many for all
+    pd.testing.assert_frame_equal(one.drop(columns=p), other.drop(columns=p), check_exact=True)
 
 
 # ---------------------------------------------------------------- the paper's shape
@@ -280,7 +290,9 @@ def test_verdicts_that_support_nothing_score_zero(systems, sample, questions):
     none = make_verdicts([(questions[0].qid, 0, "d", 0.0, False)], "gold")
     empty = Collection("empty", questions, sample.passages, none)
     table = experiment(systems, empty, [MRecall @ 5], baseline="bm25").table
-    assert (table[["mean", "low", "high", "difference"]] == 0).all(axis=None)
+    assert (table[["mean", "low", "difference"]] == 0).all(axis=None)
+    of_three = wilson_interval(0, 24)[1]  # three data sets of eight; squared and added, one of eight over the root of 3
+    assert of_three < table.loc[table.dataset == MACRO, "high"].max() < wilson_interval(0, 8)[1]
     assert (table.loc[table.system == "rank-bm25", "p_value"] == 1).all()
     other = make_verdicts([("elsewhere", 0, "d", 1.0, True)], "gold")
     with pytest.raises(InputError, match="do not belong together: 'elsewhere'"):
@@ -579,15 +591,57 @@ def test_an_experiment_shows_the_table_of_the_paper():
     found = experiment({"ab": Fixed("x", "a", "b"), "c <i>": Fixed("y", "c")}, CATS, "MRecall@2", baseline="ab")
     text, page, latex = repr(found), found._repr_html_(), found.to_latex()
     assert found.shown.columns.tolist() == ["MRecall@2"]  # of one data set the mean over all would say the same again
-    assert found.shown.loc["ab", "MRecall@2"] == "100.0 [100.0, 100.0]"
+    assert found.shown.loc["ab", "MRecall@2"] == "100.0 [20.7, 100.0]"
     for shown in (text, page, latex):
-        assert "100.0 [100.0, 100.0]" in shown and "n = 1" in shown
+        assert "100.0 [20.7, 100.0]" in shown and "n = 1" in shown
     assert found.caption == (
-        "Percent with 95% bootstrap intervals; cats n = 1; verdicts: gold; "
+        "Percent with 95% intervals (Wilson); cats n = 1; verdicts: gold; "
         "* differs from ab (paired test, Holm, p < .05)."
     )
     assert "c &lt;i&gt;" in page and "<i>" not in page
     assert "\\toprule" in latex
     two = experiment("bm25", [CATS, DOGS], "MRecall@2")
     assert two.shown.columns.tolist() == [(d, "MRecall@2") for d in ("cats", "dogs", MACRO)]
-    assert two.caption == "Percent with 95% bootstrap intervals; cats n = 1, dogs n = 1; verdicts: gold."
+    assert two.caption == "Percent with 95% intervals (Wilson); cats n = 1, dogs n = 1; verdicts: gold."
+
+
+def test_systems_that_share_a_letter_do_not_differ(systems, sample, result):
+    shown = result.with_letters()
+    of = compare.letters(result.scores, result.questions, "Precision@10")
+    plain, lettered = result.shown[MACRO], shown.shown[MACRO]
+    for system in systems:
+        assert lettered.loc[system, "Precision@10"] == f"{plain.loc[system, 'Precision@10']} {of[system]}"
+    assert "share a letter" in shown.caption and "share a letter" not in result.caption
+    for text in (repr(shown), shown._repr_html_(), shown.to_latex()):
+        assert lettered.iloc[0, 0] in text
+    assert shown.shown.drop(columns=MACRO, level=0).equals(result.shown.drop(columns=MACRO, level=0))
+    with pytest.raises(InputError, match="two systems"):
+        experiment("bm25", sample, "MRecall@5").with_letters()
+
+
+def test_pairs_and_questions_needed_are_those_of_the_scores(result):
+    measure = parse_measure("Precision@10")
+    for found in (result.pairs(measure), result.pairs("Precision@10")):
+        pd.testing.assert_frame_equal(found, compare.all_pairs(result.scores, result.questions, "Precision@10"))
+    assert result.pairs(measure, "bm25")["second"].tolist() == ["bm25"]
+    assert "\\toprule" in result.pairs(measure).to_latex()
+    needed = result.questions_for(measure, [0.05], baselines="bm25")
+    pd.testing.assert_frame_equal(
+        needed, compare.questions_for(result.scores, result.questions, "Precision@10", [0.05], baselines="bm25")
+    )
+    with pytest.raises(InputError, match="measure"):
+        result.pairs("Precision@3")
+
+
+def test_the_caption_says_which_intervals():
+    graded, wide = [0.2, 1.0], [0.0, 1.7]
+    questions = [Question(f"q{i}", f"{i}?", ("Yes.",)) for i in range(2)]
+
+    def caption(**columns):
+        scores = {"s": pd.DataFrame(columns, index=["q0", "q1"])}
+        table = score_table(scores, questions)
+        return Experiment(table, scores, {}, make_verdicts([], "gold")).caption
+
+    assert "intervals (Wilson);" in caption(M=[0.0, 1.0])
+    assert "intervals (Wilson; graded scores with their own spread);" in caption(M=[0.0, 1.0], P=graded)
+    assert "intervals (Wilson; rKL@2: Student's t);" in caption(M=[0.0, 1.0], **{"rKL@2": wide})

@@ -12,7 +12,7 @@ from berdslib.data.scenario import open_scenario
 from berdslib.errors import InputError
 from berdslib.evaluation.argument_task import RELEVANCE_MEASURES
 from berdslib.evaluation.measures import parse_measure
-from berdslib.stats import bootstrap_interval, holm, paired_test
+from berdslib.stats import bootstrap_interval, holm, mean_interval, paired_test
 from berdslib.study.leaderboard import at_cutoffs, leaderboard, records, shown, track, write_results
 from berdslib.version import __version__
 
@@ -68,7 +68,7 @@ def test_p_values_are_those_of_all_sign_patterns_corrected_for_several_systems()
     assert table["p_value"][others].tolist() == pytest.approx(holm(raw))
 
 
-def test_where_each_query_is_an_issue_of_its_own_the_interval_is_the_plain_bootstrap():
+def test_where_each_query_is_an_issue_of_its_own_the_interval_is_nearly_the_plain_bootstrap():
     values = np.random.default_rng(0).random(200)
     table = leaderboard(scores(one=list(values)), scenario_of([f"{i}?" for i in range(200)]))
     low, high = bootstrap_interval(values)
@@ -95,13 +95,13 @@ def test_queries_of_the_baseline_are_on_one_issue_if_they_ask_the_same():
     values = [1.0, 0.0, 0.0, 0.5, 0.25]
     table = leaderboard(scores(one=values), baseline)
     assert table["issues"][0] == 3
-    assert (table["low"][0], table["high"][0]) == bootstrap_interval(np.array(values), clusters=list("abbbc"))
+    assert (table["low"][0], table["high"][0]) == mean_interval(np.array(values), clusters=list("abbbc"))
 
 
 def test_the_mean_is_over_queries_where_issues_have_different_numbers_of_them():
     table = leaderboard(scores(one=[1.0, 0.0, 0.0, 0.5]), scenario_of(["a?", "b?", "b?", "b?"]))
     assert table["mean"][0] == pytest.approx(0.375) and table["issues"][0] == 2
-    assert (table["low"][0], table["high"][0]) == pytest.approx((0.5 / 3, 1.0))  # only b, or only a
+    assert 0 <= table["low"][0] < 0.5 / 3 and table["high"][0] == pytest.approx(1, abs=0.05)  # of two issues, nothing
 
 
 def test_one_system_is_a_leaderboard_too():

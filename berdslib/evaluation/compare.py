@@ -1,0 +1,210 @@
+"""Every system against every other, or against several baselines: who differs, by how much, and what it would take.
+
+All functions take scores as an experiment has them: system → frame of one row a question, one column a measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Question
+from berdslib.errors import InputError, known
+from berdslib.stats import (
+    detectable,
+    difference_interval,
+    effect_size,
+    holm,
+    macro_mean,
+    paired_test,
+    questions_needed,
+    spread_of,
+)
+
+_PAIR = [
+    *("first", "second", "difference", "low", "high", "p_value", "wins", "ties", "losses"),
+    *("won_more", "won_low", "won_high", "effect", "effect_low", "effect_high", "detectable"),
+]
+Scores = Mapping[str, pd.DataFrame]
+_DIGITS = 12  # scores that are equal may differ in their last bits
+
+
+def all_pairs(
+    scores: Scores,
+    questions: Sequence[Question],
+    measure: str,
+    *,
+    baselines: str | Iterable[str] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare every two systems question by question, or each system with several baselines.
+
+    Args:
+        scores: system → frame (qid x measure), the rows in the order of `questions`.
+        questions: the asked questions: of several data sets, macro means are compared; questions made of the same one
+            (`root`) are drawn together.
+        measure: what is compared.
+        baselines: systems; only pairs with one of them are compared, and p-values corrected for those. None for all.
+        level: coverage of the intervals.
+        seed: of the test.
+
+    Returns:
+        Frame with one row a pair: first, second (a baseline, where there are some), difference (of the macro means,
+        first - second), low, high, p_value (paired randomisation test, for 0/1 scores of one data set McNemar's exact
+        one; Holm-corrected over all rows), wins, ties, losses (questions on which the first is higher, level, lower),
+        won_more (share of the questions won less that lost, macro), won_low, won_high, effect (d_z), effect_low,
+        effect_high, and detectable: the smallest difference that so many such questions show with 80 % power at 5 %;
+        NaN where the two do not differ on any question.
+
+    Raises:
+        InputError: an unknown measure or baseline, fewer than two systems, or scores of other questions.
+    """
+    columns, groups, clusters = _columns(scores, questions, measure)
+    rows = []
+    for first, second in _pairs(list(columns), baselines):
+        d = (columns[first] - columns[second]).round(_DIGITS)
+        signs, spread = np.sign(d), spread_of(d, groups, clusters=clusters)
+        rows.append(
+            (
+                *(first, second, macro_mean(d, groups)),
+                *difference_interval(d, groups, clusters=clusters, level=level),
+                paired_test(columns[first], columns[second], groups, clusters=clusters, seed=seed),
+                *(int((signs == sign).sum()) for sign in (1, 0, -1)),
+                macro_mean(signs, groups),
+                *difference_interval(signs, groups, clusters=clusters, level=level),
+                *effect_size(d, groups, clusters=clusters, level=level),
+                detectable(spread, len(d)) if spread > 0 else np.nan,
+            )
+        )
+    pairs = pd.DataFrame(rows, columns=_PAIR)
+    return pairs.assign(p_value=holm(pairs["p_value"].tolist()))
+
+
+def letters(
+    scores: Scores, questions: Sequence[Question], measure: str, *, alpha: float = 0.05, seed: int = 0
+) -> pd.Series:
+    """Return letters for each system, the best first: two systems share one if and only if they do not differ.
+
+    Args:
+        scores: system → frame (qid x measure), the rows in the order of `questions`.
+        questions: as :func:`all_pairs`.
+        measure: what is compared.
+        alpha: two systems differ if their p-value, Holm-corrected over all pairs, is below.
+        seed: of the test.
+
+    Raises:
+        InputError: as :func:`all_pairs`.
+
+    Source: Piepho (2004).
+    """
+    columns, groups, _ = _columns(scores, questions, measure)
+    pairs = all_pairs(scores, questions, measure, seed=seed)
+    differ = pairs[pairs["p_value"] < alpha]
+    means = {system: macro_mean(values, groups) for system, values in columns.items()}
+    order = sorted(means, key=lambda system: -means[system])
+    named = letter_display(order, zip(differ["first"], differ["second"], strict=True))
+    return pd.Series(named, name="letters").rename_axis("system")
+
+
+def letter_display(names: Sequence[str], different: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return letters such that two names share one if and only if they are not different (insert and absorb).
+
+    Args:
+        names: the first of them get the first letters; after z come aa, ab …, and then letters are set apart by commas.
+        different: pairs of names.
+
+    Source: Piepho (2004).
+
+    >>> letter_display(["best", "middle", "worst"], [("best", "worst")])
+    {'best': 'a', 'middle': 'ab', 'worst': 'b'}
+    """
+    columns = [frozenset(names)]
+    for pair in different:
+        split = [column - {one} for column in columns if column.issuperset(pair) for one in pair]
+        kept = [column for column in columns if not column.issuperset(pair)]
+        # Absorbed is what lies within another column; of equal ones the first stays.
+        candidates = list(dict.fromkeys(kept + split))
+        columns = [one for one in candidates if not any(one < other for other in candidates)]
+    place = {name: i for i, name in enumerate(names)}
+    columns.sort(key=lambda column: sorted(place[name] for name in column))
+    symbols = [*ascii_lowercase, *(a + b for a in ascii_lowercase for b in ascii_lowercase)]
+    if len(columns) > len(symbols):
+        raise InputError(f"{len(columns)} letters would be needed; compare fewer systems", field="systems")
+    between = "" if len(columns) <= len(ascii_lowercase) else ","
+    return {name: between.join(s for s, c in zip(symbols, columns, strict=False) if name in c) for name in names}
+
+
+def questions_for(
+    scores: Scores,
+    questions: Sequence[Question],
+    measure: str,
+    differences: Sequence[float],
+    *,
+    baselines: str | Iterable[str] | None = None,
+    wanted: float = 0.8,
+    alpha: float = 0.05,
+) -> pd.DataFrame:
+    """Return how many questions like these show a difference: of each pair of systems, by how much they scatter here.
+
+    Args:
+        scores: system → frame (qid x measure), the rows in the order of `questions`.
+        questions: as :func:`all_pairs`; the answer is for as many data sets, and questions as much alike.
+        measure: what is compared.
+        differences: true differences that are to be shown, such as .02 and .05.
+        baselines: as :func:`all_pairs`.
+        wanted: power, the chance to show it.
+        alpha: p-value below which a difference is shown, not corrected for the number of pairs.
+
+    Returns:
+        Frame with one row a pair: first, second, spread (standard deviation of the paired differences) and a column for
+        each of `differences`; <NA> where the two do not differ on any question, which says nothing about others.
+
+    Raises:
+        InputError: as :func:`all_pairs`; a difference of 0, or a power or alpha that cannot be.
+    """
+    columns, groups, clusters = _columns(scores, questions, measure)
+    rows = []
+    for first, second in _pairs(list(columns), baselines):
+        spread = spread_of((columns[first] - columns[second]).round(_DIGITS), groups, clusters=clusters)
+        wish: dict[str, Any] = {
+            "wanted": wanted,
+            "alpha": alpha,
+            "binary": bool(np.isin([columns[first], columns[second]], (0, 1)).all()),
+        }
+        needed = [questions_needed(x, spread, **wish) if spread > 0 else None for x in differences]
+        rows.append((first, second, spread, *needed))
+    frame = pd.DataFrame(rows, columns=["first", "second", "spread", *differences])
+    return frame.astype(dict.fromkeys(differences, "Int64"))
+
+
+def _pairs(systems: list[str], baselines: str | Iterable[str] | None) -> list[tuple[str, str]]:
+    """Return which systems are compared, each pair once."""
+    if len(systems) < 2:
+        raise InputError(f"there must be two systems to compare, not {len(systems)}", field="systems")
+    if baselines is None:
+        return list(combinations(systems, 2))
+    fixed = [known("baseline", name, systems) for name in ([baselines] if isinstance(baselines, str) else baselines)]
+    if not fixed:
+        raise InputError("there must be a baseline, or None to compare all", field="baselines")
+    chosen = [(one, base) for base in dict.fromkeys(fixed) for one in systems if one != base]
+    return [pair for i, pair in enumerate(chosen) if pair[::-1] not in chosen[:i]]
+
+
+def _columns(
+    scores: Scores, questions: Sequence[Question], measure: str
+) -> tuple[dict[str, np.ndarray], list[str], list[str] | None]:
+    """Return each system's scores by one measure, each question's data set, and what is drawn with what."""
+    qids = [q.qid for q in questions]
+    for system, frame in scores.items():
+        known("measure", measure, list(frame.columns))
+        if list(frame.index) != qids:
+            raise InputError(f"the scores of {system!r} are for other questions, or in another order")
+    columns = {system: frame[measure].to_numpy(dtype=np.float64) for system, frame in scores.items()}
+    groups, about = [q.source for q in questions], [q.root or q.qid for q in questions]
+    return columns, groups, about if len(set(about)) < len(about) else None
