@@ -5,7 +5,9 @@ The numbers lie in data/published, one a row; its README.md says where they come
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import html
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -13,9 +15,16 @@ import pandas as pd
 
 from berdslib.errors import InputError, known
 from berdslib.paths import shipped
+from berdslib.study.experiment import Experiment
 
 # What a version is called in a message, and the file that holds its numbers.
 VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir": ("PIR", "pir")}
+# The columns that say which number of a table one is.
+KEYS = ("corpus", "retriever", "system", "dataset", "measure", "k")
+# What the papers call a retriever's list as it is.
+_AS_FOUND = ("default", "baseline")
+SHORT = "{:g}".format  # how numbers are shown: without zeros that mean nothing
+_STEPS = {"expand": "query-expansion"}  # a step of ours → the papers' word; the others are called the same
 
 
 class Comparison(NamedTuple):
@@ -130,6 +139,260 @@ def comparisons(rows: Iterable[Comparison]) -> pd.DataFrame:
         The columns label, ours, published, difference, tolerance, verdict, why.
     """
     return pd.DataFrame(list(rows), columns=list(Comparison._fields))
+
+
+def published_figure(figure: str, version: str = "v2") -> pd.DataFrame:
+    """Return what a paper's text says of one of its figures: numbers, and in which direction a difference goes.
+
+    Args:
+        figure: its number, "3" or "Figure 3".
+        version: as for :func:`published_table`.
+
+    Returns:
+        One row a statement, with the columns of figures.csv as text; no rows for a figure of which the text says
+        nothing that could be measured.
+
+    Raises:
+        InputError: an unknown version.
+    """
+    paper = VERSIONS[known("version", version, VERSIONS)][0].split()[0]
+    rows = read_shipped("figures")
+    number = str(figure).strip().removeprefix("Figure").strip()
+    mine = (rows["paper"] == paper) & (rows["version"] == version.replace("pir", "")) & (rows["figure"] == number)
+    return rows[mine].reset_index(drop=True)
+
+
+def reproduction_map() -> pd.DataFrame:
+    """Return the map of every table and figure: whether it is rebuilt, where, by which grid, and if not, why.
+
+    Returns:
+        The columns of map.csv as text. `status` is "rebuilt" (from runs, on the data in `data`), "published values
+        drawn" or "not"; of the latter two, `reason` says why. `notebook` and `section` show how it is made, `in_12` is
+        the section of notebook 12, and `output` the files that it writes, without their ending.
+    """
+    return read_shipped("map")
+
+
+def read_shipped(name: str) -> pd.DataFrame:
+    """Return a table of data/published as text, without its ending: "map", "figures" or "perspectivearg"."""
+    return pd.read_csv(shipped("published") / f"{name}.csv", dtype=str, keep_default_na=False)
+
+
+# ---------------------------------------------------------------- a whole table beside ours
+
+
+class Setting(NamedTuple):
+    """What a table was measured with; two tables can be compared only where all of it is the same.
+
+    Args:
+        questions: which questions, or labelled pairs.
+        corpus: what was searched; "" where nothing was.
+        judge: who said which passage supports what; "" where nobody had to.
+        retrievers: whose weights; "" where there are none.
+    """
+
+    questions: str
+    corpus: str = ""
+    judge: str = ""
+    retrievers: str = ""
+
+
+_ENCODERS = "the paper's encoders"
+BERDS_SETTING = Setting(
+    "the test questions of ArguAna, Kialo and OpinionQA",
+    "Wikipedia, Sphere or Google's results",
+    "Mistral-7B, fine-tuned",
+    _ENCODERS,
+)
+PIR_SETTING = Setting(
+    "the full tasks", "their own texts", "the tasks' own labels", "SimCSE and the paper's other encoders"
+)
+# By title, which both versions of BeRDS share. What a table does not depend on is empty.
+_SETTINGS = {
+    "questions and perspectives per data set": Setting("all questions of ArguAna, Kialo and OpinionQA"),
+    "size of the three corpora": Setting("", BERDS_SETTING.corpus),
+    "perspective detection against human labels": Setting("542 pairs labelled by the authors"),
+    "tuned judge against GPT-4 on other settings": Setting(
+        "300 pairs of each setting, labelled by GPT-4", judge=BERDS_SETTING.judge
+    ),
+    "errors among 20 inspected examples a data set": Setting("20 questions of each data set", judge="the authors"),
+    "queries and corpora": Setting("the full tasks", "their own texts"),
+    "effect on generation": Setting(
+        "120 questions and 30 essays, written by GPT-3.5", retrievers=PIR_SETTING.retrievers
+    ),
+    "perspectives extracted from queries": Setting("50 queries of each task, read by GPT-3.5"),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Beside:
+    """A published table beside ours; shown, it is a table with a sentence on whether the two can be compared.
+
+    Args:
+        title: such as "BeRDS v2, Table 3: base retrievers, 5 documents".
+        cells: one row a published number in the printed order, with the columns that tell them apart, published, ours
+            (NaN where we have none) and difference (ours minus published).
+        sentence: whether they can be compared; if not, what differs.
+        comparable: the same in one word.
+    """
+
+    title: str
+    cells: pd.DataFrame
+    sentence: str
+    comparable: bool
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """What has a number of ours beside it, three columns a measure; where both have means, only these."""
+        rows = self.cells.dropna(subset="ours")
+        rows = rows.assign(**{c: rows[c].map(lambda v: float(f"{v:.4g}")) for c in ("ours", "difference")})
+        if "dataset" in rows and rows["dataset"].eq("macro").any():
+            rows = rows[rows["dataset"] == "macro"].drop(columns="dataset")
+        if "k" in rows:
+            rows = rows.assign(k=rows["k"].astype(str).replace("<NA>", ""))
+        sides = ["published", "ours", "difference"]
+        heads = [c for c in ("measure", "k") if c in rows]
+        named = [c for c in rows if c not in (*heads, *sides)]
+        if not heads or not named or rows.empty:
+            return rows.reset_index(drop=True)
+        head = rows[heads].agg("@".join, axis=1).str.removesuffix("@")
+        wide = rows.assign(head=head).pivot(index=named, columns="head", values=sides).swaplevel(axis=1)
+        order = pd.MultiIndex.from_product([list(dict.fromkeys(head)), sides])
+        lines = rows[named].drop_duplicates()
+        index = pd.MultiIndex.from_frame(lines) if len(named) > 1 else pd.Index(lines[named[0]])
+        return wide.reindex(index=index, columns=order).reset_index()
+
+    def to_csv(self) -> str:
+        """Return all cells as CSV, those included that have none of ours."""
+        return str(self.cells.to_csv(index=False, lineterminator="\n"))
+
+    def to_latex(self) -> str:
+        """Return the shown cells as LaTeX (booktabs), the sentence in the caption."""
+        table = self.shown.set_axis([_flat(column) for column in self.shown], axis=1)
+        return latex(table, f"{self.title}. {self.sentence}")
+
+    def __repr__(self) -> str:
+        """Show the table as text."""
+        return f"{self.title}\n{self.shown.to_string(index=False, float_format=SHORT)}\n{self.sentence}"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{html.escape(self.title)}</b></p>{self.html}"
+
+    @property
+    def html(self) -> str:
+        """The table and the sentence, without the title."""
+        table = self.shown.to_html(index=False, escape=True, na_rep="", border=0, float_format=SHORT)
+        return f"{table}<p>{html.escape(self.sentence)}</p>"
+
+
+def _flat(column: object) -> str:
+    return " ".join(filter(None, column)) if isinstance(column, tuple) else str(column)
+
+
+def latex(table: pd.DataFrame, caption: str) -> str:
+    """Return a table as LaTeX (booktabs), numbers as short as they can be written, without an index."""
+    plain = caption.replace("%", r"\%").replace("&", r"\&").replace("_", r"\_")
+    return str(table.to_latex(index=False, escape=True, caption=plain, float_format=SHORT, na_rep=""))
+
+
+def beside(
+    table: str,
+    ours: Experiment | pd.DataFrame,
+    setting: Setting,
+    *,
+    version: str = "v2",
+    stand_in: Mapping[str, str] | None = None,
+) -> Beside:
+    """Put ours beside every number of a published table, and say in one sentence whether they can be compared.
+
+    Numbers are paired by the columns that both tables have. So a table of ours without a corpus stands beside the
+    published numbers of every corpus.
+
+    Args:
+        table: the table's number.
+        ours: an experiment or its table, whose systems are read as strings ("minilm+mmr:0.9" is minilm's list, MMR), or
+            a frame with some of the columns corpus, retriever, system, dataset, measure and k, and value in the unit of
+            the published numbers.
+        setting: what ours was measured with; what the table does not depend on may stay empty.
+        version: "v1" or "v2" of BeRDS, or "pir".
+        stand_in: our name → the published one that it stands for, such as {"minilm": "contriever"}.
+
+    Raises:
+        InputError: an unknown table, or two of our numbers for one cell.
+    """
+    numbers = published_table(table, version)
+    title = f"{VERSIONS[version][0]}, Table {numbers['table'].iloc[0]}: {numbers['title'].iloc[0]}"
+    found = long_table(ours)
+    there = set(found[[c for c in KEYS if c in found]].astype(str).to_numpy().ravel())
+    names = {mine: theirs for mine, theirs in (stand_in or {}).items() if mine in there}
+    if "system" in found and numbers["system"].eq("").all():  # a table of retrievers has nothing for our chains
+        found = found[found["system"] == ""]
+    renamed = found.assign(**{c: found[c].replace(names) for c in KEYS if c in found and c not in ("measure", "k")})
+    asked = numbers.assign(system=numbers["system"].where(~numbers["system"].isin(_AS_FOUND), ""))
+    varied = [c for c in KEYS if numbers[c].nunique(dropna=False) > 1]
+    keys = [c for c in KEYS if c in found and numbers[c].astype(str).replace("<NA>", "").ne("").any()]
+    if renamed.duplicated(keys).any():
+        twice = renamed.loc[renamed.duplicated(keys), keys].iloc[0].to_dict()
+        raise InputError(f"Table {table}: two of our numbers stand for {twice}")
+    paired = asked.merge(renamed[[*keys, "value"]], how="left", on=keys, suffixes=("", "_ours"))
+    cells = numbers[varied].assign(published=numbers["value"], ours=paired["value_ours"].to_numpy())
+    cells["difference"] = (cells["ours"] - cells["published"]).round(9)
+    searched = set(numbers.loc[cells["ours"].notna(), "corpus"]) - {""}
+    differing = _differing(setting, _setting_of(numbers), searched, "corpus" in keys, names)
+    count = f"{int(cells['ours'].notna().sum())} of {len(cells)} numbers have ours beside them"
+    if differing:
+        sentence = f"Not comparable ({count}): {'; '.join(differing)}."
+    else:
+        sentence = f"Comparable ({count}): the same questions, corpus, judge and retrievers."
+    return Beside(title, cells, sentence, not differing)
+
+
+def _setting_of(numbers: pd.DataFrame) -> Setting:
+    usual = PIR_SETTING if numbers["paper"].iloc[0] == "PIR" else BERDS_SETTING
+    return _SETTINGS.get(numbers["title"].iloc[0], usual)
+
+
+def _differing(
+    ours: Setting, theirs: Setting, searched: set[str], paired_by_corpus: bool, stand_in: Mapping[str, str]
+) -> list[str]:
+    """Return in words what two settings differ in: "other questions (24 invented ones, not the test questions)"."""
+    if paired_by_corpus or searched == {ours.corpus}:
+        theirs = theirs._replace(corpus="")
+    words = ("other questions", "another corpus", "another judge", "other retrievers")
+    found = zip(words, ours, theirs, strict=True)
+    differing = [f"{word} ({mine}, not {paper})" for word, mine, paper in found if paper and mine != paper]
+    if stand_in:
+        differing.append(f"with {', '.join(f'{mine} for {paper}' for mine, paper in stand_in.items())}")
+    return differing
+
+
+def long_table(ours: Experiment | pd.DataFrame) -> pd.DataFrame:
+    """Return an experiment's table in the columns of the published ones, percent; any other frame as it is.
+
+    >>> rows = [("minilm+mmr:0.9", "macro", "MRecall@5", 0.5)]
+    >>> long_table(pd.DataFrame(rows, columns=["system", "dataset", "measure", "mean"])).values.tolist()
+    [['minilm', 'mmr', 'macro', 'MRecall', 5, 50.0]]
+    """
+    table = ours.table if isinstance(ours, Experiment) else ours
+    if "mean" not in table:
+        return table
+    retriever, _, step = zip(*(str(s).partition("+") for s in table["system"]), strict=True)
+    measure, _, k = zip(*(str(m).partition("@") for m in table["measure"]), strict=True)
+    return pd.DataFrame(
+        {
+            "retriever": retriever,
+            "system": [_step(s) for s in step],
+            "dataset": table["dataset"].to_numpy(),
+            "measure": ["p-Recall" if m == "pRecall" else m for m in measure],
+            "k": pd.array([int(cut) for cut in k], dtype="Int64"),
+            "value": table["mean"].to_numpy() * 100,
+        }
+    )
+
+
+def _step(step: str) -> str:
+    name = step.partition(":")[0]
+    return _STEPS.get(name, name)
 
 
 @cache

@@ -1,7 +1,10 @@
 """The published numbers against values typed by hand from the paper, and the comparison with ours."""
 
 import csv
+import io
+import json
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -10,7 +13,19 @@ import pytest
 
 from berdslib import paths
 from berdslib.errors import InputError, MissingDataError
-from berdslib.study.published import check, comparisons, published_table, published_value
+from berdslib.study.notebooks import notebook_folder
+from berdslib.study.published import (
+    Setting,
+    beside,
+    check,
+    comparisons,
+    long_table,
+    published_figure,
+    published_table,
+    published_value,
+    read_shipped,
+    reproduction_map,
+)
 
 SETTING = ["title", "corpus", "retriever", "system", "dataset", "measure", "k"]
 DATASETS = ["arguana", "kialo", "opinionqa"]
@@ -296,6 +311,186 @@ def test_check_wants_a_reason_and_a_tolerance():
         check("x", 1, 2, -0.5)
     with pytest.raises(InputError, match="not a tolerance"):
         check("x", 1, 2, math.nan)
+
+
+# ---------------------------------------------------------------- figures, readme, map
+
+
+@pytest.mark.parametrize(
+    ("version", "figure", "groups"),
+    [
+        ("v1", "2", {"only supporting"}),
+        ("v2", "Figure 3", {"supporting perspective as query", "opposing perspective as query"}),
+        ("pir", "3", {"Colombia", "Brazil", "France", "Guatemala"}),
+        ("pir", "1", set()),
+    ],
+)
+def test_what_the_texts_say_of_figures(version, figure, groups):
+    assert set(published_figure(figure, version)["group"]) == groups
+
+
+def test_a_statement_on_a_figure_is_a_number_or_a_direction_and_says_what_it_says():
+    rows = read_shipped("figures")
+    numbers, directions = rows[rows["kind"] == "number"], rows[rows["kind"] == "direction"]
+    assert len(numbers) + len(directions) == len(rows) == 18
+    assert set(numbers["approximate"]) <= {"yes", "no"} and numbers["value"].astype(float).between(0, 100).all()
+    assert set(directions["value"]) == {"higher", "lower"} and directions["than"].ne("").all()
+    assert rows["says"].ne("").all()
+    share = published_figure("3", "pir").set_index("group")["value"].astype(int).to_dict()
+    assert share == {"Colombia": 80, "Brazil": 80, "France": 20, "Guatemala": 20}
+
+
+@pytest.mark.parametrize("words", ["(around 80%)", "(around 20%)", "half the performance", "such as Brazil"])
+def test_the_text_of_pir_says_what_is_recorded_of_its_figures(words):
+    if not PAPER.is_file():
+        pytest.skip("needs the text of the paper")
+    assert words in PAPER.read_text(encoding="utf-8")
+
+
+def test_facts_of_the_shared_task_stand_in_its_readme():
+    readme = PAPER.with_name("perspective_argument_readme.txt")
+    if not readme.is_file():
+        pytest.skip("needs the readme")
+    text = readme.read_text(encoding="utf-8").lower()
+    facts = read_shipped("perspectivearg")
+    named = facts[facts["topic"].isin(["property", "political issue", "measure", "baseline"])]["item"]
+    for item in set(named) - {"all", "diversity", "BM25 and SBERT"}:
+        assert item.lower() in text, item
+    assert (facts["topic"] == "property").sum() == 8 and "eight personal properties" in text
+    assert facts.query("topic == 'scenario'")["item"].nunique() == 3 and "three scenarios" in text
+    assert "4 different k values" in text and "cc by-nc 4.0" in text
+
+
+NUMBERED = {  # every numbered table and figure, counted by hand in the texts
+    ("BeRDS", "v1", "table"): 17, ("BeRDS", "v2", "table"): 21, ("PIR", "", "table"): 10,
+    ("BeRDS", "v1", "figure"): 3, ("BeRDS", "v2", "figure"): 3, ("PIR", "", "figure"): 6,
+}  # fmt: skip
+
+
+def test_the_map_has_every_table_and_figure_once():
+    rows = reproduction_map()
+    for (paper, version, kind), most in NUMBERED.items():
+        mine = rows[(rows["paper"] == paper) & (rows["version"] == version) & (rows["kind"] == kind)]
+        assert sorted(mine["number"].astype(int)) == list(range(1, most + 1)), (paper, version, kind)
+    assert len(rows[rows["paper"] != "PerspectiveArg"]) == sum(NUMBERED.values()) == 60
+
+
+def test_the_map_says_where_or_why_not():
+    rows = reproduction_map()
+    rebuilt = rows["status"] == "rebuilt"
+    assert set(rows["status"]) == {"rebuilt", "published values drawn", "not"}
+    assert rows.loc[rebuilt, ["data", "notebook", "section"]].ne("").all(axis=None)
+    assert rows.loc[rebuilt, "reason"].eq("").all() and rows.loc[~rebuilt, "reason"].str.endswith(".").all()
+    assert (rows["output"].ne("") == rows["status"].ne("not")).all()
+
+
+def headings(name):
+    cells = json.loads((notebook_folder() / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    return set(re.findall(r"^#+ (.+)$", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", sorted(set(reproduction_map()["notebook"]) - {""}))
+def test_notebooks_sections_and_grids_of_the_map_exist(name):
+    rows = reproduction_map().query("notebook == @name")
+    assert set(rows["section"]) <= headings(name)
+    for grid in set(rows["grid"]) - {""}:
+        lines = (notebook_folder().parent / "papermill_runs" / "grids" / grid).read_text(encoding="utf-8").splitlines()
+        assert f"notebook: {name}" in lines
+
+
+def test_every_row_of_the_map_has_its_section_in_notebook_12():
+    rows = reproduction_map()
+    assert set(rows["in_12"]) <= headings("12_paper_tables_and_figures")
+    numbered = rows[(rows["version"] != "v1") & (rows["status"] != "not") & (rows["kind"] != "list")]
+    for row in numbered.itertuples():
+        assert row.in_12.startswith(f"{row.paper}, {row.kind.capitalize()} {row.number}:")
+
+
+def test_what_the_map_says_is_drawn_has_published_values():
+    rows = reproduction_map().query("status != 'not' and paper != 'PerspectiveArg'")
+    for row in rows.itertuples():
+        version = row.version or "pir"
+        if row.kind == "table":
+            assert published_table(row.number, version)["title"].iloc[0] == row.title
+        elif row.status == "published values drawn":
+            assert len(published_figure(row.number, version))
+
+
+# ---------------------------------------------------------------- a whole table beside ours
+
+PAPERS = Setting(
+    "the test questions of ArguAna, Kialo and OpinionQA",
+    "wikipedia",
+    "Mistral-7B, fine-tuned",
+    "the paper's encoders",
+)
+
+
+def table_of(*rows):
+    return pd.DataFrame(rows, columns=["system", "dataset", "measure", "mean"])
+
+
+def test_a_table_beside_ours_pairs_each_cell_by_hand():
+    ours = table_of(
+        ("bm25", "arguana", "MRecall@5", 0.12),
+        ("minilm", "macro", "Precision@1", 0.5),
+        ("bm25+mmr:0.9", "arguana", "MRecall@5", 0.99),  # Table 3 has no chains
+    )
+    found = beside("3", ours, PAPERS._replace(corpus="the sample"), stand_in={"minilm": "contriever"})
+    cells = found.cells.dropna(subset="ours").set_index(["corpus", "retriever", "dataset", "measure", "k"])
+    assert len(found.cells) == 126 and len(cells) == 6  # either number beside three corpora
+    assert cells.loc[("wikipedia", "bm25", "arguana", "MRecall", 5)].tolist() == [10.8, 12.0, 1.2]
+    assert cells.loc[("sphere", "contriever", "macro", "Precision", 1)].tolist() == [58.67, 50.0, -8.67]
+    shown = found.shown.set_index(["corpus", "retriever"])  # means only
+    assert shown.loc[("sphere", "contriever"), ("Precision@1", "difference")] == -8.67
+    assert len(shown) == 3 and list(dict.fromkeys(c[0] for c in shown)) == ["Precision@1"]
+    assert not found.comparable
+    assert found.sentence == (
+        "Not comparable (6 of 126 numbers have ours beside them): another corpus (the sample, not Wikipedia, Sphere or "
+        "Google's results); with minilm for contriever."
+    )
+
+
+def test_a_table_is_comparable_only_where_all_of_the_setting_is_the_same():
+    rows = [("wikipedia", "bm25", "arguana", "MRecall", 5, 11.0)]
+    ours = pd.DataFrame(rows, columns=["corpus", "retriever", "dataset", "measure", "k", "value"])
+    same = beside("3", ours, PAPERS)
+    assert same.comparable
+    assert same.sentence.startswith("Comparable (1 of 126 numbers have ours beside them)")
+    for field, word in (("questions", "questions"), ("judge", "judge"), ("retrievers", "retrievers")):
+        other = beside("3", ours, PAPERS._replace(**{field: "of mine"}))
+        assert not other.comparable and f"other {word} (of mine, not " in other.sentence.replace("another", "other")
+
+
+def test_chains_stand_beside_the_words_of_table_5_and_of_pir():
+    ours = table_of(
+        ("bm25", "macro", "MRecall@5", 0.3), ("bm25+mmr:0.9", "macro", "MRecall@5", 0.2),
+        ("bm25+expand:recorded", "macro", "MRecall@5", 0.1),
+    )  # fmt: skip
+    ours = long_table(ours).drop(columns="dataset")
+    shown = beside("5", ours, PAPERS).cells.query("corpus == 'sphere' and measure == 'MRecall'").set_index("system")
+    assert shown["ours"].dropna().to_dict() == {"default": 30.0, "mmr": 20.0, "query-expansion": 10.0}
+    pap = table_of(("minilm", "macro", "pRecall@5", 0.3), ("minilm+pap+", "macro", "pRecall@5", 0.25))
+    pap = long_table(pap).drop(columns=["retriever", "dataset"])
+    shown = beside("4", pap, Setting("mine"), version="pir").cells.set_index("system")
+    assert shown["ours"].dropna().to_dict() == {"baseline": 30.0, "pap+": 25.0}
+
+
+def test_two_of_our_numbers_for_one_cell_are_refused():
+    twice = table_of(("minilm", "macro", "MRecall@5", 0.3), ("mpnet", "macro", "MRecall@5", 0.4))
+    with pytest.raises(InputError, match="two of our numbers stand for"):
+        beside("3", twice, PAPERS, stand_in={"minilm": "contriever", "mpnet": "contriever"})
+
+
+def test_a_comparison_shows_itself_as_html_latex_and_csv():
+    ours = table_of(("bm25", "macro", "MRecall@5", 0.25))
+    found = beside("3", ours, Setting("<b>mine</b> & 50 % more", "x_y", "j"))
+    assert "&lt;b&gt;mine" in found._repr_html_() and "<b>mine" not in found._repr_html_()
+    assert r"x\_y" in found.to_latex() and r"\& 50 \% more" in found.to_latex() and r"\toprule" in found.to_latex()
+    again = pd.read_csv(io.StringIO(found.to_csv()))
+    assert len(again) == 126 and again["ours"].count() == 3
+    assert repr(found).endswith(found.sentence)
 
 
 # ---------------------------------------------------------------- paths
