@@ -96,7 +96,11 @@ def _show_results(done: Any) -> None:
 
         from berdslib.study.experiment import paper_table
 
-        wide = paper_table(pd.read_csv(path), intervals=True)
+        scores = pd.read_csv(path)
+        if not {"system", "dataset", "measure", "mean", "low", "high", "p_value"} <= set(scores):
+            click.echo(scores.round(3).to_string(index=False))  # no experiment's: as it was written
+            return
+        wide = paper_table(scores, intervals=True)
         # A terminal is narrow: the data sets below each other, not side by side.
         datasets = dict.fromkeys(wide.columns.get_level_values(0))
         click.echo(pd.concat({d: wide[d] for d in datasets}, names=["dataset"]).to_string())

@@ -225,3 +225,17 @@ def test_theperspective_reference_scores(real_data):
     means = result.table[result.table["dataset"] == "macro"].set_index("measure")["mean"] * 100
     assert means["Precision@5"] == pytest.approx(65.5, abs=0.5)
     assert means["MRecall@5"] == pytest.approx(76.1, abs=0.5)
+
+
+def test_scores_of_another_form_are_printed_as_they_were_written(tmp_path, capsys):
+    from types import SimpleNamespace
+
+    from berdslib.cli import notebook
+
+    (tmp_path / "scores.csv").write_text("system,leaning\nbm25,0.12345\n")
+    notebook._show_results(SimpleNamespace(folder=tmp_path))
+    assert "0.123" in capsys.readouterr().out
+    rows = "system,dataset,measure,n,mean,low,high,difference,p_value\nbm25,macro,MRecall@5,4,0.5,0.2,0.8,,\n"
+    (tmp_path / "scores.csv").write_text(rows)
+    notebook._show_results(SimpleNamespace(folder=tmp_path))
+    assert "50.0 [20.0, 80.0]" in capsys.readouterr().out
