@@ -22,6 +22,7 @@ from berdslib.cli.options import (
     STORE,
     TITLE_POSITION,
     print_frame,
+    print_tables,
     say,
 )
 from berdslib.cli.root import main
@@ -212,8 +213,7 @@ def judge_systems(
     asked, compared = len(found.questions), len(named) + len(runs)
     click.echo(f"{asked} questions, {compared} systems, {result.pairs} pairs for each judge", err=True)
     if as_json:
-        tables = {name: getattr(result, name) for name in ("order", "table", "labels")}
-        click.echo("{" + ",\n".join(f'"{n}": {t.to_json(orient="records", indent=1)}' for n, t in tables.items()) + "}")
+        print_tables({name: getattr(result, name) for name in ("order", "table", "labels")})
     else:
         print_frame(instruments.score_sheet(result), False)
         click.echo()

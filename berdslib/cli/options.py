@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +90,8 @@ def print_frame(frame: Any, as_json: bool) -> None:
         click.echo(frame.to_json(orient="records", indent=1))
     else:
         click.echo(printable(frame.to_string(index=False, float_format=lambda x: f"{x:.4f}")))
+
+
+def print_tables(tables: Mapping[str, Any]) -> None:
+    """Print several tables as one JSON object: name → rows."""
+    click.echo("{" + ",\n".join(f'"{n}": {t.to_json(orient="records", indent=1)}' for n, t in tables.items()) + "}")

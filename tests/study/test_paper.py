@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from berdslib.errors import InputError
-from berdslib.study import paper
+from berdslib.study import paper, paper_layouts
 from berdslib.study.published import BERDS_SETTING, Setting, beside, long_table, published_table
 
 TABLES = [
@@ -20,7 +20,7 @@ TABLES = [
 
 def printed(version, table):
     rows = published_table(table, version)
-    return paper.as_printed(rows, paper.layout_of(rows))
+    return paper_layouts.as_printed(rows, paper_layouts.layout_of(rows))
 
 
 @pytest.mark.parametrize(

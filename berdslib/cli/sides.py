@@ -19,6 +19,7 @@ from berdslib.cli.options import (
     QUESTIONS,
     RECORDINGS,
     STORE,
+    print_tables,
 )
 from berdslib.cli.root import main
 from berdslib.errors import printable
@@ -103,8 +104,7 @@ def sides_command(
         store=VerdictStore(store),
     )
     if as_json:
-        tables = (f'"{name}": {getattr(result, name).to_json(orient="records", indent=1)}' for name in TABLES)
-        click.echo("{" + ",\n".join(tables) + "}")
+        print_tables({name: getattr(result, name) for name in TABLES})
     else:
         click.echo(printable(repr(result)))
     if output:
