@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lab notebooks bench setup clean
+.PHONY: demo test test-fast lab notebooks students book bench setup clean
 
 ## make demo: set up, then run the quickstart notebook on the shipped sample (no network but the package registry)
 demo: .venv/.ready
@@ -28,6 +28,10 @@ lab: .venv/.ready
 ## make notebooks: execute every notebook from a fresh kernel on the sample and write it back with outputs
 notebooks: .venv/.test-ready
 	$(BIN)/python scripts/execute_notebooks.py
+
+## make students: write copies of the notebooks with blank exercises into students/
+students: .venv/.ready
+	$(BIN)/berds notebook students
 
 ## make bench: performance against named peers, as ratios in one run
 bench: .venv/.test-ready

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from berdslib.evaluation.measures import rKL as rKL
     from berdslib.study import figures as figures
     from berdslib.study import published as published
+    from berdslib.study.exercises import check_answer as check_answer
     from berdslib.study.experiment import Experiment as Experiment
     from berdslib.study.experiment import experiment as experiment
     from berdslib.study.front import evaluate as evaluate
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from berdslib.study.front import register as register
     from berdslib.study.front import search as search
     from berdslib.study.front import supports as supports
+    from berdslib.study.notebooks import files_in as files_in
     from berdslib.study.notebooks import output_folder as output_folder
     from berdslib.study.sides import sides as sides
 
@@ -58,9 +60,10 @@ _PLACES = {
     "berdslib.evaluation.measures": (
         "Coverage", "ERR_IA", "MRecall", "P", "Precision", "StRecall", "alpha_nDCG", "nDCG", "pRecall", "rKL",
     ),
+    "berdslib.study.exercises": ("check_answer",),
     "berdslib.study.experiment": ("Experiment", "experiment"),
     "berdslib.study.front": ("evaluate", "judge", "names", "read_run", "register", "search", "supports"),
-    "berdslib.study.notebooks": ("output_folder",),
+    "berdslib.study.notebooks": ("files_in", "output_folder"),
     "berdslib.study.sides": ("sides",),
 }  # fmt: skip
 _MODULES = {"figures": "berdslib.study.figures", "published": "berdslib.study.published"}

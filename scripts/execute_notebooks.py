@@ -13,17 +13,17 @@ import sys
 import nbformat
 from PIL import Image
 
-from berdslib.study.notebooks import find_notebook, notebook_folder, run_notebook
+from berdslib.study.notebooks import code_digests, find_notebook, notebook_folder, run_notebook
 
 # What differs between two runs of the same notebook, or would name the machine, does not belong into a commit.
 VOLATILE = ("papermill", "execution", "widgets", "language_info", "kernelspec")
 
 
 def with_palette(png):
-    """Return a picture (base64) in 256 colours: our figures have few, and it is a third as large."""
+    """Return a picture (base64) in 64 colours: our figures have few, and it is a quarter as large."""
     picture = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
     written = io.BytesIO()
-    picture.quantize(256, dither=Image.Dither.NONE).save(written, "png", optimize=True)
+    picture.quantize(64, dither=Image.Dither.NONE).save(written, "png", optimize=True)
     return base64.b64encode(written.getvalue()).decode()
 
 
@@ -61,6 +61,7 @@ def main():
         # Below the project root, so that the paths a notebook prints are relative.
         done = run_notebook(source.stem, output=notebook_folder().parent / "papermill_runs" / source.stem)
         executed = clean(nbformat.read(done.notebook, as_version=4))
+        executed.metadata["berdslib"] = {"executed": code_digests(executed)}
         nbformat.write(executed, source)
         print(f"{source.stem}: {done.record['seconds']} s, {source.stat().st_size / 1024:.0f} KiB")
 

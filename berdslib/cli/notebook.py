@@ -58,6 +58,23 @@ def notebook_run(
     say(summary, f"finished in {done.record['seconds']} s → {done.notebook}", as_json)
 
 
+@notebook.command("students")
+@click.argument("folder", type=FOLDER, default="students")
+@click.option("--repository", default="", help="Address of your copy of the project, which Colab is to fetch.")
+@JSON
+def notebook_students(folder: Path, repository: str, as_json: bool) -> None:
+    """Write copies of the notebooks with blank exercises into FOLDER [students], for a class."""
+    from berdslib.study.exercises import write_students
+
+    counts = write_students(folder, repository=repository)
+    if as_json:
+        click.echo(json.dumps({str(path): count for path, count in counts.items()}, indent=1))
+        return
+    for path, count in counts.items():
+        click.echo(f"{count:2}  {path}")
+    click.echo(f"{sum(counts.values())} exercises, all blank")
+
+
 @main.command()
 @JSON
 def demo(as_json: bool) -> None:

@@ -40,7 +40,7 @@ def use_style(page: bool = False) -> None:
         {
             "axes.spines.top": False,
             "axes.spines.right": False,
-            "figure.dpi": 150 if page else 72,
+            "figure.dpi": 150,
             "pdf.fonttype": 42,
             "svg.hashsalt": "berdslib",
         }

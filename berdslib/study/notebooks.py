@@ -15,6 +15,8 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath, write_text
 from berdslib.paths import project_root
@@ -62,6 +64,20 @@ def output_folder(name: str) -> Path:
     return folder
 
 
+def files_in(folder: Path) -> pd.DataFrame:
+    """Return what a notebook wrote into its folder: one row for each name, with the formats in which it is there.
+
+    Args:
+        folder: of :func:`output_folder`.
+    """
+    formats: dict[str, list[str]] = {}
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.suffix != ".ipynb" and path.name != "run.json":
+            formats.setdefault(path.stem, []).append(path.suffix.removeprefix("."))
+    table = pd.DataFrame({"formats": {name: ", ".join(found) for name, found in formats.items()}})
+    return table.rename_axis("file")
+
+
 def find_notebook(name: str) -> Path:
     """Return a notebook by name ("00_quickstart"), number ("00") or path.
 
@@ -105,18 +121,36 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
     return found
 
 
-def _cells(notebook: Path) -> list[dict[str, Any]]:
+def read_notebook(path: Path) -> dict[str, Any]:
+    """Return a notebook as JSON.
+
+    Raises:
+        InputError: not readable, or no notebook.
+    """
     try:
-        cells: list[dict[str, Any]] = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        for cell in cells:
+        notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for cell in notebook["cells"]:
             cell.get("metadata", {}).get("tags", [])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"is not a readable notebook ({type(error).__name__})", path=notebook) from None
-    return cells
+        raise InputError(f"is not a readable notebook ({type(error).__name__})", path=path) from None
+    return notebook
+
+
+def code_digests(notebook: Mapping[str, Any]) -> list[str]:
+    """Return a short hash of each code cell's source.
+
+    `make notebooks` writes them into the notebook's metadata as ``berdslib.executed``: where they differ from the
+    cells, the outputs were made by other code.
+
+    Args:
+        notebook: as JSON.
+    """
+    code = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+    return [hashlib.sha256(source.encode()).hexdigest()[:8] for source in code]
 
 
 def _parameter_cell(notebook: Path) -> str:
-    cells = [c for c in _cells(notebook) if "parameters" in c.get("metadata", {}).get("tags", [])]
+    cells = [c for c in read_notebook(notebook)["cells"] if "parameters" in c.get("metadata", {}).get("tags", [])]
     if len(cells) != 1:
         raise InputError(f"{len(cells)} cells are tagged `parameters`; exactly one is needed", path=notebook)
     return "".join(cells[0]["source"])
@@ -294,7 +328,7 @@ def run_folder(source: Path, values: Mapping[str, Any]) -> Path:
         source: the notebook.
         values: checked parameters.
     """
-    cells = [(c.get("cell_type"), "".join(c.get("source", ""))) for c in _cells(source)]
+    cells = [(c.get("cell_type"), "".join(c.get("source", ""))) for c in read_notebook(source)["cells"]]
     code = json.dumps([cells, values, __version__], sort_keys=True)
     digest = hashlib.sha256(code.encode()).hexdigest()[:10]
     return notebook_folder().parent / "papermill_runs" / f"{source.stem}-{digest}"

@@ -7,13 +7,35 @@ from pathlib import Path
 
 import pytest
 import yaml
+from prose_numbers import unshown_numbers
 
 from berdslib.errors import BerdsError, InputError
-from berdslib.study.notebooks import check_parameters, find_notebook, output_folder, read_parameters, run_notebook
+from berdslib.study.exercises import blanked, is_exercise, student_copy
+from berdslib.study.notebooks import (
+    check_parameters,
+    code_digests,
+    find_notebook,
+    output_folder,
+    read_notebook,
+    read_parameters,
+    run_notebook,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 OVERRIDES = yaml.safe_load((ROOT / "tests" / "notebook_overrides.yaml").read_text(encoding="utf-8"))
+
+# The first code cell of every notebook.
+OPENING = """\
+# On Colab this fetches the project; anywhere else, Binder included, it does nothing.
+import os
+
+repository = ""  # the address of your copy of the project; for Colab only
+if "COLAB_RELEASE_TAG" in os.environ:
+    assert repository, "set `repository` to the address of your copy of the project"
+    !git clone --quiet --depth 1 "{repository}" berdslib
+    %cd berdslib
+    %pip install --quiet ."""
 
 
 def cells_of(path, kind=None):
@@ -35,16 +57,19 @@ def code_lengths():
 class TestForm:
     def test_it_opens_as_all_do(self, path):
         kinds = [c["cell_type"] for c in cells_of(path)]
-        assert kinds[:5] == ["markdown", "markdown", "code", "code", "code"]
-        title, plan, imports, parameters, _ = (source(c) for c in cells_of(path)[:5])
+        assert kinds[:6] == ["markdown", "markdown", "code", "code", "code", "code"]
+        title, plan, opening, imports, parameters, _ = (source(c) for c in cells_of(path)[:6])
         assert title.startswith(f"# {path.stem[:2]} · ")
         assert "**Question:**" in title and "Rebuilds" in title and "Run time" in title
         assert "**You will**" in plan and 3 <= plan.count("\n- ") <= 4
+        assert "](../docs/glossary.md)" in plan
+        assert opening == OPENING
         assert all(re.match(r"(import|from) |\s|\)|$", line) for line in imports.splitlines())
-        assert "parameters" in cells_of(path)[3]["metadata"]["tags"] and parameters
+        assert len([line for line in imports.splitlines() if line]) <= 8
+        assert "parameters" in cells_of(path)[4]["metadata"]["tags"] and parameters
 
     def test_imports_stand_at_the_top(self, path):
-        for cell in cells_of(path, "code")[1:]:
+        for cell in cells_of(path, "code")[2:]:
             if "if interactive" not in source(cell):
                 assert not re.search(r"^(import|from) ", source(cell), re.M), source(cell)
 
@@ -59,10 +84,39 @@ class TestForm:
             assert target.startswith("http") or (path.parent / target).exists(), target
         assert re.search(r"(Previous|Next): \[", text)
 
-    def test_it_ends_with_takeaways_and_exercises(self, path):
+    def test_it_ends_with_files_takeaways_and_exercises(self, path):
+        headings = [line for c in cells_of(path, "markdown") for line in source(c).splitlines() if line[:3] == "## "]
+        assert headings[-3:] == ["## What was written", "## Takeaways", "## Exercises"]
+        takeaways = next(c for c in cells_of(path, "markdown") if "## Takeaways" in source(c))
+        assert "**Answer:**" in source(takeaways)  # to the question that it opens with
+        assert any(source(c).rstrip().endswith("bd.files_in(folder)") for c in cells_of(path, "code"))
+
+    def test_formulas_are_set_as_formulas(self, path):
         text = "\n".join(source(c) for c in cells_of(path, "markdown"))
-        for heading in ("## What was written", "## Takeaways", "## Exercises"):
-            assert heading in text
+        assert "$$" in text or path.stem.startswith("12"), "no formula"
+
+    def test_lines_of_code_fit_a_screen(self, path):
+        long = [line for c in cells_of(path, "code") for line in source(c).splitlines() if len(line) > 100]
+        assert not long
+
+    def test_outputs_were_made_by_this_code(self, path):
+        notebook = read_notebook(path)
+        made_by = notebook["metadata"].get("berdslib", {}).get("executed", [])
+        assert made_by == code_digests(notebook), f"run scripts/execute_notebooks.py {path.stem}"
+
+    def test_numbers_in_prose_are_shown_beside_it(self, path):
+        problems = [str(problem) for problem in unshown_numbers(read_notebook(path), ROOT)]
+        assert not problems, "\n".join(problems)
+
+    def test_exercises_are_numbered_told_and_solved(self, path):
+        cells = cells_of(path)
+        places = [i for i, cell in enumerate(cells) if is_exercise(cell)]
+        assert 3 <= len(places) <= 5
+        for number, place in enumerate(places, start=1):
+            assert re.match(rf"### Exercise {number} · .+ \((easy|medium|hard|research)\)\n", source(cells[place - 1]))
+            assert f"bd.check_answer({number}, " in source(cells[place]).partition("# Check\n")[2]
+            assert f"Exercise {number}: right." in json.dumps(cells[place]["outputs"], ensure_ascii=False)
+            assert source(cells[place]).strip() != blanked(source(cells[place])).strip()
 
     def test_outputs_are_there_clean_and_small(self, path):
         raw = path.read_text(encoding="utf-8")
@@ -95,14 +149,30 @@ def test_every_notebook_has_smoke_parameters():
     assert set(OVERRIDES) == {p.stem for p in NOTEBOOKS}
 
 
+def with_blank_exercises_behind(path, folder):
+    """Write a copy of a notebook that, once done, goes through its exercises again as a student first sees them."""
+    notebook = read_notebook(path)
+    blank = [cell for cell in student_copy(notebook)["cells"] if is_exercise(cell)]
+    notebook["cells"] += [cell | {"id": f"blank{number}"} for number, cell in enumerate(blank, start=1)]
+    target = folder / path.name
+    target.write_text(json.dumps(notebook), encoding="utf-8")
+    return target
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_it_runs(path, tmp_path, user_cache):
-    done = run_notebook(path.stem, OVERRIDES[path.stem], output=tmp_path, progress=False)
-    record = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    done = run_notebook(
+        str(with_blank_exercises_behind(path, tmp_path)), OVERRIDES[path.stem], output=tmp_path / "run", progress=False
+    )
+    record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
     assert record["finished"] and record["parameters"] == OVERRIDES[path.stem]
-    assert (tmp_path / "scores.csv").exists() and (tmp_path / "scores.png").stat().st_size > 1000
-    assert done.notebook.exists()
+    assert (tmp_path / "run" / "scores.csv").exists() and (tmp_path / "run" / "scores.png").stat().st_size > 1000
+    exercises = [cell for cell in read_notebook(done.notebook)["cells"] if is_exercise(cell)]
+    said = ["".join(cell["outputs"][-1]["data"]["text/plain"]) for cell in exercises]
+    half = len(said) // 2
+    assert all(f"Exercise {n}: right." in answer for n, answer in enumerate(said[:half], start=1)), said
+    assert all(f"Exercise {n} is blank." in answer for n, answer in enumerate(said[half:], start=1)), said
 
 
 # ---------------------------------------------------------------- the runner

@@ -1,0 +1,287 @@
+"""Exercises in notebooks: checking an answer, and copies for students in which the solutions are blank.
+
+An exercise is one code cell tagged ``exercise``. It is written once, in the solution form::
+
+    # Exercise 2
+    run = bd.search("bm25", sample, k=5)    # lines above "# Solution" are given to the student
+    # Solution
+    share = run["docno"].nunique() / len(run)
+    # Check
+    bd.check_answer(2, share, 0.85, hint="Count each passage once.")
+
+In a student's copy, what stands between the two marks is blank: a name that the check uses becomes ``name = ...``, and
+a function keeps its signature and docstring.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from numbers import Real
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from berdslib.errors import InputError
+from berdslib.files import StrPath, write_text
+from berdslib.study.notebooks import notebook_folder, read_notebook
+
+TAG = "exercise"
+SOLUTION, CHECK = "# Solution", "# Check"
+REPOSITORY = 'repository = ""'  # the line of a notebook's opening cell that says where Colab finds the project
+
+
+class Answer(NamedTuple):
+    """What :func:`check_answer` found: whether the answer is right, and a sentence for the student."""
+
+    right: bool
+    message: str
+
+    def __repr__(self) -> str:
+        return self.message
+
+
+def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float = 0.05, hint: str = "") -> Answer:
+    """Compare an answer with what is expected, and say in a sentence what is wrong with it.
+
+    Args:
+        exercise: its number, for the message.
+        given: the answer; ``...`` (or None) is blank.
+        expected: a number, truth value, text, set, list, mapping, array or Series; for an answer that is a function, a
+            list of cases, each ``(arguments, result)`` with the arguments as a tuple.
+        tolerance: how far a number may be off.
+        hint: one sentence for somebody whose answer is wrong.
+
+    Returns:
+        An :class:`Answer`, which a notebook shows as its sentence. Nothing is raised for a wrong answer, so that the
+        cells below still run.
+
+    >>> check_answer(1, ..., 41.7)
+    Exercise 1 is blank. Put your answer where the cell says `...`, and run it again.
+    >>> check_answer(1, 0.417, 41.7)
+    Exercise 1: not yet. 0.417 is a hundredth of it: it is asked for in percent.
+    >>> check_answer(1, lambda x: 2 * x, [((3,), 6), ((0,), 0)])
+    Exercise 1: right.
+    """
+    if _is_blank(given):
+        problem = "blank"
+    elif callable(given):
+        problem = _wrong_function(given, expected, tolerance)
+    else:
+        problem = _difference(given, expected, tolerance)
+    if problem == "blank":
+        return Answer(
+            False, f"Exercise {exercise} is blank. Put your answer where the cell says `...`, and run it again."
+        )
+    if problem:
+        return Answer(False, f"Exercise {exercise}: not yet. {problem}" + (f" Hint: {hint}" if hint else ""))
+    return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(given)}"))
+
+
+def _is_blank(given: Any) -> bool:
+    return given is ... or given is None
+
+
+def _wrong_function(given: Callable[..., Any], cases: Sequence[tuple[tuple[Any, ...], Any]], tolerance: float) -> str:
+    """Return what is wrong with a function, "" if nothing is."""
+    for arguments, result in cases:
+        call = f"{given.__name__}({', '.join(map(shortened, arguments))})"
+        try:
+            got = given(*copy.deepcopy(arguments))
+        except Exception as error:  # noqa: BLE001  whatever a student's function raises is shown to the student
+            return f"{call} raises {type(error).__name__}: {error}."
+        if _is_blank(got):
+            return "blank" if result is not None else ""
+        if problem := _difference(got, result, tolerance):
+            return f"{call}: {problem}"
+    return ""
+
+
+def _difference(given: Any, expected: Any, tolerance: float) -> str:
+    """Return how an answer differs from what is expected, "" if it does not."""
+    given, expected = _plain(given), _plain(expected)
+    if isinstance(expected, bool) or isinstance(given, bool):
+        return "" if given is expected else f"{shortened(given)} is not the answer."
+    if isinstance(expected, Real):
+        return _off(given, float(expected), tolerance)
+    if isinstance(expected, str):
+        return _other_text(given, expected)
+    if isinstance(expected, Mapping):
+        return _other_mapping(given, expected, tolerance)
+    if isinstance(expected, Set):
+        return _other_set(given, expected)
+    return _other_list(given, expected, tolerance)
+
+
+def _plain(value: Any) -> Any:
+    """Return arrays, Series and their scalars as plain Python."""
+    if isinstance(value, pd.Series):
+        return value.to_dict()
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple | pd.Index) else value
+
+
+def _off(given: Any, expected: float, tolerance: float) -> str:
+    if not isinstance(given, Real):
+        return f"A number is asked for, and this is {_kind(given)}."
+    number = float(given)
+    if math.isclose(number, expected, rel_tol=0, abs_tol=tolerance):
+        return ""
+    shown = f"{number:.6g}"
+    if math.isclose(number * 100, expected, rel_tol=0, abs_tol=tolerance) and expected:
+        return f"{shown} is a hundredth of it: it is asked for in percent."
+    if math.isclose(number / 100, expected, rel_tol=0, abs_tol=tolerance / 100) and expected:
+        return f"{shown} is a hundred times it: it is asked for as a share of 1."
+    if math.isnan(number):
+        return "It came out as NaN: something was divided by nothing, or a value is missing."
+    return f"{shown} is too {'large' if number > expected else 'small'}."
+
+
+def _other_text(given: Any, expected: str) -> str:
+    if not isinstance(given, str):
+        return f"A text is asked for, and this is {_kind(given)}."
+    if given.strip() == expected.strip():
+        return ""
+    if given.strip().casefold() == expected.strip().casefold():
+        return f"{shortened(given)} differs in capital letters only."
+    return f"{shortened(given)} is not the answer."
+
+
+def _other_set(given: Any, expected: Set[Any]) -> str:
+    if isinstance(given, str) or not isinstance(given, Set | list):
+        return f"A set is asked for, and this is {_kind(given)}."
+    missing, extra = len(expected - set(given)), len(set(given) - expected)
+    return f"{missing} of {len(expected)} are missing, and {extra} do not belong." if missing or extra else ""
+
+
+def _other_mapping(given: Any, expected: Mapping[Any, Any], tolerance: float) -> str:
+    if not isinstance(given, Mapping):
+        return f"One value for each of {shortened(list(expected))} is asked for, and this is {_kind(given)}."
+    if missing := [key for key in expected if key not in given]:
+        return f"There is no value for {shortened(missing)}."
+    if extra := [key for key in given if key not in expected]:
+        return f"{shortened(extra)} does not belong."
+    for key, value in expected.items():
+        if problem := _difference(given[key], value, tolerance):
+            return f"For {shortened(key)}: {problem}"
+    return ""
+
+
+def _other_list(given: Any, expected: Sequence[Any], tolerance: float) -> str:
+    if not isinstance(given, list):
+        return f"A list of {len(expected)} is asked for, and this is {_kind(given)}."
+    if len(given) != len(expected):
+        return f"{len(expected)} items are asked for, not {len(given)}."
+    problems = [_difference(mine, value, tolerance) for mine, value in zip(given, expected, strict=True)]
+    if not any(problems):
+        return ""
+    if sorted(map(repr, given)) == sorted(map(repr, expected)):
+        return "The items are right, and their order is not."
+    place = next(i for i, problem in enumerate(problems) if problem)
+    return f"Item {place + 1}: {problems[place]}"
+
+
+def _kind(given: Any) -> str:
+    name = type(given).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+# ---------------------------------------------------------------- copies for students
+
+
+def is_exercise(cell: Mapping[str, Any]) -> bool:
+    """Say whether a notebook's cell (as JSON) is an exercise."""
+    return TAG in cell.get("metadata", {}).get("tags", [])
+
+
+def blanked(source: str) -> str:
+    """Return the code of an exercise without its solution.
+
+    Args:
+        source: given lines, the line "# Solution", code, the line "# Check", and the check.
+
+    Raises:
+        InputError: a mark is missing, or the solution binds no name that the check uses.
+    """
+    lines = source.splitlines()
+    try:
+        start, end = lines.index(SOLUTION), lines.index(CHECK)
+    except ValueError:
+        raise InputError(f'an exercise needs the lines "{SOLUTION}" and "{CHECK}": {shortened(source)}') from None
+    solution, check = "\n".join(lines[start + 1 : end]), "\n".join(lines[end:])
+    used = {node.id for node in ast.walk(ast.parse(check)) if isinstance(node, ast.Name)}
+    stubs: dict[str, str] = {}
+    for statement in ast.parse(solution).body:
+        stubs |= {name: stub for name, stub in _stubs(statement).items() if name in used}
+    if not stubs:
+        raise InputError(f"the check uses nothing that the solution makes: {shortened(check)}")
+    return "\n".join([*lines[:start], "# Your answer", *stubs.values(), check])
+
+
+def _stubs(statement: ast.stmt) -> dict[str, str]:
+    """Return what is left of a statement for each name that it binds."""
+    if isinstance(statement, ast.FunctionDef):
+        docstring = [s for s in statement.body[:1] if ast.get_docstring(statement) is not None]
+        rest = ast.Expr(ast.Constant(...))
+        kept = ast.FunctionDef(**{**vars(statement), "body": [*docstring, rest]})
+        return {statement.name: ast.unparse(ast.fix_missing_locations(kept))}
+    bound = [n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return {name: f"{name} = ..." for name in bound}
+
+
+def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str, Any]:
+    """Return a notebook (as JSON) whose exercises are blank and without output; everything else stays.
+
+    Args:
+        notebook: in the solution form.
+        repository: the address of the project's copy that Colab is to fetch; "" leaves the opening cell as it is.
+
+    Raises:
+        InputError: an exercise that cannot be blanked.
+    """
+    copied: dict[str, Any] = copy.deepcopy(dict(notebook))
+    for cell in copied["cells"]:
+        source = "".join(cell["source"])
+        if is_exercise(cell):
+            cell |= {"source": blanked(source), "outputs": [], "execution_count": None}
+        elif repository and REPOSITORY in source:
+            cell["source"] = source.replace(REPOSITORY, f"repository = {json.dumps(repository)}")
+    return copied
+
+
+def write_students(folder: StrPath, notebooks: Sequence[Path] = (), repository: str = "") -> dict[Path, int]:
+    """Write copies of the notebooks with blank exercises.
+
+    Args:
+        folder: where to; it is created. Beside notebooks/, so that the links inside the copies hold.
+        notebooks: which; () for all numbered ones.
+        repository: see :func:`student_copy`.
+
+    Returns:
+        Path of each copy → its number of exercises.
+
+    Raises:
+        InputError: a notebook that cannot be read, or an exercise that cannot be blanked; the message names it. The
+            folder is the one of the notebooks themselves.
+    """
+    sources = list(notebooks) or sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))
+    if any(Path(folder).resolve() == source.resolve().parent for source in sources):
+        raise InputError(f"{folder} holds the notebooks themselves; the copies need another folder")
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    counts = {}
+    for source in sources:
+        try:
+            made = student_copy(read_notebook(source), repository)
+        except InputError as error:
+            raise InputError(str(error), path=source) from None
+        with write_text(Path(folder) / source.name) as file:
+            file.write(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+        counts[Path(folder) / source.name] = sum(map(is_exercise, made["cells"]))
+    return counts
