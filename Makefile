@@ -33,6 +33,11 @@ notebooks: .venv/.test-ready
 students: .venv/.ready
 	$(BIN)/berds notebook students
 
+## make book: the notebooks and docs as a searchable site, build/book/index.html; built offline
+book: .venv/.test-ready
+	$(BIN)/sphinx-build -q -E -W --keep-going -b html -c docs . build/book
+	cp build/book/README.html build/book/index.html
+
 ## make bench: performance against named peers, as ratios in one run
 bench: .venv/.test-ready
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

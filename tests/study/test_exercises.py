@@ -1,0 +1,177 @@
+"""Exercises: what an answer is told, and what is left of a solution in a student's copy."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import berdslib as bd
+from berdslib.cli import main
+from berdslib.errors import InputError
+from berdslib.study.exercises import blanked, student_copy, write_students
+
+
+def divides(a, b):
+    return a / b
+
+
+CASES = [((6, 3), 2), ((1, 0), 0)]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "words"),
+    [
+        (..., 3, "is blank"),
+        (None, [1], "is blank"),
+        (lambda x: None, [((1,), 1)], "is blank"),
+        (lambda x: ..., [((1,), 1)], "is blank"),
+        (41.76, 41.7, "41.76 is too large"),
+        (41.6, 41.7, "too small"),
+        (0.417, 41.7, "asked for in percent"),
+        (41.7, 0.417, "as a share of 1"),
+        (float("nan"), 1, "NaN"),
+        ("41.7", 41.7, "A number is asked for, and this is a str"),
+        (True, 1.0, "True is not the answer"),
+        (1, True, "1 is not the answer"),
+        ("BM25", "bm25", "differs in capital letters only"),
+        (3, "bm25", "A text is asked for, and this is an int"),
+        ({"a"}, {"a", "b"}, "1 of 2 are missing, and 0 do not belong"),
+        ("ab", {"a", "b"}, "A set is asked for, and this is a str"),
+        ([1, 2], [1, 2, 3], "3 items are asked for, not 2"),
+        ([2, 1], [1, 2], "The items are right, and their order is not"),
+        ([1, 5], [1, 2], "Item 2: 5 is too large"),
+        ({1, 2}, [1, 2], "A list of 2 is asked for, and this is a set"),
+        ({"a": 1}, {"a": 1, "b": 2}, "There is no value for ['b']"),
+        ({"a": 1, "c": 2}, {"a": 1}, "['c'] does not belong"),
+        (pd.Series({"a": 1.0}), {"a": 2}, "For 'a': 1 is too small"),
+        (divides, CASES, "divides(1, 0) raises ZeroDivisionError: division by zero."),
+        (lambda a, b: 3, CASES, "<lambda>(6, 3): 3 is too large"),
+    ],
+)
+def test_a_wrong_answer_is_told_what_is_wrong(given, expected, words):
+    answer = bd.check_answer(4, given, expected, tolerance=0.05, hint="Count again.")
+    assert not answer.right and words in repr(answer) and repr(answer).startswith("Exercise 4")
+    assert ("Hint: Count again." in repr(answer)) != ("blank" in words)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (41.72, 41.7),
+        (np.float32(41.7), 41.7),
+        (np.bool_(True), True),
+        (" bm25", "bm25"),
+        (["b", "a"], {"a", "b"}),
+        ((1, 2.01), [1, 2]),
+        (np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
+        (pd.Series([1.0, 2.0], index=["a", "b"]), {"a": 1, "b": 2}),
+        (pd.Index(["a"]), ["a"]),
+        (0, 0),
+        (lambda a, b: a / b if b else 0, CASES),
+    ],
+)
+def test_a_right_answer_is_right(given, expected):
+    answer = bd.check_answer(4, given, expected)
+    assert answer.right and repr(answer).startswith("Exercise 4: right.")
+
+
+def test_a_function_cannot_spoil_the_cases():
+    def takes_the_last(items):
+        return items.pop()
+
+    cases = [(([1, 2],), 2)]
+    assert bd.check_answer(1, takes_the_last, cases).right and bd.check_answer(1, takes_the_last, cases).right
+
+
+SOLVED = '''# Exercise 1
+numbers = [1, 2, 3]
+# Solution
+def mean(values):
+    """Return the mean."""
+    total = sum(values)  # a step
+    return total / len(values)
+
+
+helper = 5
+low, high = min(numbers), max(numbers)
+for value in numbers:
+    last = value
+# Check
+bd.check_answer(1, [mean(numbers), high, last], [2, 3, 3])'''
+
+
+def test_of_a_solution_what_the_check_needs_is_left_blank():
+    left = blanked(SOLVED)
+    assert left.splitlines()[:3] == ["# Exercise 1", "numbers = [1, 2, 3]", "# Your answer"]
+    assert "helper" not in left and "low" not in left and "total" not in left
+    assert 'def mean(values):\n    """Return the mean."""\n    ...' in left
+    assert "high = ..." in left and "last = ..." in left
+    assert left.endswith("# Check\nbd.check_answer(1, [mean(numbers), high, last], [2, 3, 3])")
+
+
+def test_the_blank_cell_runs_and_the_solved_one_is_right():
+    for source, right in ((SOLVED, True), (blanked(SOLVED), False)):
+        names = {"bd": bd}
+        code, check = source.split("# Check\n")
+        exec(code, names)
+        assert eval(check, names).right is right
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("share = 5\n# Check\nbd.check_answer(1, share, 5)", "needs the lines"),
+        ("# Solution\nshare = 5", "needs the lines"),
+        ("# Solution\nshare = 5\n# Check\nbd.check_answer(1, other, 5)", "uses nothing that the solution makes"),
+    ],
+)
+def test_an_exercise_that_cannot_be_blanked_is_an_error(source, words):
+    with pytest.raises(InputError, match=words):
+        blanked(source)
+
+
+def notebook(source=SOLVED):
+    code = {"cell_type": "code", "execution_count": 1, "outputs": [{"output_type": "stream", "text": "seen"}]}
+    return {
+        "cells": [
+            {"cell_type": "markdown", "metadata": {}, "source": ["# Solution\n", "stays"]},
+            {**code, "metadata": {}, "source": ['repository = ""  # for Colab']},
+            {**code, "metadata": {"tags": ["exercise"]}, "source": source},
+        ],
+        "metadata": {},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+
+
+def test_a_copy_changes_the_exercises_only():
+    before = notebook()
+    made = student_copy(before, 'https://example.org/me/"x"')
+    assert before == notebook()  # the original is not touched
+    prose, opening, exercise = made["cells"]
+    assert prose == before["cells"][0]
+    assert opening["outputs"] == before["cells"][1]["outputs"]
+    names = {}
+    exec(opening["source"], names)
+    assert names["repository"] == 'https://example.org/me/"x"'  # quotes in an address end no string
+    assert exercise["outputs"] == [] and exercise["execution_count"] is None and "# Solution" not in exercise["source"]
+
+
+def test_copies_are_written_beside_and_an_error_names_the_notebook(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    good, bad = tmp_path / "notebooks" / "00_a.ipynb", tmp_path / "notebooks" / "01_b.ipynb"
+    good.write_text(json.dumps(notebook()))
+    bad.write_text(json.dumps(notebook("share = 1")))
+    assert write_students(tmp_path / "students", [good]) == {tmp_path / "students" / "00_a.ipynb": 1}
+    with pytest.raises(InputError, match=r"01_b\.ipynb.*needs the lines"):
+        write_students(tmp_path / "students", [good, bad])
+    with pytest.raises(InputError, match="holds the notebooks themselves"):
+        write_students(tmp_path / "notebooks", [good])
+
+
+def test_the_command_writes_all_and_counts_them(tmp_path):
+    done = CliRunner().invoke(main, ["notebook", "students", str(tmp_path / "class")], catch_exceptions=False)
+    assert done.exit_code == 0 and "exercises, all blank" in done.output
+    assert len(list((tmp_path / "class").glob("*.ipynb"))) == 13
