@@ -33,6 +33,15 @@ def user_cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def warm_cache(tmp_path_factory, monkeypatch):
+    """A cache that the long tests share, other workers' included: the sample is encoded once, not by each of them."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "warm_cache"
+    monkeypatch.setenv("BERDS_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
 def own_place(tmp_path, user_cache, monkeypatch):
     """A folder to work in, an empty cache, and no name of a data set that another test has added."""
     from berdslib.data.catalogue import DATASETS

@@ -37,7 +37,7 @@ COMMANDS = [
 
 
 @pytest.fixture(autouse=True)
-def _names_are_forgotten(user_cache):
+def _names_are_forgotten(warm_cache):
     """What a snippet registers is gone after it."""
     kept = [(registry, dict(registry._things)) for registry in (RETRIEVERS, JUDGES, DATASETS, DIVERSIFIERS)]
     yield

@@ -26,7 +26,7 @@ from berdslib.study.front import search
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(user_cache):
+def _own_cache(warm_cache):
     pass
 
 

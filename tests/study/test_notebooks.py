@@ -161,7 +161,7 @@ def with_blank_exercises_behind(path, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_it_runs(path, tmp_path, user_cache):
+def test_it_runs(path, tmp_path, warm_cache):
     done = run_notebook(
         str(with_blank_exercises_behind(path, tmp_path)), OVERRIDES[path.stem], output=tmp_path / "run", progress=False
     )

@@ -17,7 +17,7 @@ NOTEBOOK = "00_quickstart"
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch, user_cache):
+def project(tmp_path, monkeypatch, warm_cache):
     """A checkout of its own, with the quickstart notebook."""
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "berdslib"\n')
     (tmp_path / "notebooks").mkdir()
