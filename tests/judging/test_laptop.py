@@ -126,7 +126,7 @@ def test_shipped_judges_beat_cosine_where_they_were_chosen_and_the_slow_one_the_
 
 @pytest.mark.slow
 def test_without_its_base_the_mpnet_judge_says_where_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setenv("BERDS_CACHE", str(tmp_path))
     monkeypatch.setattr(volumes, "_volume_paths", lambda _: {})
     with pytest.raises(MissingDataError) as error:
