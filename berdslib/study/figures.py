@@ -805,7 +805,7 @@ def ceilings_figure(scores: pd.DataFrame, measure: str) -> Figure:
         for place, value in zip(x, part["mean"], strict=True):
             axis.text(place - 0.03, value + 2, f"{value:.1f}", ha="right", fontsize=11)
     for i, ceiling in enumerate(scores.drop_duplicates("corpus")["ceiling"]):
-        axis.hlines(ceiling, i - 0.48, i + 0.48, color="black", ls="--", lw=2, label="ceiling" if i == 0 else None)
+        axis.hlines(ceiling, i - 0.48, i + 0.48, color="black", ls="--", lw=2, label="" if i else "ceiling")
         axis.text(i - 0.48, ceiling + 2, f"ceiling {ceiling:.1f}", fontsize=11, fontweight="bold")
     axis.set_xticks(range(len(corpora)), [_plain(corpus) for corpus in corpora])
     axis.set_ylim(0, 105)
@@ -816,33 +816,30 @@ def ceilings_figure(scores: pd.DataFrame, measure: str) -> Figure:
 
 
 def funnel_figure(falls: pd.DataFrame) -> Figure:
-    """Draw how many items of each source are left after each reason to leave some out.
+    """Draw how many items are left after each step that leaves some out, one panel a source.
 
     Args:
-        falls: columns source; row, what is counted there; stage, where items are left out, "" for a total; left; and
-            left_out. In the order in which they are drawn.
+        falls: columns source; row, what is counted there; left, the items that stay; and left_out. The first and the
+            last row of a source are totals. All sources have the same rows, in the order in which they are drawn.
     """
     import matplotlib.pyplot as plt
 
     parts = dict(list(falls.groupby("source", sort=False)))
+    labels = list(dict.fromkeys(falls["row"]))
     figure, axes = plt.subplots(
-        len(parts), 1, figsize=(10, 0.3 * len(falls) + 1.6), sharex=True, squeeze=False, layout="constrained",
-        height_ratios=[len(part) for part in parts.values()],
+        1, len(parts), figsize=(2.4 + 3.0 * len(parts), 1.2 + 0.42 * len(labels)), sharex=True, sharey=True,
+        squeeze=False, layout="constrained",
     )  # fmt: skip
-    stages = [stage for stage in dict.fromkeys(falls["stage"]) if stage]
-    for axis, (source, part) in zip(axes[:, 0], parts.items(), strict=True):
-        y = np.arange(len(part))
-        total = part["stage"] == ""
-        axis.barh(y, part["left"], color=np.where(total, PALETTE[0], NOTHING))
-        for i, stage in enumerate(stages):
-            gone = part["left_out"].where(part["stage"] == stage, 0)
-            look = {"color": PALETTE[(2, 1, 4)[i % 3]], "hatch": ("", "///", "...")[i % 3], "edgecolor": "white"}
-            axis.barh(y, gone, left=part["left"], lw=0, label=_plain(stage), **look)
+    y = np.arange(len(labels))
+    for axis, (source, part) in zip(axes[0], parts.items(), strict=True):
+        axis.barh(y, part["left"], color=[PALETTE[0], *[NOTHING] * (len(y) - 2), PALETTE[0]])
+        axis.barh(y, part["left_out"], left=part["left"], color=PALETTE[4], hatch="///", edgecolor="white", lw=0)
         for place, left, out in zip(y, part["left"], part["left_out"], strict=True):
-            axis.text(left + out + 0.4, place, f"−{out}" if out else left, va="center", fontsize=11)
-        axis.set_ylim(len(part) - 0.4, -0.6)
-        axis.set_yticks(y, [_plain(row) for row in part["row"]], fontsize=11)
-        axis.set_title(_plain(source), loc="left", fontsize=13)
-    axes[-1, 0].set_xlabel("items")
-    axes[0, 0].legend(title="left out", frameon=False, loc="center right", fontsize=11)
+            end = left if place in (y[0], y[-1]) else f"−{out}"
+            axis.text(left + out + 0.6, place, end, va="center", fontsize=11)
+        axis.set_title(_plain(source), fontsize=13)
+        axis.set_xlabel("items")
+    axes[0, 0].set_yticks(y, [_plain(label) for label in labels])
+    axes[0, 0].set_ylim(len(y) - 0.4, -0.6)
+    axes[0, 0].set_xlim(right=falls["left"].max() * 1.12)
     return figure

@@ -181,8 +181,8 @@ def test_retrievers_stand_under_the_ceiling_of_their_corpus(name):
 
 
 def test_a_funnel_ends_where_nothing_more_is_left_out():
-    rows = [("s", "in the file", "", 5, 0), ("s", DOLLARS, "by the checks", 3, 2), ("s", "questions", "", 3, 0)]
-    figure = figures.funnel_figure(pd.DataFrame(rows, columns=["source", "row", "stage", "left", "left_out"]))
+    rows = [("s", "in the file", 5, 0), ("s", DOLLARS, 3, 2), ("s", "checks", 3, 0), ("s", "questions", 3, 0)]
+    figure = figures.funnel_figure(pd.DataFrame(rows, columns=["source", "row", "left", "left_out"]))
     bars = [bar for bar in figure.axes[0].patches if bar.get_width()]
-    assert [(bar.get_x(), bar.get_width()) for bar in bars] == [(0, 5), (0, 3), (0, 3), (3, 2)]
-    assert {"s", DOLLARS, "−2", "5", "3", "by the checks"} <= {text for text, _ in shown(figure)}
+    assert [(bar.get_x(), bar.get_width()) for bar in bars] == [(0, 5), (0, 3), (0, 3), (0, 3), (3, 2)]
+    assert {"s", DOLLARS, "−2", "−0", "5", "3"} <= {text for text, _ in shown(figure)}
