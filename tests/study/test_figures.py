@@ -159,3 +159,30 @@ def test_tokens_are_escaped_and_the_answer_is_written_out():
     assert "<script>" not in found and "<b>Yes" not in found.replace("<b>&lt;b&gt;Yes</b>", "")
     assert "&lt;script&gt;" in found and "&quot;&amp; → <b>&lt;b&gt;Yes</b>" in found
     assert found.count("<span") == found.count("</span>") == 2
+
+
+def test_banding_is_drawn_on_its_formula():
+    figure = figures.banding_figure(pd.DataFrame({"similarity": [0.8], "found": [0.5]}), 2, 3)
+    curve, measured = figure.axes[0].get_lines()
+    chance = dict(zip(curve.get_xdata().round(3), curve.get_ydata(), strict=True))
+    assert chance[0.5] == pytest.approx(100 * (1 - 0.75**3)) and (chance[0.0], chance[1.0]) == (0, 100)
+    assert measured.get_xydata().tolist() == [[0.8, 50]]
+
+
+@pytest.mark.parametrize("name", ["bm25", DOLLARS])
+def test_retrievers_stand_under_the_ceiling_of_their_corpus(name):
+    rows = [(name, "a", 10.0, 40.0), ("minilm", "a", 30.0, 40.0), (name, "b", 20.0, 80.0), ("minilm", "b", 70.0, 80.0)]
+    scores = pd.DataFrame(rows, columns=["retriever", "corpus", "mean", "ceiling"])
+    figure = figures.ceilings_figure(scores.assign(low=scores["mean"] - 5, high=scores["mean"] + 5), "MRecall@5")
+    axis = figure.axes[0]
+    heights = {round(bar.get_x() + bar.get_width() / 2, 3): bar.get_height() for bar in axis.patches}
+    assert heights == {-0.2: 10, 0.2: 30, 0.8: 20, 1.2: 70}
+    assert {name, "a", "b", "ceiling 40.0", "ceiling 80.0", "70.0"} <= {text for text, _ in shown(figure)}
+
+
+def test_a_funnel_ends_where_nothing_more_is_left_out():
+    rows = [("s", "in the file", 5, 0), ("s", DOLLARS, 3, 2), ("s", "checks", 3, 0), ("s", "questions", 3, 0)]
+    figure = figures.funnel_figure(pd.DataFrame(rows, columns=["source", "row", "left", "left_out"]))
+    bars = [bar for bar in figure.axes[0].patches if bar.get_width()]
+    assert [(bar.get_x(), bar.get_width()) for bar in bars] == [(0, 5), (0, 3), (0, 3), (0, 3), (3, 2)]
+    assert {"s", DOLLARS, "−2", "−0", "5", "3"} <= {text for text, _ in shown(figure)}
