@@ -94,14 +94,14 @@ def perspectives_by_rank(
 ) -> Figure:
     """Draw which perspective each system shows at each rank.
 
-    One panel a system, one row a perspective, one tile a place in the list: coloured where that passage argues the
-    perspective, pale where it does not; the number of a place whose passage argues nothing is pale too. Beside each
-    row stands what a reader should take away.
+    One panel a system, one row a perspective, one tile a rank: coloured and ticked where that passage argues the
+    perspective, pale where it does not. A rank whose passage argues no perspective at all has a pale number. At the
+    end of each row stands what a reader should take away.
 
     Args:
         question: the question.
         table: from :func:`rank_table`.
-        k: how many places to draw.
+        k: how many ranks to draw.
         labels: system → what to call it; its name where there is no label.
     """
     import matplotlib.pyplot as plt
@@ -111,12 +111,13 @@ def perspectives_by_rank(
     figure, axes = plt.subplots(
         len(systems), 1, figsize=(10.5, 1.1 + len(systems) * (0.75 + 0.62 * m)), squeeze=False, layout="constrained"
     )
+    figure.get_layout_engine().set(h_pad=0.12)  # type: ignore[union-attr]  # a heading belongs to the list below it
     for axis, system in zip(axes[:, 0], systems, strict=True):
         _draw_list(axis, question, table[table["system"] == system], k)
         name = (labels or {}).get(system, system)
         summary = _summary(table[table["system"] == system], m, k)
         axis.set_title(f"{_plain(name)}  →  {summary}", x=_LEFT, ha="left", fontsize=12, pad=12)
-    axes[-1, 0].set_xlabel("place in the list of results (1 = top; a pale number: argues none of the perspectives)")
+    axes[-1, 0].set_xlabel("rank in the list (pale number: this passage argues none of the perspectives)")
     axes[0, 0].annotate(
         _plain(fill(question.text, 90)),
         (_LEFT, 1),
@@ -136,9 +137,10 @@ def _draw_list(axis, question: Question, mine: pd.DataFrame, k: int) -> None:  #
         y, colour = m - 1 - pid, PALETTE[pid % len(PALETTE)]
         ranks = sorted(r for r, p in shown if p == pid)
         for rank in range(1, k + 1):
-            fill_colour = colour if rank in ranks else NOTHING
-            axis.add_patch(_tile(rank, y, fill_colour))
-        take_away = f"{len(ranks)} of {k}, first at place {ranks[0]}" if ranks else "HIDDEN: not once"
+            axis.add_patch(_tile(rank, y, colour if rank in ranks else NOTHING))
+            if rank in ranks:  # so that nobody has to tell colours apart
+                axis.text(rank, y, "✓", ha="center", va="center", fontsize=13, color=_on(colour), fontweight="bold")
+        take_away = f"{len(ranks)} of {k}, first at rank {ranks[0]}" if ranks else "HIDDEN: not once"
         axis.text(k + 0.75, y, take_away, va="center", fontsize=10.5, color="black" if ranks else "#B00020",
                   fontweight="normal" if ranks else "bold")  # fmt: skip
     axis.set_xlim(0.4, k + 4.2)
@@ -163,6 +165,13 @@ def _tile(rank: int, y: int, colour: str):  # type: ignore[no-untyped-def]
         facecolor=colour,
         edgecolor="white",
     )
+
+
+def _on(colour: str) -> str:
+    """Return black or white, whichever is easier to read on a colour."""
+    from matplotlib.colors import to_rgb
+
+    return "white" if np.dot(to_rgb(colour), (0.299, 0.587, 0.114)) < 0.5 else "black"
 
 
 def _summary(mine: pd.DataFrame, m: int, k: int) -> str:

@@ -68,6 +68,17 @@ def test_dollars_in_every_other_figure(name):
         assert any(name in text for text, _ in drawn)
 
 
+def test_each_rank_that_argues_a_perspective_is_ticked_not_only_coloured():
+    question = Question("q", "Is it?", ("It is.", "It is not."))
+    runs = {"both": ranked_run({"q": ["a", "b"]}), "one": ranked_run({"q": ["c", "b"]})}
+    supported = [("q", 0, "a", 1.0, True), ("q", 1, "a", 1.0, True), ("q", 1, "b", 1.0, True)]
+    table = figures.rank_table(question, runs, make_verdicts(supported, "hand"), 2)
+    axes = figures.perspectives_by_rank(question, table, 2).axes
+    ticked = [[t.get_position() for t in axis.texts if t.get_text() == "✓"] for axis in axes]
+    assert ticked == [[(1, 1), (1, 0), (2, 0)], [(2, 0)]]  # (rank, height of the row)
+    assert [sum("HIDDEN" in t.get_text() for t in axis.texts) for axis in axes] == [0, 1]
+
+
 def test_a_rank_table_takes_runs_counted_from_0():
     question = Question("q", "Is it?", ("It is.",))
     run = ranked_run({"q": ["a", "b", "c"]})
