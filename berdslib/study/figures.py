@@ -105,13 +105,17 @@ def perspectives_by_rank(
         labels: system → what to call it; its name where there is no label.
     """
     import matplotlib.pyplot as plt
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     systems = list(dict.fromkeys(table["system"]))
     m = len(question.perspectives)
     figure, axes = plt.subplots(
-        len(systems), 1, figsize=(10.5, 1.1 + len(systems) * (0.75 + 0.62 * m)), squeeze=False, layout="constrained"
+        len(systems),
+        1,
+        figsize=(10.5, 1.1 + len(systems) * (0.75 + 0.62 * m)),
+        squeeze=False,
+        layout=ConstrainedLayoutEngine(h_pad=0.12),  # so that a heading stands with the list below it
     )
-    figure.get_layout_engine().set(h_pad=0.12)  # type: ignore[union-attr]  # a heading belongs to the list below it
     for axis, system in zip(axes[:, 0], systems, strict=True):
         _draw_list(axis, question, table[table["system"] == system], k)
         name = (labels or {}).get(system, system)
@@ -221,19 +225,24 @@ def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = No
     """
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
-    lengths = np.arange(k + 1)
+    figure, axis = plt.subplots(figsize=(8.4, 4.4), layout="constrained")
+    lengths = np.arange(1, k + 1)
     for i, system in enumerate(needed.columns):
         share = (needed[system].to_numpy()[:, None] <= lengths).mean(axis=0) * 100
-        look: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": ("-", "--", "-.", ":")[i // len(PALETTE) % 4]}
-        axis.step(lengths, share, where="post", label=_plain(system), **look)
+        # Dashes tell the lines apart in grey; the first are wide, so that one shows below another that hides it.
+        look: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": ("-", "--", "-.", ":")[i % 4]}
+        axis.step(lengths, share, where="post", label=_plain(system), lw=max(1.8, 4.5 - 1.2 * i), **look)
     if union is not None:
-        axis.axhline(union * 100, color="black", ls="--", lw=1.2, label=f"all together ({union * 100:.0f} %)")
-    axis.set_xlim(0, k)
+        axis.axhline(union * 100, color="black", ls=(0, (1, 3)), lw=1.8, label=f"all together ({union * 100:.1f} %)")
+    marks = [n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n < k]
+    axis.set_xscale("log")  # the tenth passage matters more to a reader than the hundredth
+    axis.set_xticks([*marks, k], [str(n) for n in (*marks, k)])
+    axis.minorticks_off()
+    axis.set_xlim(1, max(k, 1.1))
     axis.set_ylim(0, 103)
-    axis.set_xlabel("passages read")
-    axis.set_ylabel(f"all perspectives shown, % of {len(needed)} questions")
-    axis.legend(frameon=False, loc="lower right")
+    axis.set_xlabel("passages read (logarithmic)")
+    axis.set_ylabel(f"all perspectives shown,\n% of {len(needed)} questions")
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 

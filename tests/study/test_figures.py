@@ -79,6 +79,16 @@ def test_each_rank_that_argues_a_perspective_is_ticked_not_only_coloured():
     assert [sum("HIDDEN" in t.get_text() for t in axis.texts) for axis in axes] == [0, 1]
 
 
+def test_coverage_by_length_steps_up_where_a_question_is_complete():
+    needed = pd.DataFrame({"one": [1.0, 3.0, np.nan, 3.0], "two": [2.0, np.nan, np.nan, np.nan]})
+    (axis,) = figures.coverage_by_length(needed, 4, union=0.75).axes
+    one, two, together = axis.get_lines()
+    assert one.get_xdata().tolist() == two.get_xdata().tolist() == [1, 2, 3, 4]
+    assert one.get_ydata().tolist() == [25, 25, 75, 75] and two.get_ydata().tolist() == [0, 25, 25, 25]
+    assert set(together.get_ydata()) == {75.0}
+    assert one.get_linestyle() != two.get_linestyle()  # told apart in grey
+
+
 def test_a_rank_table_takes_runs_counted_from_0():
     question = Question("q", "Is it?", ("It is.",))
     run = ranked_run({"q": ["a", "b", "c"]})
