@@ -94,29 +94,34 @@ def perspectives_by_rank(
 ) -> Figure:
     """Draw which perspective each system shows at each rank.
 
-    One panel a system, one row a perspective, one tile a place in the list: coloured where that passage argues the
-    perspective, pale where it does not; the number of a place whose passage argues nothing is pale too. Beside each
-    row stands what a reader should take away.
+    One panel a system, one row a perspective, one tile a rank: coloured and ticked where that passage argues the
+    perspective, pale where it does not. A rank whose passage argues no perspective at all has a pale number. At the
+    end of each row stands what a reader should take away.
 
     Args:
         question: the question.
         table: from :func:`rank_table`.
-        k: how many places to draw.
+        k: how many ranks to draw.
         labels: system → what to call it; its name where there is no label.
     """
     import matplotlib.pyplot as plt
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     systems = list(dict.fromkeys(table["system"]))
     m = len(question.perspectives)
     figure, axes = plt.subplots(
-        len(systems), 1, figsize=(10.5, 1.1 + len(systems) * (0.75 + 0.62 * m)), squeeze=False, layout="constrained"
+        len(systems),
+        1,
+        figsize=(10.5, 1.1 + len(systems) * (0.75 + 0.62 * m)),
+        squeeze=False,
+        layout=ConstrainedLayoutEngine(h_pad=0.12),  # so that a heading stands with the list below it
     )
     for axis, system in zip(axes[:, 0], systems, strict=True):
         _draw_list(axis, question, table[table["system"] == system], k)
         name = (labels or {}).get(system, system)
         summary = _summary(table[table["system"] == system], m, k)
         axis.set_title(f"{_plain(name)}  →  {summary}", x=_LEFT, ha="left", fontsize=12, pad=12)
-    axes[-1, 0].set_xlabel("place in the list of results (1 = top; a pale number: argues none of the perspectives)")
+    axes[-1, 0].set_xlabel("rank in the list (pale number: this passage argues none of the perspectives)")
     axes[0, 0].annotate(
         _plain(fill(question.text, 90)),
         (_LEFT, 1),
@@ -136,9 +141,10 @@ def _draw_list(axis, question: Question, mine: pd.DataFrame, k: int) -> None:  #
         y, colour = m - 1 - pid, PALETTE[pid % len(PALETTE)]
         ranks = sorted(r for r, p in shown if p == pid)
         for rank in range(1, k + 1):
-            fill_colour = colour if rank in ranks else NOTHING
-            axis.add_patch(_tile(rank, y, fill_colour))
-        take_away = f"{len(ranks)} of {k}, first at place {ranks[0]}" if ranks else "HIDDEN: not once"
+            axis.add_patch(_tile(rank, y, colour if rank in ranks else NOTHING))
+            if rank in ranks:  # so that nobody has to tell colours apart
+                axis.text(rank, y, "✓", ha="center", va="center", fontsize=13, color=_on(colour), fontweight="bold")
+        take_away = f"{len(ranks)} of {k}, first at rank {ranks[0]}" if ranks else "HIDDEN: not once"
         axis.text(k + 0.75, y, take_away, va="center", fontsize=10.5, color="black" if ranks else "#B00020",
                   fontweight="normal" if ranks else "bold")  # fmt: skip
     axis.set_xlim(0.4, k + 4.2)
@@ -163,6 +169,13 @@ def _tile(rank: int, y: int, colour: str):  # type: ignore[no-untyped-def]
         facecolor=colour,
         edgecolor="white",
     )
+
+
+def _on(colour: str) -> str:
+    """Return black or white, whichever is easier to read on a colour."""
+    from matplotlib.colors import to_rgb
+
+    return "white" if np.dot(to_rgb(colour), (0.299, 0.587, 0.114)) < 0.5 else "black"
 
 
 def _summary(mine: pd.DataFrame, m: int, k: int) -> str:
@@ -212,19 +225,24 @@ def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = No
     """
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
-    lengths = np.arange(k + 1)
+    figure, axis = plt.subplots(figsize=(8.4, 4.4), layout="constrained")
+    lengths = np.arange(1, k + 1)
     for i, system in enumerate(needed.columns):
         share = (needed[system].to_numpy()[:, None] <= lengths).mean(axis=0) * 100
-        look: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": ("-", "--", "-.", ":")[i // len(PALETTE) % 4]}
-        axis.step(lengths, share, where="post", label=_plain(system), **look)
+        # Dashes tell the lines apart in grey; the first are wide, so that one shows below another that hides it.
+        look: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": ("-", "--", "-.", ":")[i % 4]}
+        axis.step(lengths, share, where="post", label=_plain(system), lw=max(1.8, 4.5 - 1.2 * i), **look)
     if union is not None:
-        axis.axhline(union * 100, color="black", ls="--", lw=1.2, label=f"all together ({union * 100:.0f} %)")
-    axis.set_xlim(0, k)
+        axis.axhline(union * 100, color="black", ls=(0, (1, 3)), lw=1.8, label=f"all together ({union * 100:.1f} %)")
+    marks = [n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n < k]
+    axis.set_xscale("log")  # the tenth passage matters more to a reader than the hundredth
+    axis.set_xticks([*marks, k], [str(n) for n in (*marks, k)])
+    axis.minorticks_off()
+    axis.set_xlim(1, max(k, 1.1))
     axis.set_ylim(0, 103)
-    axis.set_xlabel("passages read")
-    axis.set_ylabel(f"all perspectives shown, % of {len(needed)} questions")
-    axis.legend(frameon=False, loc="lower right")
+    axis.set_xlabel("passages read (logarithmic)")
+    axis.set_ylabel(f"all perspectives shown,\n% of {len(needed)} questions")
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 

@@ -68,6 +68,27 @@ def test_dollars_in_every_other_figure(name):
         assert any(name in text for text, _ in drawn)
 
 
+def test_each_rank_that_argues_a_perspective_is_ticked_not_only_coloured():
+    question = Question("q", "Is it?", ("It is.", "It is not."))
+    runs = {"both": ranked_run({"q": ["a", "b"]}), "one": ranked_run({"q": ["c", "b"]})}
+    supported = [("q", 0, "a", 1.0, True), ("q", 1, "a", 1.0, True), ("q", 1, "b", 1.0, True)]
+    table = figures.rank_table(question, runs, make_verdicts(supported, "hand"), 2)
+    axes = figures.perspectives_by_rank(question, table, 2).axes
+    ticked = [[t.get_position() for t in axis.texts if t.get_text() == "✓"] for axis in axes]
+    assert ticked == [[(1, 1), (1, 0), (2, 0)], [(2, 0)]]  # (rank, height of the row)
+    assert [sum("HIDDEN" in t.get_text() for t in axis.texts) for axis in axes] == [0, 1]
+
+
+def test_coverage_by_length_steps_up_where_a_question_is_complete():
+    needed = pd.DataFrame({"one": [1.0, 3.0, np.nan, 3.0], "two": [2.0, np.nan, np.nan, np.nan]})
+    (axis,) = figures.coverage_by_length(needed, 4, union=0.75).axes
+    one, two, together = axis.get_lines()
+    assert one.get_xdata().tolist() == two.get_xdata().tolist() == [1, 2, 3, 4]
+    assert one.get_ydata().tolist() == [25, 25, 75, 75] and two.get_ydata().tolist() == [0, 25, 25, 25]
+    assert set(together.get_ydata()) == {75.0}
+    assert one.get_linestyle() != two.get_linestyle()  # told apart in grey
+
+
 def test_a_rank_table_takes_runs_counted_from_0():
     question = Question("q", "Is it?", ("It is.",))
     run = ranked_run({"q": ["a", "b", "c"]})
