@@ -81,7 +81,7 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float =
         )
     if problem:
         return Answer(False, f"Exercise {exercise}: not yet. {problem}" + (f" Hint: {hint}" if hint else ""))
-    return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(given)}"))
+    return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(_plain(given))}"))
 
 
 def _is_blank(given: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
 NOTHING = "#E3E3E3"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_LIGHT = (1, 5, 6)  # colours of the palette that black letters are read on
+MOST_BARS = 5  # more systems are drawn as dots, one below the other
 # Where the headings of perspectives_by_rank start, in widths of a panel: above the row labels.
 _LEFT = -0.46
 
@@ -184,34 +186,143 @@ def _summary(mine: pd.DataFrame, m: int, k: int) -> str:
     return f"shows {covered} of {m} perspectives ({silent} of {k} results argue none)"
 
 
-def compare_systems(table: pd.DataFrame, measures: Sequence[str], *, dataset: str = "macro") -> Figure:
+def lists_beside(question: Question, table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
+    """Draw the lists of several systems side by side, with what came in and lines between what stayed.
+
+    A column for each system, a box for each place with the title of its passage. A box has a letter for each
+    perspective that its passage argues, and is pale where there is none. Lines join the same passage in
+    neighbouring lists; a passage that the list to its left has not is framed and marked "new".
+
+    Args:
+        question: the question.
+        table: from :func:`rank_table`.
+        titles: docno → title.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
+
+    systems, k = list(dict.fromkeys(table["system"])), int(table["rank"].max())
+    figure, axis = plt.subplots(figsize=(3.6 * len(systems), 1.6 + 0.72 * k), layout="constrained")
+    before: dict[str, int] = {}
+    for column, system in enumerate(systems):
+        mine = table[table["system"] == system]
+        places = dict(zip(mine["docno"], mine["rank"], strict=True))
+        for docno, rank in places.items():
+            argued = mine.loc[(mine["docno"] == docno) & mine["supports"], "pid"].tolist()
+            new = column > 0 and docno not in before
+            _draw_box(axis, column, rank, titles[docno], argued, new=new)
+            if docno in before:  # from the right edge of its box on the left
+                axis.plot([column - 0.57, column - 0.43], [before[docno], rank], color="#777777", lw=1.6, zorder=0)
+        before = places
+    axis.set_xlim(-0.5, len(systems) - 0.5)
+    axis.set_ylim(k + 0.5, 0.5)
+    axis.set_xticks(range(len(systems)), [_plain(system) for system in systems], fontsize=12)
+    axis.xaxis.tick_top()
+    axis.set_yticks(range(1, k + 1), [str(rank) for rank in range(1, k + 1)])
+    axis.tick_params(length=0)
+    for side in axis.spines.values():
+        side.set_visible(False)
+    axis.set_title(_plain(fill(question.text, 30 * len(systems))), fontsize=13, fontweight="bold", loc="left", pad=12)
+    marks = [
+        Line2D([], [], ls="none", marker="s", ms=9, color=_colour(pid)) for pid in range(len(question.perspectives))
+    ]
+    names = [_plain(f"{_letter(pid)}: {text}") for pid, text in enumerate(question.perspectives)]
+    figure.legend(marks, names, loc="outside lower left", frameon=False, fontsize=10)
+    return figure
+
+
+def _draw_box(axis, column: int, rank: int, title: str, argued: Sequence[int], *, new: bool) -> None:  # type: ignore[no-untyped-def]
+    from matplotlib.patches import FancyBboxPatch
+
+    edge: dict[str, Any] = {"ec": "black", "lw": 2.0} if new else {"ec": "#B5B5B5", "lw": 0.8}
+    box = FancyBboxPatch((column - 0.42, rank - 0.36), 0.84, 0.72, boxstyle="round,pad=0,rounding_size=0.05",
+                         facecolor="white" if argued else NOTHING, **edge)  # fmt: skip
+    axis.add_patch(box)
+    words = fill(shorten(title, 50, placeholder=" …"), 27)
+    axis.text(column - 0.40, rank, _plain(words), va="center", fontsize=9.5, color="black" if argued else "#555555")
+    if new:
+        axis.text(column + 0.40, rank - 0.25, "new", ha="right", va="center", fontsize=8, fontweight="bold")
+    for i, pid in enumerate(argued):
+        chip = {"boxstyle": "square,pad=.25", "fc": _colour(pid), "ec": "white"}
+        axis.text(column + 0.38 - 0.09 * i, rank + 0.12, _letter(pid), ha="right", va="center", fontsize=9,
+                  fontweight="bold", color="black" if pid % len(PALETTE) in _LIGHT else "white", bbox=chip)  # fmt: skip
+
+
+def _letter(pid: int) -> str:
+    return chr(ord("A") + pid) if pid < 26 else str(pid)
+
+
+def _colour(pid: int) -> str:
+    return PALETTE[pid % len(PALETTE)]
+
+
+def compare_systems(
+    table: pd.DataFrame, measures: Sequence[str], *, dataset: str = "macro", baseline: str | None = None
+) -> Figure:
     """Draw means with their 95 % intervals: one panel a measure, one bar a system.
+
+    More than five systems are dots, one line a system, sorted by the first measure.
 
     Args:
         table: the table of an Experiment.
         measures: which measures, by name.
         dataset: which rows.
+        baseline: a system whose mean is a dashed line in every panel; None for no line.
     """
     import matplotlib.pyplot as plt
 
     rows = table[table["dataset"] == dataset]
-    figure, axes = plt.subplots(
-        1, len(measures), figsize=(3.4 * len(measures), 3.4), sharey=True, squeeze=False, layout="constrained"
-    )
+    systems = list(dict.fromkeys(rows["system"]))
+    if baseline is not None:
+        known("system of the table", baseline, systems)
+    sideways = len(systems) > MOST_BARS
+    size = (1.8 + 3.6 * len(measures), 1.3 + 0.34 * len(systems)) if sideways else (3.4 * len(measures), 3.4)
+    figure, axes = plt.subplots(1, len(measures), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    if sideways:  # the best system of the first measure on top, in all panels
+        first = rows[rows["measure"] == measures[0]].set_index("system")["mean"]
+        systems = first.reindex(systems).sort_values(kind="stable").index.tolist()
     for axis, measure in zip(axes[0], measures, strict=True):
-        part = rows[rows["measure"] == measure]
-        x = np.arange(len(part))
-        error = np.abs(np.vstack([part["mean"] - part["low"], part["high"] - part["mean"]])) * 100
-        axis.bar(x, part["mean"] * 100, color=[PALETTE[i % len(PALETTE)] for i in x], width=0.65)
-        axis.errorbar(x, part["mean"] * 100, yerr=error, fmt="none", ecolor="black", capsize=4, lw=1.2)
-        for i, value in enumerate(part["mean"] * 100):
-            axis.text(i + 0.05, value + 1.0, f"{value:.1f}", ha="left", va="bottom", fontsize=9)
-        axis.set_xticks(x, part["system"].map(_plain).tolist(), rotation=20, ha="right")
+        part = rows[rows["measure"] == measure].set_index("system").reindex(systems)
+        value = part["mean"].to_numpy() * 100
+        error = np.abs(np.vstack([value - part["low"] * 100, part["high"] * 100 - value]))
+        draw = _dots if sideways else _bars
+        draw(axis, systems, value, error, baseline)
         axis.set_title(_plain(measure), fontsize=11)
-        axis.set_ylim(0, 105)
-        axis.set_xlabel("retriever")
-    axes[0, 0].set_ylabel(f"score, %, {_plain(dataset)} ({int(rows['n'].iloc[0])} questions)")
+    scores = f"score, %, {_plain(dataset)} ({int(rows['n'].iloc[0])} questions)"
+    if sideways:
+        figure.supxlabel(scores + ("" if baseline is None else f"; dashed: {_plain(baseline)}"), fontsize=11)
+    else:
+        axes[0, 0].set_ylabel(scores)
     return figure
+
+
+def _bars(axis, systems: Sequence[str], value: np.ndarray, error: np.ndarray, baseline: str | None) -> None:  # type: ignore[no-untyped-def]
+    x = np.arange(len(systems))
+    axis.bar(x, value, color=[PALETTE[i % len(PALETTE)] for i in x], width=0.65)
+    axis.errorbar(x, value, yerr=error, fmt="none", ecolor="black", capsize=4, lw=1.2)
+    box = {"boxstyle": "round,pad=.15", "fc": "white", "ec": "none"}
+    for i, height in enumerate(value):  # at the foot, where no interval is
+        axis.text(i, 4.0, f"{height:.1f}", ha="center", va="bottom", fontsize=9, bbox=box)
+    if baseline is not None:
+        axis.axhline(value[systems.index(baseline)], color="black", ls="--", lw=1.0, zorder=0)
+    axis.set_xticks(x, [_plain(system) for system in systems], rotation=20, ha="right")
+    axis.set_ylim(0, 105)
+    axis.set_xlabel("system")
+
+
+def _dots(axis, systems: Sequence[str], value: np.ndarray, error: np.ndarray, baseline: str | None) -> None:  # type: ignore[no-untyped-def]
+    y = np.arange(len(systems))
+    axis.errorbar(value, y, xerr=error, fmt="o", color=PALETTE[0], ms=7, capsize=3, lw=1.6, clip_on=False)
+    if baseline is not None:
+        place = systems.index(baseline)
+        axis.axvline(value[place], color="black", ls="--", lw=1.0, zorder=0)
+        axis.plot(value[place], place, "D", color="black", ms=8, zorder=5)
+    for place, mean in enumerate(value):
+        axis.annotate(f"{mean:.1f}", (1.03, place), xycoords=("axes fraction", "data"), va="center", fontsize=9)
+    axis.set_yticks(y, [_plain(system) for system in systems])
+    axis.set_xlim(0, 100)
+    axis.grid(axis="x", color=NOTHING)
+    axis.set_axisbelow(True)
 
 
 def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = None) -> Figure:
@@ -268,32 +379,42 @@ def weight_sweep(table: pd.DataFrame, baseline: Mapping[str, float]) -> Figure:
 
 
 def trade_off(table: pd.DataFrame, gain: str, cost: str, baseline: str, family: Mapping[str, str]) -> Figure:
-    """Plot each system's gain against its cost, with the Pareto frontier.
+    """Plot each system's gain against its cost, with the Pareto frontier; grey lines cross at the baseline.
 
     Args:
         table: of :func:`berdslib.study.tuning.gains_and_losses`.
         gain: the measure on the vertical axis.
         cost: the measure on the horizontal axis.
-        baseline: the system that is labelled in the plot.
+        baseline: the system that is named in the plot, as is "oracle" where there is one.
         family: system → its method, which has one colour and shape.
     """
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(7.6, 5.0), layout="constrained")
-    methods = list(dict.fromkeys(family[s] for s in table["system"]))
+    figure, axis = plt.subplots(figsize=(8.4, 5.0), layout="constrained")
+    named = table["system"].isin([baseline, "oracle"])
+    methods = list(dict.fromkeys(family[s] for s in table.loc[~named, "system"]))
     for i, method in enumerate(methods):
-        part = table[[family[s] == method for s in table["system"]]]
+        part = table[~named & (table["system"].map(family) == method)]
         mark = MARKERS[(i + i // len(PALETTE)) % len(MARKERS)]  # a colour that comes twice has another shape
-        look: dict[str, Any] = {"marker": mark, "color": PALETTE[i % len(PALETTE)], "s": 46, "alpha": 0.85}
-        axis.scatter(part[cost] * 100, part[gain] * 100, label=_plain(method), **look)
+        # Hollow, and later ones smaller, so that what lies at the same place is seen.
+        look: dict[str, Any] = {"marker": mark, "ec": PALETTE[i % len(PALETTE)], "s": max(25, 210 * 0.62**i)}
+        axis.scatter(part[cost] * 100, part[gain] * 100, fc="none", lw=2, label=_plain(method), **look)
     frontier = table[table["frontier"]].sort_values(cost)
-    axis.plot(frontier[cost] * 100, frontier[gain] * 100, color="black", lw=1.0, ls=":", zorder=0, label="not beaten")
+    axis.plot(frontier[cost] * 100, frontier[gain] * 100, "k:.", lw=1.0, label="not beaten")
     start = table[table["system"] == baseline].iloc[0]
-    axis.axvline(start[cost] * 100, color=NOTHING, zorder=0)
-    axis.axhline(start[gain] * 100, color=NOTHING, zorder=0)
+    axis.axvline(start[cost] * 100, color="#B5B5B5", zorder=0)
+    axis.axhline(start[gain] * 100, color="#B5B5B5", zorder=0)
+    for _, one in table[named].iterrows():
+        x, y = one[cost] * 100, one[gain] * 100
+        mark, size = ("*", 17) if one["system"] == "oracle" else ("o", 20)
+        axis.plot(x, y, mark, ms=size, mec="black", mew=2, mfc="none")
+        axis.annotate(
+            _plain(one["system"]), (x, y), (0, 16), textcoords="offset points", ha="center", fontweight="bold"
+        )
+    axis.margins(0.08, 0.1)
     axis.set_xlabel(f"{_plain(cost)}, %")
     axis.set_ylabel(f"{_plain(gain)}, %")
-    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=10)
     return figure
 
 
@@ -305,13 +426,17 @@ def similarity_by_side(table: pd.DataFrame) -> Figure:
     """
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(7.2, 3.6), layout="constrained")
-    edges = np.linspace(table["similarity"].min(), table["similarity"].max(), 31).tolist()
-    for same, colour, label in ((True, PALETTE[0], "same perspective"), (False, PALETTE[1], "different perspectives")):
+    figure, axis = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
+    edges = np.linspace(table["similarity"].min(), table["similarity"].max(), 13).tolist()
+    looks = ((True, PALETTE[0], "", "same perspective"), (False, PALETTE[1], "//", "different perspectives"))
+    for same, colour, hatch, label in looks:
         part = table.loc[table["same"] == same, "similarity"]
-        axis.hist(part, edges, density=True, histtype="step", lw=2, color=colour, label=f"{label} (n = {len(part)})")
-    axis.set_xlabel("cosine of two passages on one question")
-    axis.set_ylabel("density")
+        share = np.full(len(part), 100 / max(1, len(part)))  # the two are unlike in number
+        style: dict[str, Any] = {"histtype": "stepfilled", "fc": (colour, 0.35), "ec": colour, "lw": 2, "hatch": hatch}
+        axis.hist(part, edges, weights=share, label=f"{label} (n = {len(part)})", **style)
+        axis.axvline(part.median(), color=colour, lw=2, ls="-" if same else "--")
+    axis.set_xlabel("cosine of two passages on one question; vertical lines: medians")
+    axis.set_ylabel("share of the pairs, %")
     axis.legend(frameon=False)
     return figure
 
@@ -750,6 +875,8 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
 def fusion_curves(table: pd.DataFrame, measure: str) -> Figure:
     """Draw a measure over the number of expansions, a line for each fusion; without and with the question's own list.
 
+    The band is the 95 % interval of taking turns.
+
     Args:
         table: of :func:`berdslib.study.fusing.fusion_sweep`. Where it has rows of no expansion, both panels show the
             question alone as a dashed line.
@@ -761,13 +888,21 @@ def fusion_curves(table: pd.DataFrame, measure: str) -> Figure:
     alone = rows.loc[rows["number"] == 0, "mean"]
     figure, axes = plt.subplots(1, 2, figsize=(10.0, 3.8), sharey=True, layout="constrained")
     rules = list(dict.fromkeys(rows["fusion"]))
-    shades = plt.get_cmap("cividis")(np.linspace(0, 0.9, max(1, len(rules) - 1)))
+    shades = plt.get_cmap("cividis")(np.linspace(0, 0.6, max(1, len(rules) - 1)))
     for axis, original in zip(axes, (False, True), strict=True):
+        mine = rows[(rows["original"] == original) & (rows["number"] > 0)]
         for i, rule in enumerate(rules):
-            part = rows[(rows["fusion"] == rule) & (rows["original"] == original) & (rows["number"] > 0)]
-            turns = rule == "round robin"
+            part, turns = mine[mine["fusion"] == rule], rule == "round robin"
             look: dict[str, Any] = {"color": PALETTE[4] if turns else shades[i - 1], "lw": 2.4 if turns else 1.4}
-            axis.plot(part["number"], part["mean"] * 100, marker=MARKERS[i % len(MARKERS)], ms=4, label=rule, **look)
+            look["ls"] = "-" if turns else ("-", "--", "-.", ":")[(i - 1) % 4]
+            # Later ones are smaller, so that what lies at the same place is seen.
+            axis.plot(
+                part["number"], part["mean"] * 100, marker=MARKERS[i % len(MARKERS)], ms=9 - i, label=rule, **look
+            )
+            if turns:
+                label = "its 95 % interval"
+                band = axis.fill_between(part["number"], part["low"] * 100, part["high"] * 100, label=label)
+                band.set(color=NOTHING, zorder=-1)
         for value in alone[:1]:
             axis.axhline(value * 100, color="black", ls="--", lw=1.0, label="the question alone", zorder=0)
         axis.set_title("expansions and the question" if original else "expansions alone", fontsize=11)

@@ -53,6 +53,7 @@ def test_dollars_in_every_other_figure(name):
     judged = {"f1": 0.5, "f1_low": 0.4, "f1_high": 0.6, "said_yes": 0.2, "recall": 0.5, "precision": 0.5, "n": 9}
     for figure in (
         figures.compare_systems(means, [name]),
+        figures.compare_systems(pd.concat([means, *(means.assign(system=f"s{i}") for i in range(5))]), [name]),
         figures.fairness_against_relevance(means, name, [name]),
         figures.groups_shown({name: pd.DataFrame(shares)}),
         figures.coverage_by_length(pd.DataFrame({name: [1.0, 2.0]}), 3),
@@ -87,6 +88,72 @@ def test_coverage_by_length_steps_up_where_a_question_is_complete():
     assert one.get_ydata().tolist() == [25, 25, 75, 75] and two.get_ydata().tolist() == [0, 25, 25, 25]
     assert set(together.get_ydata()) == {75.0}
     assert one.get_linestyle() != two.get_linestyle()  # told apart in grey
+
+
+def means_of(values):
+    """Return a table of an Experiment: system → its means by measure."""
+    return pd.DataFrame([
+        {"system": s, "measure": m, "dataset": "macro", "n": 9, "mean": v, "low": v - 0.1, "high": v + 0.2}
+        for s, of in values.items() for m, v in of.items()
+    ])  # fmt: skip
+
+
+def test_many_systems_are_sorted_dots_with_the_baseline_as_a_line():
+    means = {
+        name: {"Precision@5": v, "MRecall@5": 0.9 - v}
+        for name, v in zip("abcdef", (0.3, 0.6, 0.2, 0.5, 0.7, 0.4), strict=True)
+    }
+    figure = figures.compare_systems(means_of(means), ["Precision@5", "MRecall@5"], baseline="d")
+    left, right = figure.axes
+    assert [label.get_text() for label in left.get_yticklabels()] == list("cafdbe")  # the best stands at the top
+    for axis, values in ((left, (20, 30, 40, 50, 60, 70)), (right, (70, 60, 50, 40, 30, 20))):
+        (drawn,) = axis.containers
+        assert drawn.lines[0].get_xdata().tolist() == pytest.approx(values)
+        ends = [segment[:, 0].tolist() for segment in drawn.lines[2][0].get_segments()]
+        assert ends == [pytest.approx([v - 10, v + 20]) for v in values]
+        (line,) = [line for line in axis.lines if line.get_ls() == "--"]
+        assert line.get_xdata()[0] == pytest.approx(values[3])
+
+
+def test_few_systems_are_bars_in_their_order():
+    means = {name: {"P": v} for name, v in zip("abcde", (0.3, 0.6, 0.2, 0.5, 0.7), strict=True)}
+    (axis,) = figures.compare_systems(means_of(means), ["P"], baseline="b").axes
+    assert [patch.get_height() for patch in axis.patches] == pytest.approx([30, 60, 20, 50, 70])
+    assert [line.get_ydata()[0] for line in axis.lines if line.get_ls() == "--"] == pytest.approx([60])
+    with pytest.raises(InputError, match="unknown system of the table 'z'"):
+        figures.compare_systems(means_of(means), ["P"], baseline="z")
+
+
+def test_lists_side_by_side_mark_what_came_in_and_join_what_stayed():
+    question = Question("q", "Is it?", (DOLLARS, "It is not."))
+    verdicts = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "a", 1.0, True), ("q", 1, "c", 1.0, True)], "hand")
+    runs = {"first": ranked_run({"q": ["a", "b"]}), "second": ranked_run({"q": ["c", "a"]})}
+    table = figures.rank_table(question, runs, verdicts, 2)
+    figure = figures.lists_beside(question, table, {"a": DOLLARS, "b": "Bees", "c": "Cats"})
+    texts = [text for text, _ in shown(figure)]
+    assert {DOLLARS, "Bees", "Cats", "Is it?", f"A: {DOLLARS}", "B: It is not."} <= set(texts)
+    drawn = [text.get_text() for text in figure.axes[0].texts]
+    assert drawn.count("new") == 1 and drawn[drawn.index("new") - 1] == "Cats"
+    assert (drawn.count("A"), drawn.count("B")) == (2, 3)  # of a twice, and of c
+    (stayed,) = figure.axes[0].lines  # a: from the first place on the left to the second on the right
+    assert list(stayed.get_ydata()) == [1, 2]
+
+
+def test_a_trade_off_names_the_baseline_and_the_oracle_and_they_are_no_method():
+    rows = [("start", 0.5, 0.6), ("mmr:0.9", 0.4, 0.5), ("oracle", 0.9, 1.0)]
+    table = pd.DataFrame(rows, columns=["system", "gain", "cost"]).assign(frontier=False)
+    (axis,) = figures.trade_off(table, "gain", "cost", "start", {"mmr:0.9": "mmr"}).axes
+    places = {text.get_text(): tuple(text.xy) for text in axis.texts}
+    assert places == {"start": pytest.approx((60, 50)), "oracle": pytest.approx((100, 90))}
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["mmr", "not beaten"]
+
+
+def test_similarities_are_shares_of_each_kind_of_pair():
+    table = pd.DataFrame({"similarity": [0.0, 0.5, 1.0, 0.2], "same": [True, True, True, False]})
+    (axis,) = figures.similarity_by_side(table).axes
+    tops = sorted(patch.get_path().vertices[:, 1].max() for patch in axis.patches)
+    assert tops == pytest.approx([100 / 3, 100])  # one of three in a bin, and the only one
+    assert [line.get_xdata()[0] for line in axis.lines] == pytest.approx([0.5, 0.2])  # medians
 
 
 def test_a_rank_table_takes_runs_counted_from_0():
