@@ -790,7 +790,7 @@ def correlations_figure(table: pd.DataFrame, targets: Sequence[str], systems: Se
         error = np.abs(np.vstack([r - part["low"].to_numpy(), part["high"].to_numpy() - r]))
         look: dict[str, Any] = {"fmt": MARKERS[i], "color": PALETTE[(0, 4, 2)[i]], "capsize": 4, "lw": 1.6, "ms": 7}
         axis.errorbar(r, y + 0.14 - 0.28 * i, xerr=error, label=f"with the {_plain(target)}", **look)
-    axis.axvline(0, color="black", lw=1, zorder=0)
+    axis.axvline(0, color="black", lw=1.2, zorder=1)
     axis.set_yticks(y, [_plain(system) for system in systems])
     axis.set_xlim(-1.02, 1.02)
     axis.set_xticks([-1, -0.5, 0, 0.5, 1])
