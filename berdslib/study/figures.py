@@ -537,7 +537,7 @@ def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
 
 
 def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw calibration curves of judges, with the number of pairs per bin below.
+    """Draw calibration curves of judges, with the number of pairs per bin beside them.
 
     On the diagonal a judge means what it says; below it, it is too generous with yes.
 
@@ -547,30 +547,27 @@ def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(
-        1 + len(tables),
-        1,
-        figsize=(5.6, 5.0 + 0.8 * len(tables)),
-        sharex=True,
-        height_ratios=[5.0, *[0.8] * len(tables)],
-        layout="constrained",
-    )
-    top, most = axes[0], max(int(table["n"].max()) for table in tables.values())
+    figure = plt.figure(figsize=(9.6, max(4.6, 1.4 * len(tables))), layout="constrained")
+    grid = figure.add_gridspec(len(tables), 2, width_ratios=[3, 2])
+    top = figure.add_subplot(grid[:, 0])
+    counts = [figure.add_subplot(grid[i, 1], sharex=top) for i in range(len(tables))]
+    most = max(int(table["n"].max()) for table in tables.values())
     top.plot([0, 1], [0, 1], color="grey", lw=1, ls="--", label="means what it says", zorder=1)
-    for i, (judge, table) in enumerate(tables.items()):
-        colour = PALETTE[i % len(PALETTE)]
-        top.plot(
-            table["mean_p"], table["share_yes"], marker=MARKERS[i % len(MARKERS)], color=colour, label=_plain(judge)
-        )
-        axes[1 + i].vlines(table["mean_p"], 0, table["n"], color=colour, lw=4)
-        axes[1 + i].set_ylim(0, most * 1.1)
-        axes[1 + i].set_title(f"{_plain(judge)}: {int(table['n'].sum())} pairs", loc="left", fontsize=10, pad=3)
+    for i, (axis, (judge, table)) in enumerate(zip(counts, tables.items(), strict=True)):
+        look: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": ("-", "--", "-.", ":")[i % 4], "lw": 2}
+        mark = MARKERS[i % len(MARKERS)]
+        top.plot(table["mean_p"], table["share_yes"], marker=mark, ms=7, label=_plain(judge), **look)
+        axis.vlines(table["mean_p"], 0, table["n"], color=look["color"], lw=5)
+        axis.set_ylim(0, most * 1.1)
+        axis.set_title(f"{_plain(judge)}: {int(table['n'].sum())} pairs", loc="left", fontsize=10, pad=3)
+        axis.tick_params(labelbottom=axis is counts[-1])
     top.set_ylim(-0.03, 1.03)
     top.set_xlim(-0.03, 1.03)
     top.set_ylabel("share of the bin's pairs that are a yes")
+    top.set_xlabel("mean probability of yes in a bin")
     top.legend(loc="upper left", frameon=False)
-    axes[1].set_ylabel("pairs\nper bin")
-    axes[-1].set_xlabel("mean probability of yes in a bin, as the judge has it")
+    counts[len(counts) // 2].set_ylabel("pairs per bin")
+    counts[-1].set_xlabel("mean probability of yes in a bin")
     return figure
 
 
@@ -619,37 +616,44 @@ def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
     return figure
 
 
-def judge_error_figure(table: pd.DataFrame, measure: str) -> Figure:
-    """Draw each system's score as its judge has it and as corrected by people's labels, both with intervals.
+def judge_error_figure(table: pd.DataFrame) -> Figure:
+    """Draw a system's scores as each judge has them and as corrected by people's labels, with intervals; a bar is gold.
 
     Args:
-        table: columns system and the fields of :class:`berdslib.evaluation.judge_error.Corrected`.
-        measure: its name, for the axis.
+        table: columns measure (a panel each), judge, gold (the score by labels of everything) and the fields of
+            :class:`berdslib.evaluation.judge_error.Corrected`.
     """
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(7.0, 1.5 + 0.62 * len(table)), layout="constrained")
-    y = np.arange(len(table))[::-1]
-    trusting = ("the judge alone", "judge_value", "judge_low", "judge_high", 0.13, PALETTE[4], "s")
-    corrected = ("corrected by people's labels", "value", "low", "high", -0.13, PALETTE[0], "o")
-    for label, value, low, high, shift, colour, marker in (trusting, corrected):
-        middle = table[value].to_numpy()
-        error = np.vstack([middle - table[low].to_numpy(), table[high].to_numpy() - middle]) * 100
-        axis.errorbar(
-            middle * 100, y + shift, xerr=error, fmt=marker, color=colour, capsize=4, lw=1.6, ms=7, label=label
-        )
-    names = zip(table["system"], table["labelled"], table["n"], strict=True)
-    axis.set_yticks(y, [f"{_plain(system)}\n{labelled} labels, n = {n}" for system, labelled, n in names])
-    axis.set_ylim(-0.5, len(table) - 0.5)
-    axis.grid(axis="x", color=NOTHING)
-    axis.set_axisbelow(True)
-    axis.set_xlabel(f"{_plain(measure)}, %")
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    measures, judges = list(dict.fromkeys(table["measure"])), list(dict.fromkeys(table["judge"]))
+    size = (1.8 + 3.9 * len(measures), 1.6 + 0.62 * len(judges))
+    figure, axes = plt.subplots(1, len(measures), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    trusting = ("the judge alone", "judge_value", "judge_low", "judge_high", 0.16, PALETTE[4], "s")
+    corrected = ("corrected by people's labels", "value", "low", "high", -0.16, PALETTE[0], "o")
+    for axis, measure in zip(axes[0], measures, strict=True):
+        part = table[table["measure"] == measure].set_index("judge").loc[judges]
+        y = np.arange(len(part))[::-1]  # the first judge is drawn at the top
+        for label, value, low, high, shift, colour, marker in (trusting, corrected):
+            middle = part[value].to_numpy()
+            error = np.vstack([middle - part[low].to_numpy(), part[high].to_numpy() - middle]) * 100
+            look: dict[str, Any] = {"fmt": marker, "color": colour, "capsize": 4, "lw": 1.6, "ms": 7}
+            axis.errorbar(middle * 100, y + shift, xerr=error, label=label, **look)
+        axis.vlines(part["gold"] * 100, y - 0.36, y + 0.36, color="black", lw=2.5, label="gold: everything labelled")
+        labelled, n = (int(part[column].iloc[0]) for column in ("labelled", "n"))
+        axis.set_title(f"{_plain(measure)} (n = {n}, {labelled} labelled)", fontsize=11)
+        axis.set_xlim(min(0, part["low"].min() * 100 - 2), max(102, part["high"].max() * 100 + 2))
+        axis.set_ylim(-0.5, len(part) - 0.5)
+        axis.grid(axis="x", color=NOTHING)
+        axis.set_axisbelow(True)
+        axis.set_xlabel("score, %")
+    axes[0, 0].set_yticks(np.arange(len(judges))[::-1], [_plain(judge) for judge in judges])
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     return figure
 
 
 def judges_figure(table: pd.DataFrame) -> Figure:
-    """Draw each judge's F1 against labels with its interval, and its share of yes beside the labels' own.
+    """Draw each judge's F1 against labels with its interval, and its share of yes; dashed: yes to all, and the labels.
 
     Args:
         table: columns judge, f1, f1_low, f1_high, said_yes, recall, precision and n, one row a judge.
@@ -663,6 +667,8 @@ def judges_figure(table: pd.DataFrame) -> Figure:
     f1 = table["f1"].to_numpy() * 100
     error = np.vstack([f1 - table["f1_low"].to_numpy() * 100, table["f1_high"].to_numpy() * 100 - f1])
     left.errorbar(f1, y, xerr=error, fmt="o", color=PALETTE[0], capsize=4, lw=1.6, ms=7)
+    for value, end, at in zip(f1, table["f1_high"] * 100, y, strict=True):
+        left.text(end + 2, at, f"{value:.1f}", va="center", fontsize=10)
     left.set_yticks(y, table["judge"].map(_plain))
     left.set_xlim(0, 100)
     left.set_xlabel(f"F1 against labels, %, n = {int(table['n'].iloc[0])} pairs")
@@ -671,8 +677,10 @@ def judges_figure(table: pd.DataFrame) -> Figure:
     true = table[table["recall"] > 0]
     if len(true):
         share = float((true["precision"] * true["said_yes"] / true["recall"]).iloc[0]) * 100
-        right.axvline(share, color="black", ls="--", lw=1.2)
-        right.set_title(f"dashed: the labels themselves, {share:.0f} %", fontsize=10)
+        all_yes = 200 * share / (100 + share)  # its precision is the share, its recall 1
+        for axis, at, what in ((left, all_yes, "yes to all"), (right, share, "the labels themselves")):
+            axis.axvline(at, color="black", ls="--", lw=1.2)
+            axis.set_title(f"dashed: {what}, {at:.1f} %", fontsize=10)
     right.set_xlim(0, 100)
     right.set_xlabel("says yes, % of pairs")
     for axis in (left, right):
@@ -995,4 +1003,38 @@ def funnel_figure(falls: pd.DataFrame) -> Figure:
     axes[0, 0].set_yticks(y, [_plain(label) for label in labels])
     axes[0, 0].set_ylim(len(y) - 0.4, -0.6)
     axes[0, 0].set_xlim(right=falls["left"].max() * 1.12)
+    return figure
+
+
+# ---------------------------------------------------------------- what is written from passages
+
+
+def correlations_figure(table: pd.DataFrame, targets: Sequence[str], systems: Sequence[str], title: str) -> Figure:
+    """Draw correlations with their intervals: a row a system, a mark a target; the line is no correlation.
+
+    Args:
+        table: columns system, target, r, low and high.
+        targets: which targets, two or three.
+        systems: which systems, from the top.
+        title: such as how many essays there are.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(8.4, 1.6 + 0.62 * len(systems)), layout="constrained")
+    y = np.arange(len(systems))[::-1]
+    for i, target in enumerate(targets):
+        part = table[table["target"] == target].set_index("system").loc[list(systems)]
+        r = part["r"].to_numpy()
+        error = np.abs(np.vstack([r - part["low"].to_numpy(), part["high"].to_numpy() - r]))
+        look: dict[str, Any] = {"fmt": MARKERS[i], "color": PALETTE[(0, 4, 2)[i]], "capsize": 4, "lw": 1.6, "ms": 7}
+        axis.errorbar(r, y + 0.14 - 0.28 * i, xerr=error, label=f"with the {_plain(target)}", **look)
+    axis.axvline(0, color="black", lw=1.2, zorder=1)
+    axis.set_yticks(y, [_plain(system) for system in systems])
+    axis.set_xlim(-1.02, 1.02)
+    axis.set_xticks([-1, -0.5, 0, 0.5, 1])
+    axis.grid(axis="x", color=NOTHING)
+    axis.set_axisbelow(True)
+    axis.set_xlabel(f"correlation r of the essays' polarity ({_plain(title)})")
+    axis.set_ylabel("how passages were found")
+    figure.legend(loc="outside upper center", ncols=len(targets), frameon=False)
     return figure

@@ -249,7 +249,7 @@ class Beside:
         if "dataset" in rows and rows["dataset"].eq("macro").any():
             rows = rows[rows["dataset"] == "macro"].drop(columns="dataset")
         if "k" in rows:
-            rows = rows.assign(k=rows["k"].astype(str).replace("<NA>", ""))
+            rows = rows.assign(k=["" if pd.isna(cut) else str(cut) for cut in rows["k"]])
         sides = ["published", "ours", "difference"]
         heads = [c for c in ("measure", "k") if c in rows]
         named = [c for c in rows if c not in (*heads, *sides)]

@@ -248,19 +248,27 @@ def test_inputs_are_left_as_they_are():
 # ---------------------------------------------------------------- figure
 
 
-def test_figure_shows_both_estimates_of_each_system():
+def test_figure_shows_gold_and_both_estimates_of_each_judge():
     rng = np.random.default_rng(19)
-    rows = [{"system": s, **corrected_mean(*questions_world(rng))._asdict()} for s in ("bm25", "dpr", "tart")]
+    rows = [
+        {"measure": measure, "judge": judge, "gold": 0.5, **corrected_mean(*questions_world(rng))._asdict()}
+        for measure in ("MRecall@5", "Precision@5")
+        for judge in ("overlap", "similarity", "laptop")
+    ]
     table = pd.DataFrame(rows)
-    figure = judge_error_figure(table, "MRecall@5")
-    (axis,) = figure.axes
-    assert axis.get_xlabel() == "MRecall@5, %"
-    names = dict(zip(axis.get_yticks(), [t.get_text() for t in axis.get_yticklabels()], strict=True))
-    for container, (value, low, high) in zip(
-        axis.containers, [("judge_value", "judge_low", "judge_high"), ("value", "low", "high")], strict=True
-    ):
-        points, _, (bars,) = container
-        np.testing.assert_allclose(points.get_xdata(), table[value] * 100)
-        ends = np.array([segment[:, 0] for segment in bars.get_segments()])
-        np.testing.assert_allclose(ends, table[[low, high]] * 100)
-        assert [names[round(y)].split("\n")[0] for y in points.get_ydata()] == table["system"].tolist()
+    figure = judge_error_figure(table)
+    assert [axis.get_title().split(" (")[0] for axis in figure.axes] == ["MRecall@5", "Precision@5"]
+    assert "gold: everything labelled" in [text.get_text() for text in figure.legends[0].get_texts()]
+    first = figure.axes[0]
+    names = dict(zip(first.get_yticks(), [t.get_text() for t in first.get_yticklabels()], strict=True))
+    for axis, (_, part) in zip(figure.axes, table.groupby("measure", sort=False), strict=True):
+        for container, (value, low, high) in zip(
+            axis.containers, [("judge_value", "judge_low", "judge_high"), ("value", "low", "high")], strict=True
+        ):
+            points, _, (bars,) = container
+            np.testing.assert_allclose(points.get_xdata(), part[value] * 100)
+            ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+            np.testing.assert_allclose(ends, part[[low, high]] * 100)
+            assert [names[round(y)] for y in points.get_ydata()] == part["judge"].tolist()
+        gold = axis.collections[-1].get_segments()
+        assert [segment[0, 0] for segment in gold] == [50.0] * 3

@@ -50,6 +50,7 @@ def test_dollars_in_every_other_figure(name):
     bins = pd.DataFrame({"mean_p": [0.5], "share_yes": [0.4], "n": [3]})
     error = {"value": 0.5, "low": 0.4, "high": 0.6, "judge_value": 0.5, "judge_low": 0.4, "judge_high": 0.6}
     shares = {"property": [name], "group": [name], "ratio": [1.1], "low": [0.9], "high": [1.3]}
+    tone = pd.DataFrame([{"system": name, "target": name, "r": 0.1, "low": -0.2, "high": 0.4}])
     judged = {"f1": 0.5, "f1_low": 0.4, "f1_high": 0.6, "said_yes": 0.2, "recall": 0.5, "precision": 0.5, "n": 9}
     for figure in (
         figures.compare_systems(means, [name]),
@@ -61,8 +62,11 @@ def test_dollars_in_every_other_figure(name):
         figures.trade_off(frontier.rename(columns={"gain": name}), name, "cost", name, {name: name}),
         figures.group_confusion({name: pd.DataFrame([[0.5]], index=pd.Index([name], name=name), columns=[name])}),
         figures.calibration_curve_figure({name: bins}),
-        figures.judge_error_figure(pd.DataFrame([{"system": name, "labelled": 3, "n": 9, **error}]), name),
+        figures.judge_error_figure(
+            pd.DataFrame([{"measure": name, "judge": name, "gold": 0.5, "labelled": 3, "n": 9, **error}])
+        ),
         figures.judges_figure(pd.DataFrame([{"judge": name, **judged}])),
+        figures.correlations_figure(tone, [name], [name], name),
     ):
         drawn = shown(figure)
         assert {math for _, math in drawn} == {False}
@@ -274,3 +278,23 @@ def test_a_funnel_ends_where_nothing_more_is_left_out():
     bars = [bar for bar in figure.axes[0].patches if bar.get_width()]
     assert [(bar.get_x(), bar.get_width()) for bar in bars] == [(0, 5), (0, 3), (0, 3), (0, 3), (3, 2)]
     assert {"s", DOLLARS, "−2", "−0", "5", "3"} <= {text for text, _ in shown(figure)}
+
+
+def test_judges_stand_beside_yes_to_all():
+    judged = {"f1_low": 0.3, "f1_high": 0.6, "said_yes": 0.4, "recall": 0.5, "precision": 0.25, "n": 9}
+    table = pd.DataFrame([{"judge": "a", "f1": 0.5, **judged}])
+    left, right = figures.judges_figure(table).axes
+    # Of all pairs, precision * said_yes / recall are a yes: .25 * .4 / .5 = .2; yes to all has F1 2 * .2 / 1.2.
+    assert [axis.lines[-1].get_xdata()[0] for axis in (left, right)] == pytest.approx([100 / 3, 20])
+
+
+def test_correlations_are_drawn_with_their_intervals_from_the_top():
+    rows = [("a", "stance", 0.1, -0.2, 0.4), ("b", "stance", 0.5, 0.3, 0.6), ("a", "tone", 0.0, -0.1, 0.1),
+            ("b", "tone", -0.5, -0.6, -0.3)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["system", "target", "r", "low", "high"])
+    (axis,) = figures.correlations_figure(table, ["stance", "tone"], ["b", "a"], "n = 4").axes
+    for container, values in zip(axis.containers, ([0.5, 0.1], [-0.5, 0.0]), strict=True):
+        assert container.lines[0].get_xdata().tolist() == values
+    ends = [segment[:, 0].tolist() for segment in axis.containers[0].lines[2][0].get_segments()]
+    np.testing.assert_allclose(ends, [[0.3, 0.6], [-0.2, 0.4]])
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "a"] and axis.get_yticks()[0] == 1

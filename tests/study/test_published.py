@@ -592,3 +592,11 @@ def test_local_data_dir(tmp_path, monkeypatch):
     monkeypatch.setenv("BERDS_DATA", str(tmp_path / "nothing"))
     with pytest.raises(InputError, match="BERDS_DATA"):
         paths.local_data_dir()
+
+
+def test_a_table_without_cut_offs_can_be_shown():
+    ours = published_table("5", "pir")[["system", "dataset", "measure", "value"]]
+    found = beside("5", ours, Setting("mine"), version="pir")
+    assert len(found.cells.dropna(subset="ours")) == len(ours)
+    shown = repr(found)
+    assert "accuracy" in shown and "correlation" in shown and "@" not in shown
