@@ -19,7 +19,7 @@ import ast
 import copy
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, KeysView, Mapping, Sequence, Set, ValuesView
 from numbers import Real
 from pathlib import Path
 from reprlib import repr as shortened
@@ -38,16 +38,24 @@ REPOSITORY = 'repository = ""'  # the line of a notebook's opening cell that say
 
 
 class Answer(NamedTuple):
-    """What :func:`check_answer` found: whether the answer is right, and a sentence for the student."""
+    """What :func:`check_answer` found: whether the answer is right, which is its truth value, and a sentence."""
 
     right: bool
     message: str
+
+    def __bool__(self) -> bool:
+        return self.right
 
     def __repr__(self) -> str:
         return self.message
 
 
-def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float = 0.05, hint: str = "") -> Answer:
+_NOTHING = "nothing is returned"
+_BLANK = "is blank. Put your answer where the cell says `...`, and run it again."
+Case = tuple[tuple[Any, ...], Any]
+
+
+def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float | None = None, hint: str = "") -> Answer:
     """Compare an answer with what is expected, and say in a sentence what is wrong with it.
 
     Args:
@@ -55,7 +63,7 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float =
         given: the answer; ``...`` (or None) is blank.
         expected: a number, truth value, text, set, list, mapping, array or Series; for an answer that is a function, a
             list of cases, each ``(arguments, result)`` with the arguments as a tuple.
-        tolerance: how far a number may be off.
+        tolerance: how far a number may be off; None for .05, and .005 where a number from -1 to 1 is expected.
         hint: one sentence for somebody whose answer is wrong.
 
     Returns:
@@ -70,15 +78,13 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float =
     Exercise 1: right.
     """
     if _is_blank(given):
-        problem = "blank"
-    elif callable(given):
+        return Answer(False, f"Exercise {exercise} {_BLANK}")
+    if _are_cases(expected):
         problem = _wrong_function(given, expected, tolerance)
+        if problem == _NOTHING:
+            return Answer(False, f"Exercise {exercise} {_BLANK} (A function that returns nothing counts as blank.)")
     else:
         problem = _difference(given, expected, tolerance)
-    if problem == "blank":
-        return Answer(
-            False, f"Exercise {exercise} is blank. Put your answer where the cell says `...`, and run it again."
-        )
     if problem:
         return Answer(False, f"Exercise {exercise}: not yet. {problem}" + (f" Hint: {hint}" if hint else ""))
     return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(_plain(given))}"))
@@ -88,24 +94,34 @@ def _is_blank(given: Any) -> bool:
     return given is ... or given is None
 
 
-def _wrong_function(given: Callable[..., Any], cases: Sequence[tuple[tuple[Any, ...], Any]], tolerance: float) -> str:
+def _are_cases(expected: Any) -> bool:
+    pairs = isinstance(expected, list) and all(isinstance(case, tuple) and len(case) == 2 for case in expected)
+    return bool(expected) and pairs and all(isinstance(arguments, tuple) for arguments, _ in expected)
+
+
+def _wrong_function(given: Any, cases: Sequence[Case], tolerance: float | None) -> str:
     """Return what is wrong with a function, "" if nothing is."""
-    for arguments, result in cases:
-        call = f"{given.__name__}({', '.join(map(shortened, arguments))})"
+    if not callable(given):
+        return f"A function is asked for, and this is {_kind(given)}."
+    name = getattr(given, "__name__", "your function")
+    for number, (arguments, result) in enumerate(cases):
+        call = f"{name}({', '.join(map(shortened, arguments))})"
         try:
             got = given(*copy.deepcopy(arguments))
-        except Exception as error:  # noqa: BLE001  whatever a student's function raises is shown to the student
+        except Exception as error:  # noqa: BLE001  whatever it raises is shown to the student
             return f"{call} raises {type(error).__name__}: {error}."
-        if _is_blank(got):
-            return "blank" if result is not None else ""
+        if _is_blank(got) and result is not None:
+            return f"{call} returns nothing." if number else _NOTHING
         if problem := _difference(got, result, tolerance):
             return f"{call}: {problem}"
     return ""
 
 
-def _difference(given: Any, expected: Any, tolerance: float) -> str:
+def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
     """Return how an answer differs from what is expected, "" if it does not."""
     given, expected = _plain(given), _plain(expected)
+    if expected is None:
+        return "" if given is None else f"{shortened(given)} is returned where nothing should be."
     if isinstance(expected, bool) or isinstance(given, bool):
         return "" if given is expected else f"{shortened(given)} is not the answer."
     if isinstance(expected, Real):
@@ -120,24 +136,25 @@ def _difference(given: Any, expected: Any, tolerance: float) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return arrays, Series and their scalars as plain Python."""
+    """Return arrays, tensors, Series and their scalars as plain Python, and what can be gone through as a list."""
     if isinstance(value, pd.Series):
         return value.to_dict()
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray | np.generic) or type(value).__module__ == "torch":
         return value.tolist()
-    return list(value) if isinstance(value, tuple | pd.Index) else value
+    return list(value) if isinstance(value, tuple | pd.Index | range | KeysView | ValuesView) else value
 
 
-def _off(given: Any, expected: float, tolerance: float) -> str:
+def _off(given: Any, expected: float, tolerance: float | None) -> str:
     if not isinstance(given, Real):
         return f"A number is asked for, and this is {_kind(given)}."
     number = float(given)
-    if math.isclose(number, expected, rel_tol=0, abs_tol=tolerance):
+    near = (0.05 if abs(expected) > 1 else 0.005) if tolerance is None else tolerance
+    if math.isclose(number, expected, rel_tol=0, abs_tol=near) or (math.isnan(number) and math.isnan(expected)):
         return ""
     shown = f"{number:.6g}"
-    if math.isclose(number * 100, expected, rel_tol=0, abs_tol=tolerance) and expected:
+    if expected and math.isclose(number * 100, expected, rel_tol=0, abs_tol=max(near, 0.05)):
         return f"{shown} is a hundredth of it: it is asked for in percent."
-    if math.isclose(number / 100, expected, rel_tol=0, abs_tol=tolerance / 100) and expected:
+    if expected and math.isclose(number / 100, expected, rel_tol=0, abs_tol=near):
         return f"{shown} is a hundred times it: it is asked for as a share of 1."
     if math.isnan(number):
         return "It came out as NaN: something was divided by nothing, or a value is missing."
@@ -157,11 +174,15 @@ def _other_text(given: Any, expected: str) -> str:
 def _other_set(given: Any, expected: Set[Any]) -> str:
     if isinstance(given, str) or not isinstance(given, Set | list):
         return f"A set is asked for, and this is {_kind(given)}."
-    missing, extra = len(expected - set(given)), len(set(given) - expected)
+    try:
+        mine = set(given)
+    except TypeError:  # a list of lists
+        return "The items are lists themselves."
+    missing, extra = len(expected - mine), len(mine - expected)
     return f"{missing} of {len(expected)} are missing, and {extra} do not belong." if missing or extra else ""
 
 
-def _other_mapping(given: Any, expected: Mapping[Any, Any], tolerance: float) -> str:
+def _other_mapping(given: Any, expected: Mapping[Any, Any], tolerance: float | None) -> str:
     if not isinstance(given, Mapping):
         return f"One value for each of {shortened(list(expected))} is asked for, and this is {_kind(given)}."
     if missing := [key for key in expected if key not in given]:
@@ -174,7 +195,7 @@ def _other_mapping(given: Any, expected: Mapping[Any, Any], tolerance: float) ->
     return ""
 
 
-def _other_list(given: Any, expected: Sequence[Any], tolerance: float) -> str:
+def _other_list(given: Any, expected: Sequence[Any], tolerance: float | None) -> str:
     if not isinstance(given, list):
         return f"A list of {len(expected)} is asked for, and this is {_kind(given)}."
     if len(given) != len(expected):
@@ -216,9 +237,13 @@ def blanked(source: str) -> str:
     except ValueError:
         raise InputError(f'an exercise needs the lines "{SOLUTION}" and "{CHECK}": {shortened(source)}') from None
     solution, check = "\n".join(lines[start + 1 : end]), "\n".join(lines[end:])
-    used = {node.id for node in ast.walk(ast.parse(check)) if isinstance(node, ast.Name)}
+    try:
+        used = {node.id for node in ast.walk(ast.parse(check)) if isinstance(node, ast.Name)}
+        statements = ast.parse(solution).body
+    except SyntaxError as error:
+        raise InputError(f"an exercise must be plain Python, without magics: {error.msg}") from None
     stubs: dict[str, str] = {}
-    for statement in ast.parse(solution).body:
+    for statement in statements:
         stubs |= {name: stub for name, stub in _stubs(statement).items() if name in used}
     if not stubs:
         raise InputError(f"the check uses nothing that the solution makes: {shortened(check)}")
@@ -232,8 +257,19 @@ def _stubs(statement: ast.stmt) -> dict[str, str]:
         rest = ast.Expr(ast.Constant(...))
         kept = ast.FunctionDef(**{**vars(statement), "body": [*docstring, rest]})
         return {statement.name: ast.unparse(ast.fix_missing_locations(kept))}
-    bound = [n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-    return {name: f"{name} = ..." for name in bound}
+    return {name: f"{name} = ..." for name in _bound(statement)}
+
+
+# What is bound inside of these is not seen outside.
+_ROOMS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.FunctionDef, ast.ClassDef)
+
+
+def _bound(node: ast.AST) -> list[str]:
+    """Return the names that a statement assigns, those in its branches and loops included."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return [node.id]
+    inside = [] if isinstance(node, _ROOMS) else ast.iter_child_nodes(node)
+    return [name for child in inside for name in _bound(child)]
 
 
 def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str, Any]:
@@ -247,6 +283,7 @@ def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str,
         InputError: an exercise that cannot be blanked.
     """
     copied: dict[str, Any] = copy.deepcopy(dict(notebook))
+    copied["metadata"].pop("berdslib", None)  # the stamp says which code made all outputs
     for cell in copied["cells"]:
         source = "".join(cell["source"])
         if is_exercise(cell):

@@ -1,10 +1,12 @@
 """Exercises: what an answer is told, and what is left of a solution in a student's copy."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from click.testing import CliRunner
 
 import berdslib as bd
@@ -48,11 +50,20 @@ CASES = [((6, 3), 2), ((1, 0), 0)]
         (pd.Series({"a": 1.0}), {"a": 2}, "For 'a': 1 is too small"),
         (divides, CASES, "divides(1, 0) raises ZeroDivisionError: division by zero."),
         (lambda a, b: 3, CASES, "<lambda>(6, 3): 3 is too large"),
+        (partial(divides, 1), [((0,), 0)], "your function(0) raises ZeroDivisionError"),
+        (lambda x: x or None, [((1,), 1), ((0,), 0)], "<lambda>(0) returns nothing."),
+        (lambda x: x, [((0,), None)], "0 is returned where nothing should be"),
+        (lambda x: x, [((None,), None), ((1,), 2)], "<lambda>(1): 1 is too small"),
+        (3, CASES, "A function is asked for, and this is an int"),
+        (divides, 3, "A number is asked for, and this is a function"),
+        (divides, "bm25", "A text is asked for, and this is a function"),
+        ([[1], [2]], {1, 2}, "The items are lists themselves"),
+        (0.81, 0.85, "0.81 is too small"),
     ],
 )
 def test_a_wrong_answer_is_told_what_is_wrong(given, expected, words):
-    answer = bd.check_answer(4, given, expected, tolerance=0.05, hint="Count again.")
-    assert not answer.right and words in repr(answer) and repr(answer).startswith("Exercise 4")
+    answer = bd.check_answer(4, given, expected, hint="Count again.")
+    assert not answer and not answer.right and words in repr(answer) and repr(answer).startswith("Exercise 4")
     assert ("Hint: Count again." in repr(answer)) != ("blank" in words)
 
 
@@ -68,13 +79,19 @@ def test_a_wrong_answer_is_told_what_is_wrong(given, expected, words):
         (np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
         (pd.Series([1.0, 2.0], index=["a", "b"]), {"a": 1, "b": 2}),
         (pd.Index(["a"]), ["a"]),
+        (range(2), [0, 1]),
+        ({"a": 1}.keys(), ["a"]),
+        ([float("nan")], [float("nan")]),
+        (torch.tensor(2.0), 2),
+        (lambda x: None, [((1,), None)]),
         (0, 0),
         (lambda a, b: a / b if b else 0, CASES),
     ],
 )
 def test_a_right_answer_is_right(given, expected):
     answer = bd.check_answer(4, given, expected)
-    assert answer.right and repr(answer).startswith("Exercise 4: right.")
+    assert answer and answer.right and repr(answer).startswith("Exercise 4: right.")
+    assert "np." not in repr(answer)
 
 
 def test_a_function_cannot_spoil_the_cases():
@@ -124,6 +141,8 @@ def test_the_blank_cell_runs_and_the_solved_one_is_right():
     [
         ("share = 5\n# Check\nbd.check_answer(1, share, 5)", "needs the lines"),
         ("# Solution\nshare = 5", "needs the lines"),
+        ("# Solution\n%time share = 5\n# Check\nbd.check_answer(1, share, 5)", "without magics"),
+        ("# Solution\nx = [i for i in []]\n# Check\nbd.check_answer(1, i, 5)", "uses nothing that the solution makes"),
         ("# Solution\nshare = 5\n# Check\nbd.check_answer(1, other, 5)", "uses nothing that the solution makes"),
     ],
 )
@@ -140,7 +159,7 @@ def notebook(source=SOLVED):
             {**code, "metadata": {}, "source": ['repository = ""  # for Colab']},
             {**code, "metadata": {"tags": ["exercise"]}, "source": source},
         ],
-        "metadata": {},
+        "metadata": {"berdslib": {"executed": ["12345678"]}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }
@@ -150,6 +169,7 @@ def test_a_copy_changes_the_exercises_only():
     before = notebook()
     made = student_copy(before, 'https://example.org/me/"x"')
     assert before == notebook()  # the original is not touched
+    assert "berdslib" not in made["metadata"]  # its outputs are not all there
     prose, opening, exercise = made["cells"]
     assert prose == before["cells"][0]
     assert opening["outputs"] == before["cells"][1]["outputs"]
