@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from berdslib.data.records import Question, make_verdicts, ranked_run
+from berdslib.data.collection import Collection
+from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.study import figures
+from berdslib.study.experiment import experiment
 
 DOLLARS = "10% of $20 or 5% of $30?"
 BROKEN = r"a $\frac{$ of \$5"
@@ -50,6 +52,8 @@ def test_dollars_in_every_other_figure(name):
     bins = pd.DataFrame({"mean_p": [0.5], "share_yes": [0.4], "n": [3]})
     error = {"value": 0.5, "low": 0.4, "high": 0.6, "judge_value": 0.5, "judge_low": 0.4, "judge_high": 0.6}
     shares = {"property": [name], "group": [name], "ratio": [1.1], "low": [0.9], "high": [1.3]}
+    found = {"root_any": [1.0], "root": [0.5], "full": [0.4]}
+    gain = {"difference": 0.1, "low": -0.1, "high": 0.3, "star": False}
     judged = {"f1": 0.5, "f1_low": 0.4, "f1_high": 0.6, "said_yes": 0.2, "recall": 0.5, "precision": 0.5, "n": 9}
     for figure in (
         figures.compare_systems(means, [name]),
@@ -59,6 +63,11 @@ def test_dollars_in_every_other_figure(name):
         figures.weight_sweep(pd.DataFrame({"weight": [0.0, 1.0], name: [0.1, 0.2]}), {name: 0.1}),
         figures.trade_off(frontier.rename(columns={"gain": name}), name, "cost", name, {name: name}),
         figures.group_confusion({name: pd.DataFrame([[0.5]], index=pd.Index([name], name=name), columns=[name])}),
+        figures.projection_figure(np.array([1.0, 1.0]), np.array([1.0, 0.0]), np.array([0.0, 1.0]), {name: [0.2, 1.0]}),
+        figures.root_and_full_figure(pd.DataFrame(found, index=pd.MultiIndex.from_tuples([(name, "bm25")])), 5),
+        figures.differences_figure(pd.DataFrame([{"dataset": "d", "system": name, **gain}]), "P@1"),
+        figures.strength_figure(pd.DataFrame({name: [50.0, 40.0]}, index=[0.0, 1.0]), "pRecall@5"),
+        figures.group_bars_figure({"bm25": pd.Series({name: 3, "b": 1})}, 2.0, "places"),
         figures.calibration_curve_figure({name: bins}),
         figures.judge_error_figure(pd.DataFrame([{"system": name, "labelled": 3, "n": 9, **error}]), name),
         figures.judges_figure(pd.DataFrame([{"judge": name, **judged}])),
@@ -66,6 +75,36 @@ def test_dollars_in_every_other_figure(name):
         drawn = shown(figure)
         assert {math for _, math in drawn} == {False}
         assert any(name in text for text, _ in drawn)
+
+
+def test_the_places_beside_a_projection_are_those_of_the_cosines():
+    # By q the order is b, a; without the first axis what is left of q is (0, 1), which is nearer a.
+    texts = {"a": [0.1, 1.0], "b": [1.0, 0.5]}
+    figure = figures.projection_figure(np.array([1.0, 0.6]), np.array([1.0, 0.0]), np.array([0.0, 0.6]), texts)
+    assert [list(line.get_ydata()) for line in figure.axes[1].lines] == [[2, 1], [1, 2]]
+
+
+def test_a_table_of_differences_to_the_baseline():
+    passages = [Passage("a", "one"), Passage("b", "two")]
+    questions = [Question(f"q{i}", "?", ("yes",), source="x" if i < 3 else "y") for i in range(6)]
+    gold = make_verdicts([(q.qid, 0, "a", 1.0, True) for q in questions], "hand")
+    runs = {
+        "worse": ranked_run({q.qid: ["b", "a"] for q in questions}),
+        "some": ranked_run({q.qid: ["a", "b"] if q.qid in ("q0", "q1") else ["b", "a"] for q in questions}),
+    }
+    parts = [Collection(s, [q for q in questions if q.source == s], passages, gold) for s in ("x", "y")]
+    table = figures.difference_table(experiment(runs, parts, ["P@1"], baseline="worse"), "P@1")
+    assert table[["dataset", "system"]].to_numpy().tolist() == [["x", "some"], ["y", "some"]]
+    assert table["difference"].tolist() == pytest.approx([2 / 3, 0])
+    assert (table["low"] < table["difference"]).all() and (table["difference"] < table["high"]).all()
+    assert not table["star"].any()
+    with pytest.raises(InputError, match="baseline"):
+        figures.difference_table(experiment(runs, parts, ["P@1"]), "P@1")
+
+
+def test_bars_of_groups_are_sorted():
+    figure = figures.group_bars_figure({"s": pd.Series({"a": 1, "b": 3, "c": 2})}, 2.0, "places")
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [1, 2, 3]
 
 
 def test_a_rank_table_takes_runs_counted_from_0():
