@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, told apart by people with any kind of colour blindness; grey is kept for "none".
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
 NOTHING = "#E3E3E3"
+YELLOW = "#F0E442"  # too pale for a small mark
+MOST_ROWS = 20  # of one column of groups
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # Where the headings of perspectives_by_rank start, in widths of a panel: above the row labels.
 _LEFT = -0.46
@@ -533,28 +535,29 @@ def fairness_against_relevance(
     systems = list(dict.fromkeys(rows.index.get_level_values("system")))
     for measure in (relevance, *fairness):
         known("measure of the table", measure, rows.index.get_level_values("measure").unique())
+    percent = rows[["mean", "low", "high"]] * 100
+    colours = [colour for colour in PALETTE if colour != YELLOW]
     n = len(fairness)
-    figure, axes = plt.subplots(1, n, figsize=(4.2 * n + 1.6, 4.0), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(1, n, figsize=(4.2 * n + 1.6, 4.4), squeeze=False, layout="constrained")
     for axis, measure in zip(axes[0], fairness, strict=True):
         for i, system in enumerate(systems):
-            x, y = rows.loc[(relevance, system)], rows.loc[(measure, system)]
+            x, y = percent.loc[(relevance, system)], percent.loc[(measure, system)]
             spread = {f"{a}err": [[v["mean"] - v["low"]], [v["high"] - v["mean"]]] for a, v in (("x", x), ("y", y))}
+            look: dict[str, Any] = {
+                "fmt": MARKERS[i % len(MARKERS)],
+                "color": colours[i % len(colours)],
+                "mec": "black",
+            }
             axis.errorbar(
-                x["mean"],
-                y["mean"],
-                **spread,
-                fmt=MARKERS[i % len(MARKERS)],
-                color=PALETTE[i % len(PALETTE)],
-                ms=8,
-                elinewidth=1.0,
-                label=_plain(system),
+                x["mean"], y["mean"], **spread, **look, ms=10, ecolor="#B0B0B0", elinewidth=1.0, label=_plain(system)
             )
         less = "rKL" in measure
-        axis.set_xlabel(f"{_plain(relevance)}  (relevance →)")
-        axis.set_ylabel(f"{_plain(measure)}  ({'fairer' if less else 'more groups'} →)")
+        axis.set_xlabel(f"{_plain(relevance)}, %  (relevance →)")
+        axis.set_ylabel(f"{_plain(measure)}, %  ({'fairer' if less else 'more groups'} →)")
         if less:
             axis.invert_yaxis()
-    axes[0, -1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=10)
     return figure
 
 
@@ -567,21 +570,53 @@ def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
     import matplotlib.pyplot as plt
 
     first = next(iter(tables.values()))
+    rows, starts = len(first), np.flatnonzero(first["property"] != first["property"].shift())
+    # Two columns where one would be too long to read; a property is not torn apart.
+    half = int(starts[np.abs(starts - rows / 2).argmin()]) if rows > MOST_ROWS else rows
+    columns = [slice(0, half), slice(half, rows)] if 0 < half < rows else [slice(0, rows)]
+    most = max(part.stop - part.start for part in columns)
+    figure, axes = plt.subplots(
+        1, len(columns), figsize=(6.6 * len(columns), 1.6 + 0.34 * most), sharex=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for axis, part in zip(axes[0], columns, strict=True):
+        _draw_groups(axis, {system: table.iloc[part] for system, table in tables.items()})
+    figure.supxlabel("share of the first places / share of the corpus  (1 = neither favoured nor hidden)", fontsize=12)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(tables), frameon=False, fontsize=11)
+    return figure
+
+
+def _draw_groups(axis, tables: Mapping[str, pd.DataFrame]) -> None:  # type: ignore[no-untyped-def]
+    first = next(iter(tables.values()))
     names = [f"{p.replace('_', ' ')}: {g}" for p, g in zip(first["property"], first["group"], strict=True)]
     # A line of space between two properties.
     y = -np.arange(len(first)) - (first["property"] != first["property"].shift()).cumsum().to_numpy()
-    figure, axis = plt.subplots(figsize=(7.6, 1.2 + 0.24 * len(first)), layout="constrained")
     for i, (system, table) in enumerate(tables.items()):
-        shift = (i - (len(tables) - 1) / 2) * 0.22
+        shift = (i - (len(tables) - 1) / 2) * 0.27
         error = np.vstack([table["ratio"] - table["low"], table["high"] - table["ratio"]]).clip(min=0)
-        look: dict[str, Any] = {"fmt": MARKERS[i % len(MARKERS)], "color": PALETTE[i % len(PALETTE)], "ms": 4.5}
-        axis.errorbar(table["ratio"], y - shift, xerr=error, elinewidth=0.9, label=_plain(system), **look)
+        look: dict[str, Any] = {"fmt": MARKERS[i % len(MARKERS)], "color": PALETTE[i % len(PALETTE)], "ms": 6}
+        axis.errorbar(table["ratio"], y - shift, xerr=error, elinewidth=1.0, label=_plain(system), **look)
     axis.axvline(1.0, color="black", lw=0.8, zorder=0)
-    axis.set_yticks(y, [_plain(name) for name in names], fontsize=8)
-    axis.margins(y=0.01)
-    axis.set_xlabel("share of the first places / share of the corpus\n(1 = neither favoured nor hidden)")
+    axis.set_yticks(y, [_plain(name) for name in names], fontsize=10)
+    axis.margins(y=0.02)
     axis.set_xlim(left=0)
-    axis.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(tables), fontsize=9)
+
+
+def guesses_figure(bins: pd.DataFrame) -> Figure:
+    """Draw whether guesses mean what they say: the share that is right against the mean guess of each bin.
+
+    Args:
+        bins: of :func:`berdslib.evaluation.calibration.calibration_table`.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(5.0, 4.2), layout="constrained")
+    axis.plot([0, 1], [0, 1], color="grey", lw=1, ls="--", label="means what it says")
+    axis.plot(bins["mean_p"], bins["share_yes"], marker="o", color=PALETTE[0], label="guesses, in bins of equal size")
+    axis.set(xlabel="mean guess of a bin", ylabel="share of its authors who have the value")
+    axis.set(xlim=(-0.02, 1), ylim=(-0.02, 1))
+    axis.legend(frameon=False, loc="lower right", fontsize=11)
     return figure
 
 

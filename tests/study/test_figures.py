@@ -136,7 +136,7 @@ def test_fairness_stands_over_relevance_and_less_rkl_is_higher():
     figure = figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@20", "nDCG@20"])
     less, more = figure.axes
     drawn = {line.get_label(): line.lines[0].get_xydata()[0].tolist() for line in less.containers}
-    assert drawn == {"a": [0.2, 0.4], "b": [0.8, 0.1]}
+    assert drawn == {"a": [20, 40], "b": [80, 10]}
     assert less.yaxis_inverted() and not more.yaxis_inverted()
     with pytest.raises(InputError, match=r"unknown measure of the table 'rKL@2'. Did you mean 'rKL@20'"):
         figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@2"])
@@ -152,6 +152,21 @@ def test_groups_are_drawn_at_their_ratio_with_a_line_between_properties():
     x, y = drawn.lines[0].get_xydata().T
     assert x.tolist() == [0.5, 1.5, 1.0] and (-np.diff(y)).tolist() == [1.0, 2.0]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["age: old", "age: young", "gender: male"]
+
+
+def test_many_groups_stand_in_two_columns_and_a_property_is_not_torn_apart():
+    table = pd.DataFrame({
+        "property": ["age"] * 4 + ["gender"] * 13 + ["home"] * 7, "group": [f"g{i}" for i in range(24)],
+        "ratio": 1.0, "low": 0.9, "high": 1.1,
+    })  # fmt: skip
+    left, right = figures.groups_shown({"text": table}).axes
+    assert [len(axis.get_yticks()) for axis in (left, right)] == [17, 7]
+
+
+def test_guesses_are_drawn_beside_the_diagonal():
+    bins = pd.DataFrame({"mean_p": [0.1, 0.6], "share_yes": [0.2, 0.5]})
+    _, drawn = figures.guesses_figure(bins).axes[0].lines
+    assert drawn.get_xydata().tolist() == [[0.1, 0.2], [0.6, 0.5]]
 
 
 # ---------------------------------------------------------------- training
