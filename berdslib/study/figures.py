@@ -581,6 +581,7 @@ def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
     )  # fmt: skip
     for axis, part in zip(axes[0], columns, strict=True):
         _draw_groups(axis, {system: table.iloc[part] for system, table in tables.items()})
+    axes[0, 0].set_xlim(left=0)  # of both, once both are drawn
     figure.supxlabel("share of the first places / share of the corpus  (1 = neither favoured nor hidden)", fontsize=12)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(tables), frameon=False, fontsize=11)
@@ -600,7 +601,6 @@ def _draw_groups(axis, tables: Mapping[str, pd.DataFrame]) -> None:  # type: ign
     axis.axvline(1.0, color="black", lw=0.8, zorder=0)
     axis.set_yticks(y, [_plain(name) for name in names], fontsize=10)
     axis.margins(y=0.02)
-    axis.set_xlim(left=0)
 
 
 def guesses_figure(bins: pd.DataFrame) -> Figure:
