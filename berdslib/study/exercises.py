@@ -19,7 +19,7 @@ import ast
 import copy
 import json
 import math
-from collections.abc import Callable, KeysView, Mapping, Sequence, Set, ValuesView
+from collections.abc import KeysView, Mapping, Sequence, Set, ValuesView
 from numbers import Real
 from pathlib import Path
 from reprlib import repr as shortened

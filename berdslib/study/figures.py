@@ -12,14 +12,19 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.records import Question, check_run, check_verdicts
-from berdslib.errors import known
+from berdslib.errors import InputError, known
+from berdslib.stats import difference_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from berdslib.study.experiment import Experiment
+
 # Okabe and Ito's palette, told apart by people with any kind of colour blindness; grey is kept for "none".
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
 NOTHING = "#E3E3E3"
+YELLOW = "#F0E442"  # too pale for a small mark
+MOST_ROWS = 20  # of one column of groups
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LIGHT = (1, 5, 6)  # colours of the palette that black letters are read on
 MOST_BARS = 5  # more systems are drawn as dots, one below the other
@@ -466,6 +471,195 @@ def group_confusion(tables: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
+def projection_figure(
+    query: np.ndarray, perspective: np.ndarray, projected: np.ndarray, texts: Mapping[str, Sequence[float]]
+) -> Figure:
+    """Draw a projection in two dimensions, and the places that each text has before and after it.
+
+    Args:
+        query: (2,).
+        perspective: (2,), what is projected out.
+        projected: (2,) the query without it.
+        texts: "A  what it says" → (2,); the plane shows the first letter alone.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, (plane, slope) = plt.subplots(1, 2, figsize=(9.0, 3.9), layout="constrained", width_ratios=[5, 4])
+    arrows = ((perspective, "p", 4, "left", (0.03, 0.0)), (query, "q", 0, "left", (0.03, -0.02)),
+              (projected, "q′", 2, "right", (-0.05, 0.0)))  # fmt: skip
+    plane.plot(*zip(query, projected, strict=True), ":", color="grey")
+    points = np.array(list(texts.values()), dtype=float)
+    for name, point in zip(texts, points, strict=True):
+        plane.plot([0, point[0]], [0, point[1]], color="grey", lw=1, marker="o", markevery=[1])
+        plane.text(point[0], point[1] + 0.03, name[0], ha="center", va="bottom", fontsize=12)
+    for tip, name, colour, side, shift in arrows:
+        plane.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2.5, "color": PALETTE[colour]})
+        place = tip + np.array(shift)
+        plane.text(*place, name, color=PALETTE[colour], fontweight="bold", fontsize=14, ha=side, va="center")
+    plane.set(xlabel="sounds like the perspective", ylabel="is about the topic")
+    plane.set_aspect("equal")  # so that an angle looks like what it is
+    plane.set(xticks=[-0.5, 0, 0.5, 1], yticks=[0, 0.5, 1])
+    plane.margins(0.12)
+    ranks = [_ranks(points, vector) for vector in (query, projected)]
+    for i, name in enumerate(texts):
+        slope.plot([0, 1], [r[i] for r in ranks], f"{MARKERS[i]}-", color=PALETTE[i], lw=2)
+        slope.text(-0.07, ranks[0][i], name[0], va="center", ha="right", fontsize=12)
+        slope.text(1.07, ranks[1][i], _plain(name), va="center", fontsize=11)
+    slope.set(xlim=(-0.25, 2.4), ylim=(len(texts) + 0.4, 0.6), ylabel="place in the list")
+    slope.set_yticks(range(1, len(texts) + 1))
+    slope.set_xticks([0, 1], ["by q", "by q′"])
+    return figure
+
+
+def _ranks(points: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Return the place of each point by its cosine with a vector, 1 the nearest."""
+    cosines = points @ vector / np.linalg.norm(points, axis=1)
+    return np.asarray((-cosines).argsort(kind="stable").argsort(kind="stable") + 1)
+
+
+def root_and_full_figure(table: pd.DataFrame, k: int) -> Figure:
+    """Draw what root queries and full queries find, a panel a task; PIR figures 2 and 4.
+
+    Args:
+        table: index (task, retriever); columns root_any, root and full of
+            :func:`berdslib.evaluation.bias.root_versus_full`.
+        k: the depth, for the axis.
+    """
+    import matplotlib.pyplot as plt
+
+    tasks = list(dict.fromkeys(table.index.get_level_values(0)))
+    looks = (
+        ("root_any", "root query, anybody's gold text", NOTHING, ""),
+        ("root", "root query, each perspective's own gold", PALETTE[5], "///"),
+        ("full", "full query, its own gold", PALETTE[0], ""),
+    )
+    most = max(len(table.loc[task]) for task in tasks)
+    figure, axes = plt.subplots(
+        1, len(tasks), figsize=(3.4 * len(tasks), 1.5 + 0.85 * most), sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis, task in zip(axes[0], tasks, strict=True):
+        part = table.loc[task] * 100
+        y = np.arange(len(part))
+        for i, (column, label, colour, hatch) in enumerate(looks):
+            bars = axis.barh(
+                y + (i - 1) * 0.27, part[column], 0.25, color=colour, hatch=hatch, edgecolor="black", lw=0.6
+            )
+            axis.bar_label(bars, fmt="%.1f", padding=2, fontsize=10)
+            if task == tasks[0]:
+                bars.set_label(label)
+        axis.set(title=_plain(task), xlim=(0, 122), xticks=[0, 50, 100], xlabel=f"found in the first {k}, %")
+        axis.set_yticks(y, [_plain(name) for name in part.index])
+    axes[0, 0].invert_yaxis()
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=10)
+    return figure
+
+
+def difference_table(result: Experiment, measure: str) -> pd.DataFrame:
+    """Return each system's difference to the baseline on each data set: dataset, system, difference, low, high, star.
+
+    Args:
+        result: an experiment with a baseline.
+        measure: one of its measures, by name.
+
+    Returns:
+        One row a data set and system but the baseline; the interval is that of
+        :func:`berdslib.stats.difference_interval`, `star` says whether the corrected p-value is below .05.
+
+    Raises:
+        InputError: no baseline.
+    """
+    if result.baseline is None:
+        raise InputError("differences need an experiment with a baseline", field="baseline")
+    base, rows = result.scores[result.baseline][measure], []
+    by_dataset: dict[str, list[str]] = {}
+    for question in result.questions:
+        by_dataset.setdefault(question.source, []).append(question.qid)
+    p_values = result.table[result.table["measure"] == measure].set_index(["dataset", "system"])["p_value"]
+    for dataset, qids in by_dataset.items():
+        for system, scores in result.scores.items():
+            if system != result.baseline:
+                gain = (scores.loc[qids, measure] - base[qids]).to_numpy()
+                low, high = difference_interval(gain)
+                star = bool(p_values[dataset, system] < 0.05)
+                rows.append((dataset, system, gain.mean(), low, high, star))
+    return pd.DataFrame(rows, columns=["dataset", "system", "difference", "low", "high", "star"])
+
+
+def differences_figure(table: pd.DataFrame, measure: str, labels: Mapping[str, str] | None = None) -> Figure:
+    """Draw each system's difference to the baseline with its interval, a panel a data set; filled: it has a star.
+
+    Args:
+        table: of :func:`difference_table`.
+        measure: its name, for the axis.
+        labels: system → what to call it; its name where there is no label.
+    """
+    import matplotlib.pyplot as plt
+
+    datasets, systems = (list(dict.fromkeys(table[column])) for column in ("dataset", "system"))
+    figure, axes = plt.subplots(
+        1, len(datasets), figsize=(3.2 * len(datasets) + 0.6, 1.2 + 0.3 * len(systems)), sharex=True, sharey=True,
+        squeeze=False, layout="constrained",
+    )  # fmt: skip
+    y = np.arange(len(systems))
+    for axis, dataset in zip(axes[0], datasets, strict=True):
+        part = table[table["dataset"] == dataset].set_index("system").loc[systems]
+        values = 100 * part[["difference", "low", "high"]].to_numpy()
+        axis.axvline(0, color="black", lw=1)
+        axis.hlines(y, values[:, 1], values[:, 2], color="grey", lw=1.5)
+        face = np.where(part["star"], PALETTE[4], "white")
+        axis.scatter(values[:, 0], y, c=face, edgecolors=PALETTE[4], s=50, zorder=3)
+        axis.set_title(_plain(dataset), fontsize=12)
+    axes[0, 0].set_yticks(y, [_plain((labels or {}).get(system, system)) for system in systems])
+    axes[0, 0].invert_yaxis()
+    figure.supxlabel(f"{_plain(measure)}, difference to the baseline in points (filled: p < .05)", fontsize=12)
+    return figure
+
+
+def strength_figure(curves: pd.DataFrame, measure: str) -> Figure:
+    """Draw a score against how much of the perspective is projected out, a line a task.
+
+    Args:
+        curves: index strength, a column a task, in percent.
+        measure: its name, for the axis.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(8.2, 3.6), layout="constrained")
+    for i, name in enumerate(curves):
+        look: dict[str, Any] = {"marker": MARKERS[i % len(MARKERS)], "ls": ("-", "--", "-.", ":")[i % 4]}
+        axis.plot(curves.index, curves[name], color=PALETTE[i % len(PALETTE)], label=_plain(name), lw=2, **look)
+    axis.axvline(0, color="grey", lw=1, ls=":")
+    axis.set(ylim=(0, 104), ylabel=f"{_plain(measure)}, %")
+    axis.set_xlabel("strength γ:  −1 perspective doubled  ·  0 query as it is  ·  1 perspective gone (PAP)")
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def group_bars_figure(tables: Mapping[str, pd.Series], expected: float, xlabel: str) -> Figure:
+    """Draw a number of each group as sorted bars, a panel a system, with a line where all would be alike; PIR figure 5.
+
+    Args:
+        tables: system → group → number.
+        expected: what each group would have if none were preferred.
+        xlabel: what the number is.
+    """
+    import matplotlib.pyplot as plt
+
+    most = max(len(table) for table in tables.values())
+    figure, axes = plt.subplots(
+        1, len(tables), figsize=(4.2 * len(tables), 0.9 + 0.21 * most), sharex=True, squeeze=False, layout="constrained"
+    )
+    for axis, (system, table) in zip(axes[0], tables.items(), strict=True):
+        ordered = table.sort_values(kind="stable")
+        axis.barh(np.arange(len(ordered)), ordered, color=PALETTE[5])
+        axis.set_yticks(np.arange(len(ordered)), [_plain(name) for name in ordered.index], fontsize=9)
+        axis.axvline(expected, color="black", lw=1.2, ls="--")
+        axis.set_title(_plain(system), fontsize=12)
+        axis.set_xlabel(_plain(xlabel), fontsize=11)
+        axis.margins(y=0.01)
+    return figure
+
+
 def fairness_against_relevance(
     table: pd.DataFrame, relevance: str, fairness: Sequence[str], *, dataset: str = "macro"
 ) -> Figure:
@@ -484,28 +678,29 @@ def fairness_against_relevance(
     systems = list(dict.fromkeys(rows.index.get_level_values("system")))
     for measure in (relevance, *fairness):
         known("measure of the table", measure, rows.index.get_level_values("measure").unique())
+    percent = rows[["mean", "low", "high"]] * 100
+    colours = [colour for colour in PALETTE if colour != YELLOW]
     n = len(fairness)
-    figure, axes = plt.subplots(1, n, figsize=(4.2 * n + 1.6, 4.0), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(1, n, figsize=(4.2 * n + 1.6, 4.4), squeeze=False, layout="constrained")
     for axis, measure in zip(axes[0], fairness, strict=True):
         for i, system in enumerate(systems):
-            x, y = rows.loc[(relevance, system)], rows.loc[(measure, system)]
+            x, y = percent.loc[(relevance, system)], percent.loc[(measure, system)]
             spread = {f"{a}err": [[v["mean"] - v["low"]], [v["high"] - v["mean"]]] for a, v in (("x", x), ("y", y))}
+            look: dict[str, Any] = {
+                "fmt": MARKERS[i % len(MARKERS)],
+                "color": colours[i % len(colours)],
+                "mec": "black",
+            }
             axis.errorbar(
-                x["mean"],
-                y["mean"],
-                **spread,
-                fmt=MARKERS[i % len(MARKERS)],
-                color=PALETTE[i % len(PALETTE)],
-                ms=8,
-                elinewidth=1.0,
-                label=_plain(system),
+                x["mean"], y["mean"], **spread, **look, ms=10, ecolor="#B0B0B0", elinewidth=1.0, label=_plain(system)
             )
         less = "rKL" in measure
-        axis.set_xlabel(f"{_plain(relevance)}  (relevance →)")
-        axis.set_ylabel(f"{_plain(measure)}  ({'fairer' if less else 'more groups'} →)")
+        axis.set_xlabel(f"{_plain(relevance)}, %  (relevance →)")
+        axis.set_ylabel(f"{_plain(measure)}, %  ({'fairer' if less else 'more groups'} →)")
         if less:
             axis.invert_yaxis()
-    axes[0, -1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=10)
     return figure
 
 
@@ -518,21 +713,53 @@ def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
     import matplotlib.pyplot as plt
 
     first = next(iter(tables.values()))
+    rows, starts = len(first), np.flatnonzero(first["property"] != first["property"].shift())
+    # Two columns where one would be too long to read; a property is not torn apart.
+    half = int(starts[np.abs(starts - rows / 2).argmin()]) if rows > MOST_ROWS else rows
+    columns = [slice(0, half), slice(half, rows)] if 0 < half < rows else [slice(0, rows)]
+    most = max(part.stop - part.start for part in columns)
+    figure, axes = plt.subplots(
+        1, len(columns), figsize=(6.6 * len(columns), 1.6 + 0.34 * most), sharex=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for axis, part in zip(axes[0], columns, strict=True):
+        _draw_groups(axis, {system: table.iloc[part] for system, table in tables.items()})
+    axes[0, 0].set_xlim(left=0)  # of both, once both are drawn
+    figure.supxlabel("share of the first places / share of the corpus  (1 = neither favoured nor hidden)", fontsize=12)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(tables), frameon=False, fontsize=11)
+    return figure
+
+
+def _draw_groups(axis, tables: Mapping[str, pd.DataFrame]) -> None:  # type: ignore[no-untyped-def]
+    first = next(iter(tables.values()))
     names = [f"{p.replace('_', ' ')}: {g}" for p, g in zip(first["property"], first["group"], strict=True)]
     # A line of space between two properties.
     y = -np.arange(len(first)) - (first["property"] != first["property"].shift()).cumsum().to_numpy()
-    figure, axis = plt.subplots(figsize=(7.6, 1.2 + 0.24 * len(first)), layout="constrained")
     for i, (system, table) in enumerate(tables.items()):
-        shift = (i - (len(tables) - 1) / 2) * 0.22
+        shift = (i - (len(tables) - 1) / 2) * 0.27
         error = np.vstack([table["ratio"] - table["low"], table["high"] - table["ratio"]]).clip(min=0)
-        look: dict[str, Any] = {"fmt": MARKERS[i % len(MARKERS)], "color": PALETTE[i % len(PALETTE)], "ms": 4.5}
-        axis.errorbar(table["ratio"], y - shift, xerr=error, elinewidth=0.9, label=_plain(system), **look)
+        look: dict[str, Any] = {"fmt": MARKERS[i % len(MARKERS)], "color": PALETTE[i % len(PALETTE)], "ms": 6}
+        axis.errorbar(table["ratio"], y - shift, xerr=error, elinewidth=1.0, label=_plain(system), **look)
     axis.axvline(1.0, color="black", lw=0.8, zorder=0)
-    axis.set_yticks(y, [_plain(name) for name in names], fontsize=8)
-    axis.margins(y=0.01)
-    axis.set_xlabel("share of the first places / share of the corpus\n(1 = neither favoured nor hidden)")
-    axis.set_xlim(left=0)
-    axis.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(tables), fontsize=9)
+    axis.set_yticks(y, [_plain(name) for name in names], fontsize=10)
+    axis.margins(y=0.02)
+
+
+def guesses_figure(bins: pd.DataFrame) -> Figure:
+    """Draw whether guesses mean what they say: the share that is right against the mean guess of each bin.
+
+    Args:
+        bins: of :func:`berdslib.evaluation.calibration.calibration_table`.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(5.0, 4.2), layout="constrained")
+    axis.plot([0, 1], [0, 1], color="grey", lw=1, ls="--", label="means what it says")
+    axis.plot(bins["mean_p"], bins["share_yes"], marker="o", color=PALETTE[0], label="guesses, in bins of equal size")
+    axis.set(xlabel="mean guess of a bin", ylabel="share of its authors who have the value")
+    axis.set(xlim=(-0.02, 1), ylim=(-0.02, 1))
+    axis.legend(frameon=False, loc="lower right", fontsize=11)
     return figure
 
 

@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from berdslib.data.records import Question, make_verdicts, ranked_run
+from berdslib.data.collection import Collection
+from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.study import figures
+from berdslib.study.experiment import experiment
 
 DOLLARS = "10% of $20 or 5% of $30?"
 BROKEN = r"a $\frac{$ of \$5"
@@ -51,6 +53,9 @@ def test_dollars_in_every_other_figure(name):
     error = {"value": 0.5, "low": 0.4, "high": 0.6, "judge_value": 0.5, "judge_low": 0.4, "judge_high": 0.6}
     shares = {"property": [name], "group": [name], "ratio": [1.1], "low": [0.9], "high": [1.3]}
     tone = pd.DataFrame([{"system": name, "target": name, "r": 0.1, "low": -0.2, "high": 0.4}])
+
+    found = {"root_any": [1.0], "root": [0.5], "full": [0.4]}
+    gain = {"difference": 0.1, "low": -0.1, "high": 0.3, "star": False}
     judged = {"f1": 0.5, "f1_low": 0.4, "f1_high": 0.6, "said_yes": 0.2, "recall": 0.5, "precision": 0.5, "n": 9}
     for figure in (
         figures.compare_systems(means, [name]),
@@ -61,6 +66,11 @@ def test_dollars_in_every_other_figure(name):
         figures.weight_sweep(pd.DataFrame({"weight": [0.0, 1.0], name: [0.1, 0.2]}), {name: 0.1}),
         figures.trade_off(frontier.rename(columns={"gain": name}), name, "cost", name, {name: name}),
         figures.group_confusion({name: pd.DataFrame([[0.5]], index=pd.Index([name], name=name), columns=[name])}),
+        figures.projection_figure(np.array([1.0, 1.0]), np.array([1.0, 0.0]), np.array([0.0, 1.0]), {name: [0.2, 1.0]}),
+        figures.root_and_full_figure(pd.DataFrame(found, index=pd.MultiIndex.from_tuples([(name, "bm25")])), 5),
+        figures.differences_figure(pd.DataFrame([{"dataset": "d", "system": name, **gain}]), "P@1"),
+        figures.strength_figure(pd.DataFrame({name: [50.0, 40.0]}, index=[0.0, 1.0]), "pRecall@5"),
+        figures.group_bars_figure({"bm25": pd.Series({name: 3, "b": 1})}, 2.0, "places"),
         figures.calibration_curve_figure({name: bins}),
         figures.judge_error_figure(
             pd.DataFrame([{"measure": name, "judge": name, "gold": 0.5, "labelled": 3, "n": 9, **error}])
@@ -160,6 +170,36 @@ def test_similarities_are_shares_of_each_kind_of_pair():
     assert [line.get_xdata()[0] for line in axis.lines] == pytest.approx([0.5, 0.2])  # medians
 
 
+def test_the_places_beside_a_projection_are_those_of_the_cosines():
+    # By q the order is b, a; without the first axis what is left of q is (0, 1), which is nearer a.
+    texts = {"a": [0.1, 1.0], "b": [1.0, 0.5]}
+    figure = figures.projection_figure(np.array([1.0, 0.6]), np.array([1.0, 0.0]), np.array([0.0, 0.6]), texts)
+    assert [list(line.get_ydata()) for line in figure.axes[1].lines] == [[2, 1], [1, 2]]
+
+
+def test_a_table_of_differences_to_the_baseline():
+    passages = [Passage("a", "one"), Passage("b", "two")]
+    questions = [Question(f"q{i}", "?", ("yes",), source="x" if i < 3 else "y") for i in range(6)]
+    gold = make_verdicts([(q.qid, 0, "a", 1.0, True) for q in questions], "hand")
+    runs = {
+        "worse": ranked_run({q.qid: ["b", "a"] for q in questions}),
+        "some": ranked_run({q.qid: ["a", "b"] if q.qid in ("q0", "q1") else ["b", "a"] for q in questions}),
+    }
+    parts = [Collection(s, [q for q in questions if q.source == s], passages, gold) for s in ("x", "y")]
+    table = figures.difference_table(experiment(runs, parts, ["P@1"], baseline="worse"), "P@1")
+    assert table[["dataset", "system"]].to_numpy().tolist() == [["x", "some"], ["y", "some"]]
+    assert table["difference"].tolist() == pytest.approx([2 / 3, 0])
+    assert (table["low"] < table["difference"]).all() and (table["difference"] < table["high"]).all()
+    assert not table["star"].any()
+    with pytest.raises(InputError, match="baseline"):
+        figures.difference_table(experiment(runs, parts, ["P@1"]), "P@1")
+
+
+def test_bars_of_groups_are_sorted():
+    figure = figures.group_bars_figure({"s": pd.Series({"a": 1, "b": 3, "c": 2})}, 2.0, "places")
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [1, 2, 3]
+
+
 def test_a_rank_table_takes_runs_counted_from_0():
     question = Question("q", "Is it?", ("It is.",))
     run = ranked_run({"q": ["a", "b", "c"]})
@@ -189,7 +229,7 @@ def test_fairness_stands_over_relevance_and_less_rkl_is_higher():
     figure = figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@20", "nDCG@20"])
     less, more = figure.axes
     drawn = {line.get_label(): line.lines[0].get_xydata()[0].tolist() for line in less.containers}
-    assert drawn == {"a": [0.2, 0.4], "b": [0.8, 0.1]}
+    assert drawn == {"a": [20, 40], "b": [80, 10]}
     assert less.yaxis_inverted() and not more.yaxis_inverted()
     with pytest.raises(InputError, match=r"unknown measure of the table 'rKL@2'. Did you mean 'rKL@20'"):
         figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@2"])
@@ -205,6 +245,21 @@ def test_groups_are_drawn_at_their_ratio_with_a_line_between_properties():
     x, y = drawn.lines[0].get_xydata().T
     assert x.tolist() == [0.5, 1.5, 1.0] and (-np.diff(y)).tolist() == [1.0, 2.0]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["age: old", "age: young", "gender: male"]
+
+
+def test_many_groups_stand_in_two_columns_and_a_property_is_not_torn_apart():
+    table = pd.DataFrame({
+        "property": ["age"] * 4 + ["gender"] * 13 + ["home"] * 7, "group": [f"g{i}" for i in range(24)],
+        "ratio": 1.0, "low": 0.9, "high": 1.1,
+    })  # fmt: skip
+    left, right = figures.groups_shown({"text": table}).axes
+    assert [len(axis.get_yticks()) for axis in (left, right)] == [17, 7]
+
+
+def test_guesses_are_drawn_beside_the_diagonal():
+    bins = pd.DataFrame({"mean_p": [0.1, 0.6], "share_yes": [0.2, 0.5]})
+    _, drawn = figures.guesses_figure(bins).axes[0].lines
+    assert drawn.get_xydata().tolist() == [[0.1, 0.2], [0.6, 0.5]]
 
 
 # ---------------------------------------------------------------- training
