@@ -1062,7 +1062,7 @@ def sides_figure(shares: pd.DataFrame) -> Figure:
                     axis.text(left + wide / 2, y, f"{wide:.0f}", ha="center", va="center", fontsize=8, bbox=box)
             start += width
         n = shares.loc[shares["dataset"] == dataset, "n"].iloc[0]
-        axis.set_title(_plain(f"{dataset} (n = {n})"), fontsize=10)
+        axis.set_title(_plain(f"{dataset} (n = {n})") if len(panels) > 1 else f"{n} questions", fontsize=10)
         axis.set_xlim(0, 100)
         axis.set_xlabel("share of questions, %")
     axes[0, 0].set_yticks(range(len(systems)), [_plain(system) for system in systems])
@@ -1082,7 +1082,7 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
 
     looks = {"supporting": (PALETTE[0], "^"), "question": ("black", "o"), "opposing": (PALETTE[1], "v")}
     panels, systems = list(dict.fromkeys(table["dataset"])), list(dict.fromkeys(table["system"]))
-    size = (2.2 + 2.6 * len(panels), 1.5 + 0.5 * len(systems))
+    size = (2.8 + 2.6 * len(panels), 1.5 + 0.5 * len(systems))
     figure, axes = plt.subplots(1, len(panels), figsize=size, sharey=True, squeeze=False, layout="constrained")
     for axis, dataset in zip(axes[0], panels, strict=True):
         axis.axvline(0, color="grey", lw=0.8)
@@ -1094,7 +1094,8 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
             error = np.vstack([x - part["low"].to_numpy(), part["high"].to_numpy() - x])
             style = {"color": colour, "marker": marker, "ls": "none", "capsize": 3, "ms": 6, "lw": 1.2}
             axis.errorbar(x, y, xerr=error, label=asked, **style)
-        axis.set_title(_plain(dataset), fontsize=10)
+        if len(panels) > 1:
+            axis.set_title(_plain(dataset), fontsize=10)
         axis.set_xlabel("leaning, (p − n) / (p + n)")
     axes[0, 0].set_yticks(range(len(systems)), [_plain(system) for system in systems])
     axes[0, 0].invert_yaxis()

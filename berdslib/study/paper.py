@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["Ours", "Page", "dots", "figure_page", "ours_of_grid", "page", "rows_for", "title_of", "write_page"]
 
 
+PICTURE_DPI = 110  # of the pictures on a page: a notebook shows many; the files are sharper
+
 # ---------------------------------------------------------------- writing
 
 
@@ -57,6 +59,8 @@ def write_page(folder: Path, stem: str, table: pd.DataFrame, caption: str, figur
     """
     import matplotlib.pyplot as plt
 
+    figure.draw_without_rendering()  # the layout is found once, not again for every format
+    figure.set_layout_engine("none")
     paths = save_figure(figure, table, folder, stem)
     plt.close(figure)  # it can still be drawn; a notebook shall not show it by itself
     with write_text(folder / f"{stem}.tex") as file:
@@ -84,7 +88,7 @@ class Page:
         besides: the same table beside each of ours.
         says: what the text states of a published figure.
         files: what was written.
-        picture: PNG with few colours, a third of the size of the file; None where the table says it all.
+        picture: PNG with few colours, smaller than the file; None where the page shows none.
     """
 
     caption: str
@@ -116,13 +120,13 @@ class Page:
 
 
 def _picture(figure: Figure) -> bytes:
-    """Return a figure as PNG of 32 colours, which is what dots, lines and a few hatches need."""
+    """Return a figure as PNG for a screen, in 16 colours: what dots, lines and a few hatches need."""
     from PIL import Image
 
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", bbox_inches="tight")
+    figure.savefig(buffer, format="png", bbox_inches="tight", dpi=PICTURE_DPI)
     small = io.BytesIO()
-    Image.open(buffer).convert("RGB").quantize(32, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    Image.open(buffer).convert("RGB").quantize(16, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
     return small.getvalue()
 
 
@@ -163,10 +167,11 @@ def page(
         files += _write_ours(folder, numbers, version, one)
         besides.append(beside(table, one.tables[title], one.setting, version=version, stand_in=one.stand_in))
         files += _write_beside(folder / f"{_stem(version, numbers)}_beside_{one.name}", besides[-1])
-    written, picture = _write_published(folder, numbers, version)
+    written, figure = _write_published(folder, numbers, version)
     caption = f"{_caption(numbers, version)}. {'Drawn' if drawn else 'Printed'}: the published values."
     printed = as_printed(numbers, layout_of(numbers))
-    return Page(caption, printed, tuple(besides), (), (*files, *written), picture if drawn else None)
+    picture = _picture(figure) if drawn else None
+    return Page(caption, printed, tuple(besides), (), (*files, *written), picture)
 
 
 def _caption(numbers: pd.DataFrame, version: str) -> str:
@@ -177,11 +182,11 @@ def _stem(version: str, numbers: pd.DataFrame) -> str:
     return f"{VERSIONS[version][1]}_table_{numbers['table'].iloc[0]}"
 
 
-def _write_published(folder: Path, numbers: pd.DataFrame, version: str) -> tuple[list[Path], bytes]:
+def _write_published(folder: Path, numbers: pd.DataFrame, version: str) -> tuple[list[Path], Figure]:
     layout = layout_of(numbers)
     caption = f"{_caption(numbers, version)}. The published values."
     figure = layout.draw(numbers)
-    return write_page(folder, _stem(version, numbers), as_printed(numbers, layout), caption, figure), _picture(figure)
+    return write_page(folder, _stem(version, numbers), as_printed(numbers, layout), caption, figure), figure
 
 
 def _write_ours(folder: Path, numbers: pd.DataFrame, version: str, ours: Ours) -> list[Path]:
@@ -204,7 +209,9 @@ def _write_beside(stem: Path, found: Beside) -> list[Path]:
     return paths
 
 
-def figure_page(folder: Path, number: str, version: str, figure: Figure, rows: pd.DataFrame, whose: str) -> Page:
+def figure_page(
+    folder: Path, number: str, version: str, figure: Figure, rows: pd.DataFrame, whose: str, *, drawn: bool = True
+) -> Page:
     """Write a figure drawn from ours, and say what the text states of the published one.
 
     Args:
@@ -214,17 +221,18 @@ def figure_page(folder: Path, number: str, version: str, figure: Figure, rows: p
         figure: ours.
         rows: the numbers that it shows.
         whose: what ours was measured on, for the caption.
+        drawn: the page shows the figure; else it is written only.
 
     Raises:
         InputError: an unknown version.
     """
     stated = published_figure(number, version)
-    caption = f"{VERSIONS[version][0]}, Figure {number}. Drawn: ours ({whose})."
+    caption = f"{VERSIONS[version][0]}, Figure {number}. {'Drawn' if drawn else 'Written'}: ours ({whose})."
     if len(stated):
         caption += " Of the published one the text states:"
     stem = f"{VERSIONS[version][1]}_figure_{number}"
     files = write_page(folder, stem, rows, f"Ours ({whose}), as {VERSIONS[version][0]}, Figure {number}.", figure)
-    return Page(caption, None, (), tuple(stated["says"]), tuple(files), _picture(figure))
+    return Page(caption, None, (), tuple(stated["says"]), tuple(files), _picture(figure) if drawn else None)
 
 
 # ---------------------------------------------------------------- ours, from a grid

@@ -245,7 +245,7 @@ class Beside:
     def shown(self) -> pd.DataFrame:
         """What has a number of ours beside it, three columns a measure; where both have means, only these."""
         rows = self.cells.dropna(subset="ours")
-        rows = rows.assign(**{c: rows[c].map(lambda v: float(f"{v:.4g}")) for c in ("ours", "difference")})
+        rows = rows.assign(**{c: rows[c].map(_rounded) for c in ("ours", "difference")})
         if "dataset" in rows and rows["dataset"].eq("macro").any():
             rows = rows[rows["dataset"] == "macro"].drop(columns="dataset")
         if "k" in rows:
@@ -283,6 +283,11 @@ class Beside:
         """The table and the sentence, without the title."""
         table = self.shown.to_html(index=False, escape=True, na_rep="", border=0, float_format=SHORT)
         return f"{table}<p>{html.escape(self.sentence)}</p>"
+
+
+def _rounded(value: float) -> float:
+    """Return a number with one decimal, one below 1 with three digits: a corpus may be a few millionths."""
+    return round(value, 1) if abs(value) >= 1 else float(f"{value:.3g}")
 
 
 def _flat(column: object) -> str:

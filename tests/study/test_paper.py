@@ -55,7 +55,7 @@ def test_every_table_is_drawn_and_written_in_four_forms(version, table, tmp_path
     tex = next(path for path in found.files if path.suffix == ".tex").read_text(encoding="utf-8")
     assert "\\toprule" in tex and "The published values." in tex
     with Image.open(io.BytesIO(found.picture)) as image:
-        assert len(image.getcolors()) <= 32
+        assert len(image.getcolors()) <= 16
 
 
 OURS = pd.DataFrame(
@@ -92,6 +92,17 @@ def test_a_figure_page_says_what_the_text_states(tmp_path):
     assert sorted(path.name for path in found.files)[0] == "pir_figure_3.csv"
     nothing = paper.figure_page(tmp_path, "1", "v2", paper.dots(rows, ["group"]), rows, "two countries")
     assert nothing.says == () and nothing.caption.endswith("Drawn: ours (two countries).")
+    assert nothing.picture is not None
+
+
+@pytest.mark.slow
+def test_a_figure_that_is_not_drawn_on_its_page_is_written_all_the_same(tmp_path):
+    rows = pd.DataFrame({"group": ["Peru", "Chile"], "value": [10.0, 20.0]})
+    figure = paper.dots(rows, ["group"])
+    found = paper.figure_page(tmp_path, "6", "pir", figure, rows, "two countries", drawn=False)
+    assert found.picture is None and "Written: ours" in found.caption
+    assert {path.suffix for path in found.files} == {".csv", ".pdf", ".png", ".tex"}
+    assert all(path.stat().st_size > 20 for path in found.files)
 
 
 # ---------------------------------------------------------------- a grid's folder
