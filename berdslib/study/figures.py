@@ -293,7 +293,8 @@ def compare_systems(
         draw = _dots if sideways else _bars
         draw(axis, systems, value, error, baseline)
         axis.set_title(_plain(measure), fontsize=11)
-    scores = f"score, %, {_plain(dataset)} ({int(rows['n'].iloc[0])} questions)"
+    of = "mean" if dataset == "macro" else _plain(dataset)
+    scores = f"score, %, {of} ({int(rows['n'].iloc[0])} questions)"
     if sideways:
         figure.supxlabel(scores + ("" if baseline is None else f"; dashed: {_plain(baseline)}"), fontsize=11)
     else:
@@ -305,14 +306,15 @@ def _bars(axis, systems: Sequence[str], value: np.ndarray, error: np.ndarray, ba
     x = np.arange(len(systems))
     axis.bar(x, value, color=[PALETTE[i % len(PALETTE)] for i in x], width=0.65)
     axis.errorbar(x, value, yerr=error, fmt="none", ecolor="black", capsize=4, lw=1.2)
-    box = {"boxstyle": "round,pad=.15", "fc": "white", "ec": "none"}
-    for i, height in enumerate(value):  # at the foot, where no interval is
-        axis.text(i, 4.0, f"{height:.1f}", ha="center", va="bottom", fontsize=9, bbox=box)
+    for i, (mean, above) in enumerate(zip(value, error[1], strict=True)):
+        axis.text(i, mean + above + 1.5, f"{mean:.1f}", ha="center", va="bottom", fontsize=9)
     if baseline is not None:
         axis.axhline(value[systems.index(baseline)], color="black", ls="--", lw=1.0, zorder=0)
-    axis.set_xticks(x, [_plain(system) for system in systems], rotation=20, ha="right")
-    axis.set_ylim(0, 105)
-    axis.set_xlabel("system")
+    short = max(map(len, systems)) * len(systems) <= 24  # so that names stand side by side
+    turned: dict[str, Any] = {} if short else {"rotation": 20, "ha": "right"}
+    axis.set_xticks(x, [_plain(system) for system in systems], **turned)
+    axis.set_ylim(0, 109)
+    axis.set_yticks(range(0, 101, 20))
 
 
 def _dots(axis, systems: Sequence[str], value: np.ndarray, error: np.ndarray, baseline: str | None) -> None:  # type: ignore[no-untyped-def]
