@@ -87,7 +87,7 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float |
         problem = _difference(given, expected, tolerance)
     if problem:
         return Answer(False, f"Exercise {exercise}: not yet. {problem}" + (f" Hint: {hint}" if hint else ""))
-    return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(_plain(given))}"))
+    return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(_bare(given))}"))
 
 
 def _is_blank(given: Any) -> bool:
@@ -142,6 +142,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic) or type(value).__module__ == "torch":
         return value.tolist()
     return list(value) if isinstance(value, tuple | pd.Index | range | KeysView | ValuesView) else value
+
+
+def _bare(value: Any) -> Any:
+    """Return a value as it is best shown: numbers as Python writes them, inside of lists and mappings too."""
+    value = _plain(value)
+    if isinstance(value, Mapping):
+        return {key: _bare(one) for key, one in value.items()}
+    return [_bare(one) for one in value] if isinstance(value, list) else value
 
 
 def _off(given: Any, expected: float, tolerance: float | None) -> str:

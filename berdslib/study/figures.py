@@ -557,7 +557,7 @@ def root_and_full_figure(table: pd.DataFrame, k: int) -> Figure:
 
 
 def difference_table(result: Experiment, measure: str) -> pd.DataFrame:
-    """Return each system's difference to the baseline on each data set: dataset, system, difference, low, high, star.
+    """Return each system's difference from the baseline on each data set: dataset, system, difference, low, high, star.
 
     Args:
         result: an experiment with a baseline.
@@ -588,7 +588,7 @@ def difference_table(result: Experiment, measure: str) -> pd.DataFrame:
 
 
 def differences_figure(table: pd.DataFrame, measure: str, labels: Mapping[str, str] | None = None) -> Figure:
-    """Draw each system's difference to the baseline with its interval, a panel a data set; filled: it has a star.
+    """Draw each system's difference from the baseline with its interval, a panel a data set; filled: it has a star.
 
     Args:
         table: of :func:`difference_table`.
@@ -613,7 +613,7 @@ def differences_figure(table: pd.DataFrame, measure: str, labels: Mapping[str, s
         axis.set_title(_plain(dataset), fontsize=12)
     axes[0, 0].set_yticks(y, [_plain((labels or {}).get(system, system)) for system in systems])
     axes[0, 0].invert_yaxis()
-    figure.supxlabel(f"{_plain(measure)}, difference to the baseline in points (filled: p < .05)", fontsize=12)
+    figure.supxlabel(f"{_plain(measure)}, difference from the baseline in points (filled: p < .05)", fontsize=12)
     return figure
 
 

@@ -83,6 +83,7 @@ def test_a_wrong_answer_is_told_what_is_wrong(given, expected, words):
         ({"a": 1}.keys(), ["a"]),
         ([float("nan")], [float("nan")]),
         (torch.tensor(2.0), 2),
+        ({"a": np.float64(0.5), "b": [np.int64(1)]}, {"a": 0.5, "b": [1]}),
         (lambda x: None, [((1,), None)]),
         (0, 0),
         (lambda a, b: a / b if b else 0, CASES),
