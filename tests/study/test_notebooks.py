@@ -65,7 +65,7 @@ class TestForm:
         assert "](../docs/glossary.md)" in plan
         assert opening == OPENING
         assert all(re.match(r"(import|from) |\s|\)|$", line) for line in imports.splitlines())
-        assert len([line for line in imports.splitlines() if line]) <= 8
+        assert len([line for line in imports.splitlines() if line]) <= 9
         assert "parameters" in cells_of(path)[4]["metadata"]["tags"] and parameters
 
     def test_imports_stand_at_the_top(self, path):
