@@ -22,11 +22,11 @@ from berdslib.study.notebooks import find_notebook, notebook_folder, read_parame
 from berdslib.study.paper_layouts import as_printed, dots, layout_of, title_of
 from berdslib.study.published import (
     BERDS_SETTING,
-    SHORT,
     VERSIONS,
     Beside,
     Setting,
     beside,
+    formats,
     latex,
     long_table,
     published_figure,
@@ -64,7 +64,7 @@ def write_page(folder: Path, stem: str, table: pd.DataFrame, caption: str, figur
     paths = save_figure(figure, table, folder, stem)
     plt.close(figure)  # it can still be drawn; a notebook shall not show it by itself
     with write_text(folder / f"{stem}.tex") as file:
-        file.write(latex(table, caption))
+        file.write(latex(table, caption, printed=True))
     return [folder / f"{stem}.tex", *paths]
 
 
@@ -108,25 +108,33 @@ class Page:
         """The page without its picture."""
         table = ""
         if self.printed is not None and self.picture is None:
-            table = self.printed.to_html(index=False, na_rep="", border=0, float_format=SHORT)
+            table = self.printed.to_html(
+                index=False, na_rep="", border=0, formatters=formats(self.printed, printed=True)
+            )
         stated = "".join(f"<li>{html.escape(one)}</li>" for one in self.says)
         besides = "".join(one.html for one in self.besides)
         return f"<p>{html.escape(self.caption)}</p>{table}{stated and f'<ul>{stated}</ul>'}{besides}"
 
     def __repr__(self) -> str:
         """Show the page as text."""
-        shown = [] if self.printed is None else [self.printed.to_string(index=False, float_format=SHORT)]
+        shown = (
+            []
+            if self.printed is None
+            else [self.printed.to_string(index=False, na_rep="", formatters=formats(self.printed, printed=True))]
+        )
         return "\n".join([self.caption, *shown, *self.says, *map(repr, self.besides)])
 
 
 def _picture(figure: Figure) -> bytes:
-    """Return a figure as PNG for a screen, in 16 colours: what dots, lines and a few hatches need."""
+    """Return a figure as PNG for a screen, in 32 colours: what dots, lines and a few hatches need."""
     from PIL import Image
 
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", bbox_inches="tight", dpi=PICTURE_DPI)
     small = io.BytesIO()
-    Image.open(buffer).convert("RGB").quantize(16, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    # An octree keeps pure colours; the median cut merges blue and green where both are rare.
+    plain = Image.open(buffer).convert("RGB").quantize(32, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    plain.save(small, "PNG", optimize=True)
     return small.getvalue()
 
 

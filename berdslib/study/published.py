@@ -9,8 +9,9 @@ import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from berdslib.errors import InputError, known
@@ -23,7 +24,6 @@ VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir
 KEYS = ("corpus", "retriever", "system", "dataset", "measure", "k")
 # What the papers call a retriever's list as it is.
 _AS_FOUND = ("default", "baseline")
-SHORT = "{:g}".format  # how numbers are shown: without zeros that mean nothing
 _STEPS = {"expand": "query-expansion"}  # a step of ours → the papers' word; the others are called the same
 
 
@@ -245,7 +245,6 @@ class Beside:
     def shown(self) -> pd.DataFrame:
         """What has a number of ours beside it, three columns a measure; where both have means, only these."""
         rows = self.cells.dropna(subset="ours")
-        rows = rows.assign(**{c: rows[c].map(_rounded) for c in ("ours", "difference")})
         if "dataset" in rows and rows["dataset"].eq("macro").any():
             rows = rows[rows["dataset"] == "macro"].drop(columns="dataset")
         if "k" in rows:
@@ -273,7 +272,8 @@ class Beside:
 
     def __repr__(self) -> str:
         """Show the table as text."""
-        return f"{self.title}\n{self.shown.to_string(index=False, float_format=SHORT)}\n{self.sentence}"
+        shown = self.shown
+        return f"{self.title}\n{shown.to_string(index=False, formatters=formats(shown), na_rep='')}\n{self.sentence}"
 
     def _repr_html_(self) -> str:
         return f"<p><b>{html.escape(self.title)}</b></p>{self.html}"
@@ -281,23 +281,46 @@ class Beside:
     @property
     def html(self) -> str:
         """The table and the sentence, without the title."""
-        table = self.shown.to_html(index=False, escape=True, na_rep="", border=0, float_format=SHORT)
+        shown = self.shown
+        table = shown.to_html(index=False, escape=True, na_rep="", border=0, formatters=formats(shown))
         return f"{table}<p>{html.escape(self.sentence)}</p>"
 
 
-def _rounded(value: float) -> float:
-    """Return a number with one decimal, one below 1 with three digits: a corpus may be a few millionths."""
-    return round(value, 1) if abs(value) >= 1 else float(f"{value:.3g}")
+def formats(table: pd.DataFrame, *, printed: bool = False) -> dict[Any, Any]:
+    """Return how each column of numbers is written: all its numbers with the same decimals.
+
+    Published ones as printed, up to two decimals; ours with one, or three digits where all are below 1 (a corpus may be
+    a few millionths); whole where the column is.
+
+    Args:
+        table: of numbers; published ones stand in columns called so.
+        printed: whether all are published ones.
+    """
+    found: dict[Any, Any] = {}
+    for column in table.select_dtypes("number"):
+        values = table[column].dropna()
+        if (values == values.round()).all():
+            decimals = 0
+        elif values.abs().max() < 1:
+            found[column] = "{:.3g}".format
+            continue
+        else:
+            as_printed = printed or str(column[-1] if isinstance(column, tuple) else column).endswith("published")
+            decimals = 2 if as_printed and not np.allclose(values, values.round(1)) else 1
+        found[column] = f"{{:.{decimals}f}}".format
+    return found
 
 
 def _flat(column: object) -> str:
     return " ".join(filter(None, column)) if isinstance(column, tuple) else str(column)
 
 
-def latex(table: pd.DataFrame, caption: str) -> str:
-    """Return a table as LaTeX (booktabs), numbers as short as they can be written, without an index."""
+def latex(table: pd.DataFrame, caption: str, *, printed: bool = False) -> str:
+    """Return a table as LaTeX (booktabs) without an index, numbers as :func:`formats` has them."""
     plain = caption.replace("%", r"\%").replace("&", r"\&").replace("_", r"\_")
-    return str(table.to_latex(index=False, escape=True, caption=plain, float_format=SHORT, na_rep=""))
+    return str(
+        table.to_latex(index=False, escape=True, caption=plain, formatters=formats(table, printed=printed), na_rep="")
+    )
 
 
 def beside(

@@ -55,7 +55,7 @@ def test_every_table_is_drawn_and_written_in_four_forms(version, table, tmp_path
     tex = next(path for path in found.files if path.suffix == ".tex").read_text(encoding="utf-8")
     assert "\\toprule" in tex and "The published values." in tex
     with Image.open(io.BytesIO(found.picture)) as image:
-        assert len(image.getcolors()) <= 16
+        assert len(image.getcolors()) <= 32
 
 
 OURS = pd.DataFrame(

@@ -443,7 +443,8 @@ def test_a_table_beside_ours_pairs_each_cell_by_hand():
     assert cells.loc[("wikipedia", "bm25", "arguana", "MRecall", 5)].tolist() == [10.8, 12.0, 1.2]
     assert cells.loc[("sphere", "contriever", "macro", "Precision", 1)].tolist() == [58.67, 50.0, -8.67]
     shown = found.shown.set_index(["corpus", "retriever"])  # means only
-    assert shown.loc[("sphere", "contriever"), ("Precision@1", "difference")] == -8.7  # one decimal for people
+    assert shown.loc[("sphere", "contriever"), ("Precision@1", "difference")] == -8.67
+    assert " 58.67 50 -8.7" in " ".join(repr(found).split())  # as printed, and ours with one decimal
     assert len(shown) == 3 and list(dict.fromkeys(c[0] for c in shown)) == ["Precision@1"]
     assert not found.comparable
     assert found.sentence == (
