@@ -765,14 +765,16 @@ def guesses_figure(bins: pd.DataFrame) -> Figure:
     return figure
 
 
-def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw calibration curves of judges, with the number of pairs per bin beside them.
+def calibration_curve_figure(tables: Mapping[str, pd.DataFrame], p_yes: Mapping[str, np.ndarray]) -> Figure:
+    """Draw calibration curves of judges, and beside them how often they say what.
 
-    On the diagonal a judge means what it says; below it, it is too generous with yes.
+    On the diagonal a judge means what it says; below it, it is too generous with yes. The histograms have twenty bins
+    of the same width.
 
     Args:
         tables: judge → table from :func:`berdslib.evaluation.calibration.calibration_table`; the judges must have
             judged the same pairs to be compared.
+        p_yes: judge → its probabilities, float (n,).
     """
     import matplotlib.pyplot as plt
 
@@ -780,13 +782,14 @@ def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
     grid = figure.add_gridspec(len(tables), 2, width_ratios=[3, 2])
     top = figure.add_subplot(grid[:, 0])
     counts = [figure.add_subplot(grid[i, 1], sharex=top) for i in range(len(tables))]
-    most = max(int(table["n"].max()) for table in tables.values())
+    edges = np.linspace(0, 1, 21)
+    most = max(int(np.histogram(p_yes[judge], edges)[0].max()) for judge in tables)
     top.plot([0, 1], [0, 1], color="grey", lw=1, ls="--", label="means what it says", zorder=1)
     for i, (axis, (judge, table)) in enumerate(zip(counts, tables.items(), strict=True)):
         look: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": ("-", "--", "-.", ":")[i % 4], "lw": 2}
         mark = MARKERS[i % len(MARKERS)]
         top.plot(table["mean_p"], table["share_yes"], marker=mark, ms=7, label=_plain(judge), **look)
-        axis.vlines(table["mean_p"], 0, table["n"], color=look["color"], lw=5)
+        axis.hist(p_yes[judge], edges.tolist(), color=look["color"])
         axis.set_ylim(0, most * 1.1)
         axis.set_title(f"{_plain(judge)}: {int(table['n'].sum())} pairs", loc="left", fontsize=10, pad=3)
         axis.tick_params(labelbottom=axis is counts[-1])
@@ -795,8 +798,8 @@ def calibration_curve_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
     top.set_ylabel("share of the bin's pairs that are a yes")
     top.set_xlabel("mean probability of yes in a bin")
     top.legend(loc="upper left", frameon=False)
-    counts[len(counts) // 2].set_ylabel("pairs per bin")
-    counts[-1].set_xlabel("mean probability of yes in a bin")
+    counts[len(counts) // 2].set_ylabel("pairs")
+    counts[-1].set_xlabel("probability of yes")
     return figure
 
 
@@ -1100,7 +1103,7 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
             axis.set_title(_plain(dataset), fontsize=10)
         axis.set_xlabel("leaning, (p − n) / (p + n)")
     axes[0, 0].set_yticks(range(len(systems)), [_plain(system) for system in systems])
-    axes[0, 0].invert_yaxis()
+    axes[0, 0].set_ylim(len(systems) - 0.5, -0.5)  # room for the lowest mark, above the axis
     handles, labels = axes[0, 0].get_legend_handles_labels()
     named = [f"searched with the {'question' if one == 'question' else f'{one} perspective'}" for one in labels]
     figure.legend(handles, named, loc="outside upper center", ncols=1 if len(panels) == 1 else 3, frameon=False)

@@ -100,16 +100,17 @@ def test_what_cannot_be_binned_is_an_error(labels, p, bins, message):
 
 def test_calibration_figure_shows_every_judge_and_its_counts():
     rng = np.random.default_rng(4)
-    tables = {name: calibration_table(*skewed(rng)) for name in ("one", "two", "three")}
-    figure = calibration_curve_figure(tables)
+    judged = {name: skewed(rng) for name in ("one", "two", "three")}
+    tables = {name: calibration_table(*both) for name, both in judged.items()}
+    figure = calibration_curve_figure(tables, {name: p for name, (_, p) in judged.items()})
     top, *counts = figure.axes
     assert [t.get_text() for t in top.get_legend().get_texts()] == ["means what it says", *tables]
     for i, (name, table) in enumerate(tables.items()):
         line = next(one for one in top.lines if one.get_label() == name)
         np.testing.assert_array_equal(line.get_xydata(), table[["mean_p", "share_yes"]].to_numpy())
         assert line.get_color() == PALETTE[i] and name in counts[i].get_title(loc="left")
-        heights = [segment[1, 1] for segment in counts[i].collections[0].get_segments()]
-        assert heights == table["n"].tolist()
+        heights = [bar.get_height() for bar in counts[i].patches]
+        assert heights == np.histogram(judged[name][1], np.linspace(0, 1, 21))[0].tolist()
     assert len(counts) == 3 and figure.axes[-1].get_xlabel() and top.get_ylabel()
 
 

@@ -71,7 +71,7 @@ def test_dollars_in_every_other_figure(name):
         figures.differences_figure(pd.DataFrame([{"dataset": "d", "system": name, **gain}]), "P@1"),
         figures.strength_figure(pd.DataFrame({name: [50.0, 40.0]}, index=[0.0, 1.0]), "pRecall@5"),
         figures.group_bars_figure({"bm25": pd.Series({name: 3, "b": 1})}, 2.0, "places"),
-        figures.calibration_curve_figure({name: bins}),
+        figures.calibration_curve_figure({name: bins}, {name: np.array([0.5])}),
         figures.judge_error_figure(
             pd.DataFrame([{"measure": name, "judge": name, "gold": 0.5, "labelled": 3, "n": 9, **error}])
         ),
