@@ -67,8 +67,9 @@ def gains_and_losses(
     _check_order(scores, questions)
     columns = list(scores[baseline].columns)
     groups = [q.source for q in questions]
+    # Sums in another order differ in the last digit, and systems that are equal shall tie.
     both = {
-        name: [macro_mean(frame[known("measure", m, columns)].to_numpy(), groups) for m in (gain, cost)]
+        name: [round(macro_mean(frame[known("measure", m, columns)].to_numpy(), groups), 12) for m in (gain, cost)]
         for name, frame in scores.items()
     }
     base_gain, base_cost = both[baseline]

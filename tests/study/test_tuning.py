@@ -62,6 +62,17 @@ def test_the_choice_is_the_largest_gain_that_the_loss_allows():
         choose_system(table[table["system"].isin(["bold", "useless"])])
 
 
+def test_equal_systems_tie_however_their_sums_were_rounded():
+    tenths = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.3]
+    scores = {"default": frame([0] * 10, [0.1] * 10), "first": frame(tenths, tenths)}
+    scores["second"] = scores["first"] + 1e-16 * pd.Series(range(10), index=scores["first"].index).to_frame().to_numpy()
+    scores["third"] = scores["first"] + 3e-16
+    assert scores["third"].mean().ne(scores["first"].mean()).any()  # in the last digit they do differ
+    for order in (["default", "first", "second", "third"], ["default", "third", "second", "first"]):
+        table = gains_and_losses({name: scores[name] for name in order}, QUESTIONS, "default")
+        assert choose_system(table) == order[1] and table["frontier"].tolist() == [False, True, True, True]
+
+
 def test_an_unknown_measure_is_an_error():
     with pytest.raises(InputError, match="Precision@5"):
         gains_and_losses(SCORES, QUESTIONS, "default", cost="Precision@6")
