@@ -151,7 +151,7 @@ def _draw_list(axis, question: Question, mine: pd.DataFrame, k: int) -> None:  #
             axis.add_patch(_tile(rank, y, colour if rank in ranks else NOTHING))
             if rank in ranks:  # so that nobody has to tell colours apart
                 axis.text(rank, y, "✓", ha="center", va="center", fontsize=13, color=_on(colour), fontweight="bold")
-        take_away = f"{len(ranks)} of {k}, first at rank {ranks[0]}" if ranks else "HIDDEN: not once"
+        take_away = f"{len(ranks)} of {k}, first at rank {ranks[0]}" if ranks else "HIDDEN: never shown"
         axis.text(k + 0.75, y, take_away, va="center", fontsize=10.5, color="black" if ranks else "#B00020",
                   fontweight="normal" if ranks else "bold")  # fmt: skip
     axis.set_xlim(0.4, k + 4.2)
