@@ -1,0 +1,207 @@
+"""One question's lists: which perspective stands at which rank, and what came in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from textwrap import fill, shorten
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Question, check_run, check_verdicts
+from berdslib.study.figures.style import NOTHING, PALETTE, plain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LIGHT = (1, 5, 6)  # colours of the palette that black letters are read on
+# Where the headings of perspectives_by_rank start, in widths of a panel: above the row labels.
+_LEFT = -0.46
+
+
+def rank_table(question: Question, runs: Mapping[str, pd.DataFrame], verdicts: pd.DataFrame, k: int) -> pd.DataFrame:
+    """Return for one question what each system shows at each rank: system, rank, docno, pid, supports.
+
+    Args:
+        question: the question.
+        runs: system → run.
+        verdicts: verdicts on the listed passages.
+        k: how many ranks.
+    """
+    verdicts = check_verdicts(verdicts)
+    yes = verdicts[(verdicts["qid"] == question.qid) & verdicts["supports"]]
+    supported = set(zip(yes["docno"], yes["pid"], strict=True))
+    rows = []
+    for system, run in runs.items():
+        run = check_run(run)
+        listed = run[(run["qid"] == question.qid) & (run["rank"] <= k)]
+        for docno, rank in zip(listed["docno"], listed["rank"], strict=True):
+            for pid in range(len(question.perspectives)):
+                rows.append((system, int(rank), docno, pid, (docno, pid) in supported))
+    return pd.DataFrame(rows, columns=["system", "rank", "docno", "pid", "supports"])
+
+
+def perspectives_by_rank(
+    question: Question, table: pd.DataFrame, k: int, labels: Mapping[str, str] | None = None
+) -> Figure:
+    """Draw which perspective each system shows at each rank.
+
+    One panel a system, one row a perspective, one tile a rank: coloured and ticked where that passage argues the
+    perspective, pale where it does not. A rank whose passage argues no perspective at all has a pale number. At the
+    end of each row stands what a reader should take away.
+
+    Args:
+        question: the question.
+        table: from :func:`rank_table`.
+        k: how many ranks to draw.
+        labels: system → what to call it; its name where there is no label.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    systems = list(dict.fromkeys(table["system"]))
+    m = len(question.perspectives)
+    figure, axes = plt.subplots(
+        len(systems),
+        1,
+        figsize=(10.5, 1.1 + len(systems) * (0.75 + 0.62 * m)),
+        squeeze=False,
+        layout=ConstrainedLayoutEngine(h_pad=0.12),  # so that a heading stands with the list below it
+    )
+    for axis, system in zip(axes[:, 0], systems, strict=True):
+        _draw_list(axis, question, table[table["system"] == system], k)
+        name = (labels or {}).get(system, system)
+        summary = _summary(table[table["system"] == system], m, k)
+        axis.set_title(f"{plain(name)}  →  {summary}", x=_LEFT, ha="left", fontsize=12, pad=12)
+    axes[-1, 0].set_xlabel("rank in the list (pale number: this passage argues none of the perspectives)")
+    axes[0, 0].annotate(
+        plain(fill(question.text, 90)),
+        (_LEFT, 1),
+        (0, 36),
+        "axes fraction",
+        "offset points",
+        fontsize=15,
+        fontweight="bold",
+    )
+    return figure
+
+
+def _draw_list(axis, question: Question, mine: pd.DataFrame, k: int) -> None:  # type: ignore[no-untyped-def]
+    m = len(question.perspectives)
+    shown = set(zip(mine.loc[mine["supports"], "rank"], mine.loc[mine["supports"], "pid"], strict=True))
+    for pid in range(m):
+        y, colour = m - 1 - pid, PALETTE[pid % len(PALETTE)]
+        ranks = sorted(r for r, p in shown if p == pid)
+        for rank in range(1, k + 1):
+            axis.add_patch(_tile(rank, y, colour if rank in ranks else NOTHING))
+            if rank in ranks:  # so that nobody has to tell colours apart
+                axis.text(rank, y, "✓", ha="center", va="center", fontsize=13, color=_on(colour), fontweight="bold")
+        take_away = f"{len(ranks)} of {k}, first at rank {ranks[0]}" if ranks else "HIDDEN: never shown"
+        axis.text(k + 0.75, y, take_away, va="center", fontsize=10.5, color="black" if ranks else "#B00020",
+                  fontweight="normal" if ranks else "bold")  # fmt: skip
+    axis.set_xlim(0.4, k + 4.2)
+    axis.set_ylim(-0.55, m - 0.45)
+    axis.set_xticks(range(1, k + 1))
+    for rank, label in enumerate(axis.get_xticklabels(), start=1):
+        label.set_color("black" if any(r == rank for r, _ in shown) else "#B5B5B5")
+    axis.set_yticks(range(m), [plain(fill(p, 42)) for p in reversed(question.perspectives)], fontsize=10)
+    axis.tick_params(length=0)
+    for side in ("left", "bottom"):
+        axis.spines[side].set_visible(False)
+
+
+def _tile(rank: int, y: int, colour: str):  # type: ignore[no-untyped-def]
+    from matplotlib.patches import FancyBboxPatch
+
+    return FancyBboxPatch(
+        (rank - 0.4, y - 0.34),
+        0.8,
+        0.68,
+        boxstyle="round,pad=0,rounding_size=0.12",
+        facecolor=colour,
+        edgecolor="white",
+    )
+
+
+def _on(colour: str) -> str:
+    """Return black or white, whichever is easier to read on a colour."""
+    from matplotlib.colors import to_rgb
+
+    return "white" if np.dot(to_rgb(colour), (0.299, 0.587, 0.114)) < 0.5 else "black"
+
+
+def _summary(mine: pd.DataFrame, m: int, k: int) -> str:
+    covered = mine.loc[mine["supports"], "pid"].nunique()
+    silent = k - mine.loc[mine["supports"], "rank"].nunique()
+    return f"shows {covered} of {m} perspectives ({silent} of {k} results argue none)"
+
+
+def lists_beside(question: Question, table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
+    """Draw the lists of several systems side by side, with what came in and lines between what stayed.
+
+    A column for each system, a box for each place with the title of its passage. A box has a letter for each
+    perspective that its passage argues, and is pale where there is none. Lines join the same passage in
+    neighbouring lists; a passage that the list to its left has not is framed and marked "new".
+
+    Args:
+        question: the question.
+        table: from :func:`rank_table`.
+        titles: docno → title.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
+
+    systems, k = list(dict.fromkeys(table["system"])), int(table["rank"].max())
+    figure, axis = plt.subplots(figsize=(3.6 * len(systems), 1.6 + 0.72 * k), layout="constrained")
+    before: dict[str, int] = {}
+    for column, system in enumerate(systems):
+        mine = table[table["system"] == system]
+        places = dict(zip(mine["docno"], mine["rank"], strict=True))
+        for docno, rank in places.items():
+            argued = mine.loc[(mine["docno"] == docno) & mine["supports"], "pid"].tolist()
+            new = column > 0 and docno not in before
+            _draw_box(axis, column, rank, titles[docno], argued, new=new)
+            if docno in before:  # from the right edge of its box on the left
+                axis.plot([column - 0.57, column - 0.43], [before[docno], rank], color="#777777", lw=1.6, zorder=0)
+        before = places
+    axis.set_xlim(-0.5, len(systems) - 0.5)
+    axis.set_ylim(k + 0.5, 0.5)
+    axis.set_xticks(range(len(systems)), [plain(system) for system in systems], fontsize=12)
+    axis.xaxis.tick_top()
+    axis.set_yticks(range(1, k + 1), [str(rank) for rank in range(1, k + 1)])
+    axis.tick_params(length=0)
+    for side in axis.spines.values():
+        side.set_visible(False)
+    axis.set_title(plain(fill(question.text, 30 * len(systems))), fontsize=13, fontweight="bold", loc="left", pad=12)
+    marks = [
+        Line2D([], [], ls="none", marker="s", ms=9, color=_colour(pid)) for pid in range(len(question.perspectives))
+    ]
+    names = [plain(f"{_letter(pid)}: {text}") for pid, text in enumerate(question.perspectives)]
+    figure.legend(marks, names, loc="outside lower left", frameon=False, fontsize=10)
+    return figure
+
+
+def _draw_box(axis, column: int, rank: int, title: str, argued: Sequence[int], *, new: bool) -> None:  # type: ignore[no-untyped-def]
+    from matplotlib.patches import FancyBboxPatch
+
+    edge: dict[str, Any] = {"ec": "black", "lw": 2.0} if new else {"ec": "#B5B5B5", "lw": 0.8}
+    box = FancyBboxPatch((column - 0.42, rank - 0.36), 0.84, 0.72, boxstyle="round,pad=0,rounding_size=0.05",
+                         facecolor="white" if argued else NOTHING, **edge)  # fmt: skip
+    axis.add_patch(box)
+    words = fill(shorten(title, 50, placeholder=" …"), 27)
+    axis.text(column - 0.40, rank, plain(words), va="center", fontsize=9.5, color="black" if argued else "#555555")
+    if new:
+        axis.text(column + 0.40, rank - 0.25, "new", ha="right", va="center", fontsize=8, fontweight="bold")
+    for i, pid in enumerate(argued):
+        chip = {"boxstyle": "square,pad=.25", "fc": _colour(pid), "ec": "white"}
+        axis.text(column + 0.38 - 0.09 * i, rank + 0.12, _letter(pid), ha="right", va="center", fontsize=9,
+                  fontweight="bold", color="black" if pid % len(PALETTE) in _LIGHT else "white", bbox=chip)  # fmt: skip
+
+
+def _letter(pid: int) -> str:
+    return chr(ord("A") + pid) if pid < 26 else str(pid)
+
+
+def _colour(pid: int) -> str:
+    return PALETTE[pid % len(PALETTE)]
