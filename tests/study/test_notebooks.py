@@ -39,7 +39,7 @@ if "COLAB_RELEASE_TAG" in os.environ:
 
 
 def cells_of(path, kind=None):
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    cells = read_notebook(path)["cells"]
     return [c for c in cells if kind in (None, c["cell_type"])]
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 import re
 import shutil
@@ -13,7 +12,7 @@ import pytest
 
 from berdslib import paths
 from berdslib.errors import InputError, MissingDataError
-from berdslib.study.notebooks import notebook_folder
+from berdslib.study.notebooks import notebook_folder, read_notebook
 from berdslib.study.published import (
     Setting,
     beside,
@@ -385,7 +384,7 @@ def test_the_map_says_where_or_why_not():
 
 
 def headings(name):
-    cells = json.loads((notebook_folder() / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = read_notebook(notebook_folder() / f"{name}.ipynb")["cells"]
     text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
     return set(re.findall(r"^#+ (.+)$", text, re.MULTILINE))
 
