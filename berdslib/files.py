@@ -14,7 +14,7 @@ import shutil
 import sqlite3
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -205,12 +205,3 @@ def rows_by_key(table: sqlite3.Connection, query: str, keys: Sequence[bytes]) ->
         part = list(keys[start : start + 900])
         found.update(table.execute(f"{query} ({','.join('?' * len(part))})", part).fetchall())
     return found
-
-
-def chunk_starts(n: int, size: int, doing: str) -> Iterable[int]:
-    """Return where chunks of `size` of n things start, behind a progress bar if there are more than a few."""
-    from tqdm.auto import tqdm
-
-    starts = range(0, n, size)
-    bar: Iterable[int] = tqdm(starts, desc=doing, unit="chunk", disable=len(starts) < 4, leave=False)
-    return bar

@@ -20,6 +20,7 @@ from berdslib.judging.nli import NLI_T5, load_nli, load_nli_t5
 from berdslib.judging.own import FunctionJudge
 from berdslib.judging.vllm import load_vllm
 from berdslib.llm.local import make_chat
+from berdslib.models.loading import LOADING
 from berdslib.registry import Registry
 
 # Causal judges with their adapter and the wording they were trained on.
@@ -61,7 +62,8 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         raise InputError(f"the judge {name!r} does not read titles")
     if name == "gold" and gold is not None:
         return Gold(gold)
-    return kind.load(model, **({} if title_position is None else {"title_position": title_position}))
+    with LOADING:
+        return kind.load(model, **({} if title_position is None else {"title_position": title_position}))
 
 
 def as_judge(judge: object, name: str | None = None) -> Judge:

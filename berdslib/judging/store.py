@@ -14,12 +14,13 @@ import pandas as pd
 
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
-from berdslib.files import chunk_starts, rows_by_key, store_errors
+from berdslib.files import rows_by_key, store_errors
 from berdslib.judging.base import Judge, Pair, pairs_of
 from berdslib.judging.baselines import Gold
 from berdslib.judging.committee import Committee
 from berdslib.judging.own import FunctionJudge
 from berdslib.paths import cache_dir
+from berdslib.progress import chunk_starts
 
 logger = logging.getLogger(__name__)
 

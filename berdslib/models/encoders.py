@@ -12,6 +12,7 @@ from berdslib.models.base import Encoder
 from berdslib.models.cards import ENGINES, FASTEST, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
 from berdslib.models.checkpoints import load_checkpoint
 from berdslib.models.loading import (
+    LOADING,
     arithmetic,
     checkpoint_mark,
     engine_of,
@@ -112,9 +113,10 @@ class SentenceEncoder:
         if not mark.startswith("@") and checkpoint_mark(checkpoint) != mark:
             raise InputError("changed after this encoder was loaded; load it again", path=checkpoint)
         require_arithmetic(card.number_format, card.engine)
-        loaded = load_checkpoint(
-            checkpoint, card.pooling, card.max_length, card.number_format, self._trust, card.engine, mark
-        )
+        with LOADING:
+            loaded = load_checkpoint(
+                checkpoint, card.pooling, card.max_length, card.number_format, self._trust, card.engine, mark
+            )
         prefix = card.query_prefix if role == "query" else card.passage_prefix
         if prefix is None:
             prefix = loaded.query_prefix if role == "query" else loaded.passage_prefix

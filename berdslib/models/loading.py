@@ -12,6 +12,7 @@ import logging
 import os
 import platform
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     import torch
 
 logger = logging.getLogger(__name__)
+
+# Held while a model is loaded: two threads that import transformers for the first time at once can both fail.
+LOADING = threading.RLock()
 
 _Model = TypeVar("_Model")
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from berdslib.errors import InputError
-from berdslib.files import chunk_starts, rows_by_key, store_errors
+from berdslib.files import rows_by_key, store_errors
 from berdslib.models.base import Encoder
+from berdslib.progress import chunk_starts
 
 
 class CachedEncoder:

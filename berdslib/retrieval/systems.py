@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,16 +113,10 @@ def make_systems(
         MissingDataError: a model or a recorded answer that is not on this machine.
         ChatError: the endpoint fails for good.
     """
-    parsed = {text: parse_system(text) for text in systems}  # all are read before anything is built
-    if isinstance(collection, Scenario):
-        collection = collection.handout  # whoever measures knows more than a system may
-    if not collection.passages:
-        raise InputError(f"{collection.name!r} has questions only; name the corpus to search", field="passages")
-    kept = _Kept({} if scorers is None else scorers, {}, {})
-    workshop = _Workshop(collection, encoder, depth, recordings, aspects_by, kept)
-    for system in parsed.values():
-        workshop.gather(system)
-    return {text: workshop.build(system) for text, system in parsed.items()}
+    workshop = Workshop(
+        collection, aspects_by=aspects_by, encoder=encoder, depth=depth, recordings=recordings, scorers=scorers
+    )
+    return workshop.make(systems)
 
 
 class _Kept(NamedTuple):
@@ -132,18 +127,28 @@ class _Kept(NamedTuple):
     firsts: dict[str, Retriever]
 
 
-class _Workshop:
-    """Builds systems over one collection; what is here is made when it is first needed, and kept."""
+class Workshop:
+    """Builds systems over one collection; what is here is made when it is first needed, and kept for later ones.
+
+    Arguments and errors as :func:`make_systems`, which is one call of :meth:`make`.
+    """
 
     def __init__(
         self,
         collection: Collection,
-        encoder: str,
-        depth: int,
-        recordings: Path | None,
-        aspects_by: Callable[[Expansions, Sequence[Passage]], AspectsOf] | None,
-        kept: _Kept,
+        *,
+        aspects_by: Callable[[Expansions, Sequence[Passage]], AspectsOf] | None = None,
+        encoder: str = "minilm",
+        depth: int = 100,
+        recordings: Path | None = None,
+        scorers: dict[str, Scorer] | None = None,
+        kept: _Kept | None = None,
     ) -> None:
+        if isinstance(collection, Scenario):
+            collection = collection.handout  # whoever measures knows more than a system may
+        if not collection.passages:
+            raise InputError(f"{collection.name!r} has questions only; name the corpus to search", field="passages")
+        kept = kept or _Kept({} if scorers is None else scorers, {}, {})
         self._all, self._passages = collection, collection.passages
         self._encoder, self._depth, self._recordings = encoder, depth, recordings
         self._aspects_by = aspects_by
@@ -155,6 +160,36 @@ class _Workshop:
         self._aspects: dict[str, AspectsOf] = {}
         self._vectors: dict[str, Vectors] = {}
         self._built: dict[str, Retriever] = {}
+
+    def make(self, systems: Sequence[str]) -> dict[str, Retriever]:
+        """Return system string → retriever; what several of them share is made once, also with those made before."""
+        parsed = {text: parse_system(text) for text in systems}  # all are read before anything is built
+        for system in parsed.values():
+            self.gather(system)
+        return {text: self.build(system) for text, system in parsed.items()}
+
+    def over(self, questions: Sequence[Question], expansions: Expansions | None = None) -> Workshop:
+        """Return a workshop for other questions on the same passages; indexes and models are shared.
+
+        Args:
+            questions: what is asked.
+            expansions: recorded ones of these questions; None for the collection's own.
+        """
+        recorded = self._all.expansions if expansions is None else expansions
+        other = replace(self._all, questions=questions, gold=None, expansions=recorded)
+        there = self._beside(other, self._kept)
+        there._vectors = self._vectors  # of passages, whoever asks
+        return there
+
+    def _beside(self, collection: Collection, kept: _Kept) -> Workshop:
+        return Workshop(
+            collection,
+            aspects_by=self._aspects_by,
+            encoder=self._encoder,
+            depth=self._depth,
+            recordings=self._recordings,
+            kept=kept,
+        )
 
     def gather(self, system: System) -> None:
         """Get the expansions and load the models that a system needs: what is missing fails before a search."""
@@ -228,7 +263,7 @@ class _Workshop:
         depth = self._depth * DEEPER if deepens else self._depth
         lessons = lessons_of(handout.training)
         kept = self._kept if lessons.passages is handout.passages else self._kept._replace(firsts={})
-        there = _Workshop(lessons, self._encoder, self._depth, self._recordings, self._aspects_by, kept)
+        there = self._beside(lessons, kept)
         there.gather(system.before)
         weights = learn_weights(there.build(system.before), lessons, there._authors_for(system), depth=depth)
         return Fused(before, handout, self._authors_for(system), weights, depth=depth, name=name)

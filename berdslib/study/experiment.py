@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ from berdslib.judging.registry import JUDGES
 from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.rerank import Scorer
-from berdslib.retrieval.systems import AspectsOf, make_systems
+from berdslib.retrieval.systems import AspectsOf, Workshop
 from berdslib.stats import holm, macro_mean, mean_interval, paired_test
 from berdslib.study.apart import Apart, is_ours
 from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, is_recorded, judge_of, store_of
@@ -290,17 +290,14 @@ def build(
     and ``scorers`` are those of :func:`berdslib.retrieval.systems.make_systems`.
     """
     check_k(depth, "depth")
-
-    def aspects_by(generated: Expansions, passages: Sequence[Passage]) -> AspectsOf:
-        return judged_aspects(generated, passages, aspect_judge(), store)
-
     kept = None if recordings is None else Path(recordings).resolve()
     options: dict[str, Any] = {"depth": depth, "recordings": kept}
     handout = collection.handout
     secret = hides_profiles(collection)
     guests = {name for name, s in named.items() if secret and not isinstance(s, pd.DataFrame) and not is_ours(s)}
     texts = [system for name, system in named.items() if isinstance(system, str) and name not in guests]
-    built = make_systems(texts, handout, aspects_by=aspects_by, scorers=scorers, **options) if texts else {}
+    making = partial(workshop, handout, aspect_judge=aspect_judge, store=store, scorers=scorers, **options)
+    built = making().make(texts) if texts else {}
     ready: dict[str, Retriever | pd.DataFrame] = {}
     for name, system in named.items():
         if name in guests:
@@ -309,6 +306,17 @@ def build(
         else:
             ready[name] = built[system] if isinstance(system, str) else system
     return ready
+
+
+def workshop(
+    collection: Collection, *, aspect_judge: Callable[[], Judge], store: VerdictStore, **options: Any
+) -> Workshop:
+    """Return a workshop of systems over a collection whose aspects a judge sees; for the options see there."""
+
+    def aspects_by(generated: Expansions, passages: Sequence[Passage]) -> AspectsOf:
+        return judged_aspects(generated, passages, aspect_judge(), store)
+
+    return Workshop(collection, aspects_by=aspects_by, **options)
 
 
 def hides_profiles(collection: Collection) -> bool:

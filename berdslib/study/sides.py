@@ -167,9 +167,9 @@ def sides(
         recordings=recordings,
         store=kept,
     )
-    asked, statements = made(collection), _statements(collection)
+    asked, stated_by = made(collection), statements(collection)
     # Its expansions are known to a system by the ids of the questions, so that statements need one of their own.
-    stated = made(statements) if form == STATEMENT else {}
+    stated = made(stated_by) if form == STATEMENT else {}
     runs = {}
     for name, system in asked.items():
         if isinstance(system, pd.DataFrame):
@@ -179,7 +179,7 @@ def sides(
         else:
             other = stated[name]
             assert not isinstance(other, pd.DataFrame)  # nor was the first
-            found = [search(system, collection, k), search(other, statements, k)]
+            found = [search(system, collection, k), search(other, stated_by, k)]
             runs[name] = pd.concat(found, ignore_index=True)
     if isinstance(who, Gold):
         verdicts = who.verdicts[who.verdicts["qid"].isin({q.qid for q in collection.questions})]
@@ -189,8 +189,11 @@ def sides(
     return Sides(listed, collection.questions, runs, verdicts, who.id, k, form)
 
 
-def _statements(collection: Collection) -> Collection:
-    """Return a collection whose questions are the perspectives, each by itself, with the question's expansions."""
+def statements(collection: Collection) -> Collection:
+    """Return a collection whose questions are the perspectives, each by itself, with the question's expansions.
+
+    Their ids are those of :func:`berdslib.data.records.perspective_qid`.
+    """
     asked = [
         Question(perspective_qid(q.qid, pid), text, (text,), source=q.source)
         for q in collection.questions

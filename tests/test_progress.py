@@ -1,0 +1,110 @@
+"""Who is told how far long work is, and how it is stopped."""
+
+import threading
+
+import pytest
+
+from berdslib.progress import chunk_starts, watched
+
+
+class Stop(Exception):  # noqa: N818
+    """What a watcher raises."""
+
+
+def work(n=10, size=4, doing="working"):
+    done = []
+    for start in chunk_starts(n, size, doing):
+        done.append(start)
+    return done
+
+
+@pytest.mark.parametrize(
+    ("n", "size", "starts"), [(10, 4, [0, 4, 8]), (8, 4, [0, 4]), (1, 4, [0]), (0, 4, []), (5, 1, [0, 1, 2, 3, 4])]
+)
+def test_chunks_start_at_the_same_places_whoever_watches(n, size, starts, capfd):
+    told = []
+    with watched(lambda *said: told.append(said)):
+        assert work(n, size) == starts
+    assert told == [("working", done, len(starts)) for done in range(len(starts))]
+    assert capfd.readouterr() == ("", "")  # no bar where somebody is told
+    assert work(n, size) == starts and len(told) == len(starts)
+
+
+def test_it_is_told_before_each_chunk_and_not_ahead_of_the_work():
+    order = []
+    with watched(lambda _, done, __: order.append(f"told {done}")):
+        for start in chunk_starts(3, 1, "x"):
+            order.append(f"did {start}")
+    assert order == ["told 0", "did 0", "told 1", "did 1", "told 2", "did 2"]
+
+
+def test_nothing_is_told_of_work_that_is_not_begun():
+    told = []
+    with watched(lambda *said: told.append(said)):
+        chunk_starts(10, 1, "x")
+    assert not told
+
+
+def test_whoever_raises_stops_the_work_and_watches_no_more():
+    done, told = [], []
+
+    def watcher(doing, at, of):
+        told.append(at)
+        if at == 2:
+            raise Stop
+
+    with pytest.raises(Stop), watched(watcher):
+        for start in chunk_starts(10, 2, "x"):
+            done.append(start)
+    assert done == [0, 2] and told == [0, 1, 2]
+    assert work() == [0, 4, 8] and told == [0, 1, 2]
+
+
+def test_work_that_fails_leaves_no_watcher():
+    told = []
+    with pytest.raises(ZeroDivisionError), watched(lambda *said: told.append(said)):
+        1 / 0  # noqa: B018
+    work()
+    assert not told
+
+
+def test_an_inner_watcher_is_told_and_then_the_outer_one_again():
+    outer, inner = [], []
+    with watched(lambda *said: outer.append(said[0])):
+        work(1, 1, "before")
+        with watched(lambda *said: inner.append(said[0])):
+            work(1, 1, "inside")
+        work(1, 1, "after")
+        with pytest.raises(Stop), watched(lambda *said: inner.append(said[0])):
+            raise Stop
+        work(1, 1, "after an error")
+    assert outer == ["before", "after", "after an error"] and inner == ["inside"]
+
+
+def test_another_thread_is_not_watched():
+    """Each thread has its own watcher, so that a job is not told of another's chunks, or stopped by them."""
+    mine, theirs = [], []
+    ready, go = threading.Event(), threading.Event()
+
+    def other():
+        with watched(lambda *said: theirs.append(said[0])):
+            ready.set()
+            assert go.wait(10)
+            work(1, 1, "theirs")
+
+    thread = threading.Thread(target=other)
+    with watched(lambda *said: mine.append(said[0])):
+        thread.start()
+        assert ready.wait(10)
+        work(1, 1, "mine")
+        go.set()
+        thread.join(10)
+        work(1, 1, "mine again")
+    assert mine == ["mine", "mine again"] and theirs == ["theirs"]
+
+
+def test_without_a_watcher_a_bar_shows_several_chunks_and_only_those(capfd):
+    work(3, 1, "a few")
+    assert "a few" not in capfd.readouterr().err
+    work(4, 1, "several")
+    assert "several" in capfd.readouterr().err
