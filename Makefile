@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lab notebooks students book bench setup clean
+.PHONY: demo test test-fast lab app notebooks students book bench setup clean
 
 ## make demo: set up, then run the quickstart notebook on the shipped sample (no network but the package registry)
 demo: .venv/.ready
@@ -24,6 +24,11 @@ test-fast: .venv/.test-ready
 ## make lab: set up, then open the notebooks in JupyterLab
 lab: .venv/.ready
 	$(BIN)/berds lab
+
+## make app: set up, then open the explorer as a web page of this machine
+app: .venv/.ready
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[app]"
+	$(BIN)/berds app
 
 ## make notebooks: execute every notebook from a fresh kernel on the sample and write it back with outputs
 notebooks: .venv/.test-ready

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from berdslib.study.exercises import check_answer as check_answer
     from berdslib.study.experiment import Experiment as Experiment
     from berdslib.study.experiment import experiment as experiment
+    from berdslib.study.explorer.widget import explore as explore
     from berdslib.study.front import evaluate as evaluate
     from berdslib.study.front import judge as judge
     from berdslib.study.front import names as names
@@ -62,6 +63,7 @@ _PLACES = {
     ),
     "berdslib.study.exercises": ("check_answer",),
     "berdslib.study.experiment": ("Experiment", "experiment"),
+    "berdslib.study.explorer.widget": ("explore",),
     "berdslib.study.front": ("evaluate", "judge", "names", "read_run", "register", "search", "supports"),
     "berdslib.study.notebooks": ("files_in", "output_folder"),
     "berdslib.study.sides": ("sides",),

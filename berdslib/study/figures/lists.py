@@ -175,9 +175,9 @@ def lists_beside(question: Question, table: pd.DataFrame, titles: Mapping[str, s
         side.set_visible(False)
     axis.set_title(plain(fill(question.text, 30 * len(systems))), fontsize=13, fontweight="bold", loc="left", pad=12)
     marks = [
-        Line2D([], [], ls="none", marker="s", ms=9, color=_colour(pid)) for pid in range(len(question.perspectives))
+        Line2D([], [], ls="none", marker="s", ms=9, color=colour_of(pid)) for pid in range(len(question.perspectives))
     ]
-    names = [plain(f"{_letter(pid)}: {text}") for pid, text in enumerate(question.perspectives)]
+    names = [plain(f"{letter_of(pid)}: {text}") for pid, text in enumerate(question.perspectives)]
     figure.legend(marks, names, loc="outside lower left", frameon=False, fontsize=10)
     return figure
 
@@ -194,14 +194,16 @@ def _draw_box(axis, column: int, rank: int, title: str, argued: Sequence[int], *
     if new:
         axis.text(column + 0.40, rank - 0.25, "new", ha="right", va="center", fontsize=8, fontweight="bold")
     for i, pid in enumerate(argued):
-        chip = {"boxstyle": "square,pad=.25", "fc": _colour(pid), "ec": "white"}
-        axis.text(column + 0.38 - 0.09 * i, rank + 0.12, _letter(pid), ha="right", va="center", fontsize=9,
+        chip = {"boxstyle": "square,pad=.25", "fc": colour_of(pid), "ec": "white"}
+        axis.text(column + 0.38 - 0.09 * i, rank + 0.12, letter_of(pid), ha="right", va="center", fontsize=9,
                   fontweight="bold", color="black" if pid % len(PALETTE) in _LIGHT else "white", bbox=chip)  # fmt: skip
 
 
-def _letter(pid: int) -> str:
+def letter_of(pid: int) -> str:
+    """Return the letter that stands for a perspective beside its colour: A, B, …; from the 27th on its number."""
     return chr(ord("A") + pid) if pid < 26 else str(pid)
 
 
-def _colour(pid: int) -> str:
+def colour_of(pid: int) -> str:
+    """Return the colour of a perspective, as #RRGGBB; from the ninth on they repeat."""
     return PALETTE[pid % len(PALETTE)]

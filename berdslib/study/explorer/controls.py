@@ -1,0 +1,152 @@
+"""The controls of one system: menus and dials that change parts of a system string, and the string itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from berdslib.errors import BerdsError
+from berdslib.retrieval.diversify import DIVERSIFIERS
+from berdslib.retrieval.retrievers import RETRIEVERS
+from berdslib.retrieval.system_strings import EXPANDING, EXTRACT, PROJECTED, Part, System, is_dense, parse_system
+from berdslib.study.explorer.dial import Dial
+
+NONE = "none"
+EXPANSIONS = ("expand:rule", "expand:recorded", "multi:rule", "multi:recorded")
+FIRST = ("bm25", "minilm", "rank-bm25")  # what needs nothing that does not come along
+# What follows what in a string that menus make.
+_GROUPS: tuple[Sequence[str], ...] = (PROJECTED, EXPANDING, tuple(DIVERSIFIERS))
+PROJECTION, EXPANSION, DIVERSIFIER = range(3)
+_HALF = {"flex": "1 1 0", "width": "auto", "min_width": "0"}
+
+
+def part_of(system: System, group: int) -> Part | None:
+    """Return the last part of a system that belongs to a group, or None."""
+    return next((part for part in reversed(system.parts) if part.kind in _kinds(group)), None)
+
+
+def with_part(system: System, group: int, part: Part | None) -> System:
+    """Return a system with its last part of a group replaced, added, or (None) taken away; other parts stay.
+
+    Not every part goes with every other; what cannot be read says so where it is used.
+
+    >>> with_part(parse_system("minilm+mmr:0.9"), EXPANSION, Part("expand", "rule")).text
+    'minilm+expand:rule+mmr:0.9'
+    """
+    places = [i for i, one in enumerate(system.parts) if one.kind in _kinds(group)]
+    parts = list(system.parts)
+    if group == PROJECTION and part is None:
+        parts = [one for one in parts if one.kind not in (*_kinds(group), EXTRACT)]  # it cuts for the projection alone
+    elif places:
+        parts[places[-1] : places[-1] + 1] = [] if part is None else [part]
+    elif part is not None:
+        later = [kind for other in range(group + 1, len(_GROUPS)) for kind in _kinds(other)]
+        place = 0 if group == PROJECTION else next((i for i, p in enumerate(parts) if p.kind in later), len(parts))
+        parts.insert(place, part)
+    return System(system.first, tuple(parts))
+
+
+def _kinds(group: int) -> Sequence[str]:
+    return tuple(DIVERSIFIERS) if group == DIVERSIFIER else _GROUPS[group]  # diversifiers of one's own join later
+
+
+class SystemControls:
+    """Menus for retriever, projection, expansion and diversifier, a dial, and the string that they make.
+
+    Args:
+        name: "Left" or "Right".
+        system: what to begin with.
+        own: names of systems that no string names; they have no parts.
+        changed: called when the system has changed.
+    """
+
+    def __init__(self, name: str, system: str, own: Sequence[str], changed: Callable[[], None]) -> None:
+        import ipywidgets as widgets
+
+        self._changed, self._own, self._setting = changed, tuple(own), False
+        more = [n for n in RETRIEVERS.names() if ":" not in n and n not in FIRST]
+        known = [(f"{n} (where it is installed)" if RETRIEVERS.is_built_in(n) else n, n) for n in more]
+        style: dict[str, Any] = {"style": {"description_width": "64px"}, "layout": dict(_HALF)}
+        self.first = widgets.Dropdown(
+            description=f"{name}:", options=[*((n, n) for n in (*self._own, *FIRST)), *known], **style
+        )
+        self.text = widgets.Text(description="As text:", continuous_update=False, **style)
+        self.projection = widgets.Dropdown(description="Project:", options=[NONE, *PROJECTED], **style)
+        self.expansion = widgets.Dropdown(description="Expand:", options=[NONE, *EXPANSIONS], **style)
+        self.diversifier = widgets.Dropdown(description="Diversify:", options=[NONE, *DIVERSIFIERS.names()], **style)
+        self.dial = Dial(description="Dial:", value=0.75, layout=dict(_HALF))
+        rows = [
+            [self.first, self.text],
+            [self.projection, self.expansion],
+            [self.diversifier, self.dial],
+        ]
+        self.box = widgets.VBox([widgets.HBox(row) for row in rows], layout=dict(_HALF))
+        self.system = system
+        self._show()
+        self.first.observe(lambda _: self._set(self._with_first), "value")
+        self.projection.observe(lambda _: self._set(self._with(PROJECTION, self.projection.value)), "value")
+        self.expansion.observe(lambda _: self._set(self._with(EXPANSION, self.expansion.value)), "value")
+        self.diversifier.observe(lambda _: self._set(self._with_diversifier), "value")
+        self.dial.observe(lambda _: self._set(self._with_diversifier), "value")
+        self.text.observe(lambda _: self._set(lambda: str(self.text.value).strip()), "value")
+
+    def _set(self, made: Callable[[], str]) -> None:
+        """Take over what a control says, unless it is being set from here."""
+        if self._setting:
+            return
+        self.system = made()
+        self._show()
+        self._changed()
+
+    def _parsed(self) -> System:
+        """Return the system; one that cannot be read, or is the user's own, is the chosen retriever alone."""
+        try:
+            return System(str(self.first.value)) if self.system in self._own else parse_system(self.system)
+        except BerdsError:
+            return System(str(self.first.value))
+
+    def _with_first(self) -> str:
+        first = str(self.first.value)
+        if first in self._own:
+            return first
+        system = System(first, () if self.system in self._own else self._parsed().parts)
+        return (system if is_dense(first) else with_part(system, PROJECTION, None)).text
+
+    def _with(self, group: int, chosen: str) -> Callable[[], str]:
+        kind, _, value = chosen.partition(":")
+        return lambda: with_part(self._parsed(), group, None if chosen == NONE else Part(kind, value)).text
+
+    def _with_diversifier(self) -> str:
+        return self._with(DIVERSIFIER, NONE if self.diversifier.value == NONE else self._chosen_diversifier())()
+
+    def _chosen_diversifier(self) -> str:
+        return f"{self.diversifier.value}:{self.dial.value:g}"
+
+    def _show(self) -> None:
+        """Set the controls to what the system is; what they cannot say stands in the string alone."""
+        self._setting = True
+        try:
+            self.text.value = self.system
+            own = self.system in self._own
+            try:
+                parsed = System(self.system) if own else parse_system(self.system)
+            except BerdsError:
+                return  # the list says what is wrong with it
+            if parsed.first not in [value for _, value in self.first.options]:
+                self.first.options = [*self.first.options, (parsed.first, parsed.first)]
+            self.first.value = parsed.first
+            projection, expansion, diversifier = (part_of(parsed, group) for group in range(3))
+            self.projection.value = projection.kind if projection else NONE
+            written = f"{expansion.kind}:{expansion.value}" if expansion else NONE
+            if written not in self.expansion.options:
+                self.expansion.options = [*self.expansion.options, written]
+            self.expansion.value = written
+            self.diversifier.value = diversifier.kind if diversifier else NONE
+            if diversifier:
+                self.dial.value = diversifier.number
+            self.projection.disabled = own or not is_dense(parsed.first)
+            self.expansion.disabled = self.diversifier.disabled = own
+            self.dial.disabled = diversifier is None
+            self.dial.layout.visibility = "hidden" if diversifier is None else "visible"
+        finally:
+            self._setting = False

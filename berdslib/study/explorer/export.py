@@ -1,0 +1,123 @@
+"""The explorer as one file that can be mailed: lists searched and judged in advance, opened without any network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from berdslib.data.records import Question
+from berdslib.errors import InputError
+from berdslib.files import StrPath, write_text
+from berdslib.study.explorer.session import QUESTION, Session, Wish
+from berdslib.study.explorer.views import visible
+from berdslib.study.explorer.widget import STATIC
+
+# Nothing may be fetched, sent, framed or run but the one script and the one style sheet in the file itself.
+_POLICY = (
+    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
+)
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main id="page"><noscript>This page needs JavaScript, which it carries itself.</noscript></main>
+<script type="application/json" id="data">{data}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def export_page(
+    path: StrPath,
+    session: Session,
+    wish: Wish,
+    questions: Sequence[Question] | None = None,
+    *,
+    sides: bool = True,
+    opinions: bool = True,
+) -> int:
+    """Write a page that shows two systems' lists for many questions, and opens by itself.
+
+    Args:
+        path: a file, which ends in .html.
+        session: searches and judges.
+        wish: the question to begin with, systems and k.
+        questions: which; None for all of the wish's collection.
+        sides: also search with each perspective.
+        opinions: have the judge read every listed passage, also where verdicts are recorded.
+
+    Returns:
+        The size of the file in bytes.
+
+    Raises:
+        InputError: another ending, no questions, or nothing can be written there.
+        BerdsError: a system cannot search, or the judge cannot judge.
+    """
+    if Path(path).suffix not in (".html", ".htm"):
+        raise InputError("a page is written as .html", path=path)
+    asked = list(session.collections[wish.corpus].questions if questions is None else questions)
+    if not asked:
+        raise InputError("there are no questions to show")
+    views: dict[str, dict[str, Any]] = {}
+    passages: dict[str, Any] = {}
+    read: dict[str, dict[str, Any]] = {}
+    for question in tqdm(asked, desc="questions", delay=2, leave=False):
+        ways = [QUESTION, *(range(len(question.perspectives)) if sides else [])]
+        views[question.qid] = {}
+        listed: dict[str, None] = {}
+        for way in ways:
+            view = _finished(session, wish._replace(qid=question.qid, asked=way))
+            passages |= view["passages"]
+            listed |= dict.fromkeys(view.pop("passages"))
+            views[question.qid][str(way)] = view
+        read[question.qid] = session.opinions(wish._replace(qid=question.qid), list(listed)) if opinions else {}
+    order = [question.qid for question in asked]
+    data: dict[str, Any] = {"views": views, "passages": passages, "read": read, "order": order}
+    data |= {"first": wish.qid if wish.qid in views else order[0], "corpus": visible(wish.corpus)}
+    page = page_of(data, title=f"{' | '.join(wish.systems)} on {wish.corpus}")
+    with write_text(path) as file:
+        file.write(page)
+    return len(page.encode())
+
+
+def _finished(session: Session, wish: Wish) -> dict[str, Any]:
+    """Return the last view of a wish; a list that could not be made is an error here, not a remark in the page."""
+    view = list(session.looks(wish, longest=0))[-1]
+    # A foreign run need not hold lists of perspectives, and the page says so there.
+    if wish.asked == QUESTION and (problem := next((one["problem"] for one in view["lists"] if one["problem"]), "")):
+        raise InputError(f"question {wish.qid!r}: {problem}")
+    return view
+
+
+def page_of(data: dict[str, Any], title: str) -> str:
+    """Return the page that shows some data: text of anybody's stands in it as JSON that no markup can leave."""
+    script = (
+        f"{(STATIC / 'explorer.js').read_text(encoding='utf-8')}\n{(STATIC / 'page.js').read_text(encoding='utf-8')}"
+    )
+    script = script.replace("export default { render };", "").replace("export function", "function")
+    style = (STATIC / "explorer.css").read_text(encoding="utf-8") + (STATIC / "page.css").read_text(encoding="utf-8")
+    kept = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        kept = kept.replace(character, f"\\u{ord(character):04x}")
+    policy = _POLICY.format(script=_hash(script), style=_hash(style))
+    return _PAGE.format(
+        policy=html.escape(policy), title=html.escape(visible(title)), style=style, data=kept, script=script
+    )
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
