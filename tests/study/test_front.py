@@ -235,8 +235,8 @@ def test_importing_the_package_loads_nothing_heavy():
 
 FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
-    "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "evaluate", "experiment", "files_in",
-    "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL", "published", "read_run",
+    "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "evaluate", "experiment", "explore",
+    "files_in", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL", "published", "read_run",
     "register", "search", "sides", "supports",
 }  # fmt: skip
 

@@ -1,0 +1,397 @@
+"""The explorer as a file that needs nothing but itself, and as a page that is served; and both commands."""
+
+import base64
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from shell import berds, tried
+
+import berdslib as bd
+from berdslib.cli import main
+from berdslib.data.records import make_verdicts, ranked_run
+from berdslib.errors import InputError, MissingDataError
+from berdslib.study.explorer import app
+from berdslib.study.explorer.export import export_page, page_of
+from berdslib.study.explorer.session import Session, Wish
+from berdslib.study.explorer.widget import Explorer
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "</script x",
+    "<!--<script>",
+    "-->",
+    "]]>",
+    "\u2028 and \u2029",
+    '"\'&amp;<b onclick="x()">',
+    "{data} {script}",
+    "\\u003c \\n \\",
+    "😀 ‮",
+    "javascript:alert(1)",
+]
+
+
+class Page(HTMLParser):
+    """What a browser finds in a page: tags with their attributes, and the text of scripts and styles."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.texts, self._open = [], [], None
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag in ("script", "style", "title"):
+            self.texts.append((tag, dict(attributes), ""))
+            self._open = tag
+
+    def handle_data(self, data):
+        if self._open:
+            tag, attributes, text = self.texts[-1]
+            self.texts[-1] = (tag, attributes, text + data)
+
+    def handle_endtag(self, tag):
+        if tag == self._open:
+            self._open = None
+
+    def all(self, tag, **wanted):
+        """Return the texts of elements of a kind."""
+        return [text for name, has, text in self.texts if name == tag and wanted.items() <= has.items()]
+
+    @property
+    def data(self):
+        (text,) = self.all("script", type="application/json")
+        return json.loads(text)
+
+    @property
+    def policy(self):
+        (content,) = [
+            has["content"]
+            for tag, has in self.tags
+            if tag == "meta" and has.get("http-equiv") == "Content-Security-Policy"
+        ]
+        rules = [rule.split() for rule in content.split(";")]
+        return {name: values for name, *values in rules}
+
+
+def hash_of(text):
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def assert_self_contained(text):
+    page = Page(text)
+    (script,), (style,) = page.all("script", type="module"), page.all("style")
+    assert page.policy == {
+        "default-src": ["'none'"],
+        "script-src": [hash_of(script)],
+        "style-src": [hash_of(style)],
+        "base-uri": ["'none'"],
+        "form-action": ["'none'"],
+    }
+    assert len([tag for tag, _ in page.tags if tag == "script"]) == 2
+    for tag, has in page.tags:
+        assert tag not in ("link", "img", "iframe", "object", "embed", "base", "form", "a", "svg")
+        assert not {"src", "href", "srcdoc", "action", "style"} & has.keys()
+        assert not [name for name in has if name.startswith("on")]
+    assert not re.search(r"url\(|@import|expression\(", style)
+    for fetches in (r"\bimport\b", r"\bexport\b", r"\bfetch\(", "XMLHttpRequest", "WebSocket", "sendBeacon", "eval\\("):
+        assert not re.search(fetches, re.sub(r"^\s*//.*$", "", script, flags=re.M)), fetches
+    # The one address that is set is that of a file made here; the one that is named, SVG's name, is never fetched.
+    assert not re.search(r"""["'.](src|srcdoc|action|formaction)\b""", script)
+    assert set(re.findall(r"href = ([\w.]+\()", script)) == {"URL.createObjectURL("} and '"href"' not in script
+    assert set(re.findall(r"https?:[^\s\"'`]*", script)) == {"http://www.w3.org/2000/svg"} and "http" not in style
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", script)
+    return page
+
+
+def tiny(texts=HOSTILE):
+    """A collection in which every text is hostile."""
+    passages = [bd.Passage(f"d{i}{text}", f"zoo {text}", text) for i, text in enumerate(texts)]
+    questions = [
+        bd.Question("q1", f"Zoo? {' '.join(texts)}", tuple(texts[:2]), ("support", "oppose"), texts[0]),
+        bd.Question(texts[0], "Which zoo?", ("Any.",)),
+    ]
+    gold = make_verdicts([("q1", 0, passages[0].docno, 1.0, True)], "gold")
+    return bd.Collection(texts[0], questions, passages, gold)
+
+
+def session_of(data, **options):
+    here = Session({data.name: data}, judge=lambda pairs: [0.25 for _ in pairs], **options)
+    return here, Wish(data.name, data.questions[0].qid, systems=("bm25", "bm25+expand:rule"), k=3)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(user_cache):
+    """Nothing is written into the cache of whoever runs the tests."""
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_hostile_texts_come_back_as_they_were_and_leave_their_place_nowhere():
+    data = {"texts": HOSTILE, **{text: text for text in HOSTILE}}
+    written = page_of(data, "</title><script>alert(1)</script>")
+    # Parsers of the past and the future may know other ways out of a script than this one: no markup is there at all.
+    (kept,) = re.findall(r'<script type="application/json" id="data">(.*)</script>\n', written)
+    assert kept.isascii() and not set(kept) & set("<>&")
+    page = assert_self_contained(written)
+    assert page.data == data
+    assert page.all("title") == ["</title><script>alert(1)</script>"]
+
+
+def test_data_without_a_json_form_is_no_page():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        page_of({"value": float("nan")}, "x")
+
+
+def test_a_page_holds_every_view_of_every_question(tmp_path):
+    data = tiny()
+    here, first = session_of(data)
+    path = tmp_path / "page.html"
+    size = export_page(path, here, first._replace(qid=HOSTILE[0]))
+    assert size == path.stat().st_size
+    page = assert_self_contained(path.read_text(encoding="utf-8"))
+    found = page.data
+    assert found["order"] == [q.qid for q in data.questions] and found["first"] == HOSTILE[0]
+    assert {qid: list(views) for qid, views in found["views"].items()} == {
+        "q1": ["-1", "0", "1"],
+        HOSTILE[0]: ["-1", "0"],
+    }
+    for qid, views in found["views"].items():
+        for asked, view in views.items():
+            wanted = list(here.looks(first._replace(qid=qid, asked=int(asked)), longest=0))[-1]
+            passages = wanted.pop("passages")
+            assert view == wanted and passages.items() <= found["passages"].items()
+            assert set(passages) <= found["read"][qid].keys()
+    told = found["read"]["q1"][data.passages[0].docno]["opinions"]
+    assert [one["p"] for one in told] == [0.25, 0.25]
+
+
+def test_passages_are_whole_however_long(tmp_path):
+    long = "zoo " * 2000
+    here, first = session_of(bd.Collection("x", [bd.Question("q", "zoo?", ("a",))], [bd.Passage("d", long)]))
+    export_page(tmp_path / "a.html", here, first)
+    kept = Page((tmp_path / "a.html").read_text()).data["passages"]["d"]
+    assert kept == {"title": "", "text": long, "cut": False}
+
+
+def test_what_can_be_left_out(tmp_path):
+    here, first = session_of(tiny())
+    whole = export_page(tmp_path / "a.html", here, first)
+    part = export_page(tmp_path / "b.htm", here, first, here.collections[first.corpus].questions[:1], sides=False,
+                       opinions=False)  # fmt: skip
+    found = Page((tmp_path / "b.htm").read_text(encoding="utf-8")).data
+    assert list(found["views"]) == ["q1"] == found["order"] and list(found["views"]["q1"]) == ["-1"]
+    assert found["read"] == {"q1": {}} and part < whole
+    export_page(tmp_path / "c.html", here, first._replace(qid=HOSTILE[0]), here.collections[first.corpus].questions[:1])
+    assert Page((tmp_path / "c.html").read_text(encoding="utf-8")).data["first"] == "q1"  # the wish's is not in it
+
+
+def test_pages_that_are_not_written(tmp_path):
+    here, first = session_of(tiny())
+    for name in ("page.txt", "page", "page.html.gz"):
+        with pytest.raises(InputError, match=r"written as \.html"):
+            export_page(tmp_path / name, here, first)
+    with pytest.raises(InputError, match="no questions to show"):
+        export_page(tmp_path / "page.html", here, first, [])
+    with pytest.raises(InputError, match="question 'q1': unknown retriever 'bm26'"):
+        export_page(tmp_path / "page.html", here, first._replace(systems=("bm25", "bm26")))
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_without_lists_of_perspectives_say_so_in_the_page(tmp_path):
+    data = tiny()
+    run = ranked_run({q.qid: [data.passages[0].docno] for q in data.questions})
+    here, first = session_of(data, own={"theirs": run})
+    export_page(tmp_path / "page.html", here, first._replace(systems=("theirs", "bm25")))
+    views = Page((tmp_path / "page.html").read_text(encoding="utf-8")).data["views"]["q1"]
+    assert views["-1"]["lists"][0]["rows"] and "holds no list" in views["0"]["lists"][0]["problem"]
+
+
+# ---------------------------------------------------------------- the command that writes it
+
+
+def test_the_command_writes_a_page_of_the_sample(tmp_path):
+    page = tmp_path / "lists.html"
+    said = berds("explore", "export", "-q", "sample", "--limit", 2, "-r", "bm25,bm25+expand:rule", "-k", 3,
+                 "--no-opinions", "-o", page)  # fmt: skip
+    assert said.stderr.startswith("2 questions, ") and str(page) in said.stderr
+    found = assert_self_contained(page.read_text(encoding="utf-8")).data
+    sample = bd.load("sample")
+    assert len(found["order"]) == 2 and set(found["order"]) < {q.qid for q in sample.questions}
+    whole = bd.experiment(("bm25", "bm25+expand:rule"), sample, "P@3").runs
+    for qid in found["order"]:
+        for one in found["views"][qid]["-1"]["lists"]:
+            run = whole[one["system"]]
+            assert [row["docno"] for row in one["rows"]] == run[run["qid"] == qid]["docno"].tolist()[:3]
+        assert list(found["views"][qid]) == ["-1", "0", "1"]
+
+
+def test_the_command_shows_two_runs_and_verdicts_of_ones_own(tmp_path):
+    a, b = bd.load("sample").questions[:2]
+    for name, docnos in (("one", ("s001", "s002")), ("two", ("s002", "s003"))):
+        rows = [f"{q.qid} Q0 {docno} {i} {9 - i} {name}" for q in (a, b) for i, docno in enumerate(docnos, 1)]
+        (tmp_path / f"{name}.run").write_text("\n".join(rows) + "\n")
+    (tmp_path / "qrels").write_text(f"{a.qid} 0 s001 1\n{a.qid} 1 s002 1\n{b.qid} 0 s003 1\n")
+    options = ["--run", "theirs", tmp_path / "one.run", "--run", "ours", tmp_path / "two.run"]
+    options += ["--qrels", tmp_path / "qrels", "-k", 2, "--question", b.qid, "--no-opinions", "--no-sides"]
+    page = tmp_path / "page.html"
+    said = berds("explore", "export", "-q", "sample", "--limit", 2, *options, "-o", page, "--json")
+    summary = json.loads(said.stdout)
+    assert summary["questions"] == 2 and summary["bytes"] == page.stat().st_size
+    found = Page(page.read_text(encoding="utf-8")).data
+    assert found["first"] == b.qid
+    shown = [[(row["docno"], row["argues"]) for row in one["rows"]] for one in found["views"][a.qid]["-1"]["lists"]]
+    assert shown == [[("s001", [0]), ("s002", [1])], [("s002", [1]), ("s003", [])]]
+    assert [one["system"] for one in found["views"][a.qid]["-1"]["lists"]] == ["theirs", "ours"]
+
+
+def test_the_command_puts_a_run_beside_a_system(tmp_path):
+    qid = bd.load("sample").questions[0].qid
+    (tmp_path / "one.run").write_text(f"{qid} Q0 s001 1 1 x\n")
+    berds("explore", "export", "--limit", 1, "-q", "sample", "-r", "bm25", "--run", "theirs", tmp_path / "one.run",
+          "--no-opinions", "--no-sides", "-o", tmp_path / "page.html")  # fmt: skip
+    lists = Page((tmp_path / "page.html").read_text(encoding="utf-8")).data["views"][qid]["-1"]["lists"]
+    assert [one["system"] for one in lists] == ["bm25", "theirs"] and lists[1]["rows"][0]["docno"] == "s001"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-r", "bm25"], "two systems stand side by side, not 1"),
+        (["-r", "bm25,bm26"], "unknown retriever 'bm26'"),
+        (["-r", "bm25,bm25+mmr:1", "--question", "quark"], "unknown question 'quark'"),
+        (["-r", "bm25,bm25+mmr:1", "-o", "page.txt"], "a page is written as .html"),
+        (["--run", "a", "quark.run"], "quark.run"),
+    ],
+)
+def test_what_the_command_refuses(options, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = tried("explore", "export", "-q", "sample", "--limit", 1, "--no-opinions", "-o", "page.html", *options)
+    assert result.exit_code == 1 and said in result.stderr and "Traceback" not in result.output
+    assert not list(tmp_path.glob("page*"))
+
+
+# ---------------------------------------------------------------- the app
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """What the app would be served with; nothing is."""
+    calls = []
+    monkeypatch.setattr(app.subprocess, "call", lambda words, env: calls.append((words, env)) or 0)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    return calls
+
+
+def settings_of(env):
+    return json.loads(env[app.SETTINGS])
+
+
+def test_help_is_there_without_what_the_app_needs():
+    said = berds("app", "--help").stdout
+    for word in ("--port", "--host", "127.0.0.1", "docs/explorer.md"):
+        assert word in said
+    assert "export" in berds("explore", "--help").stdout
+
+
+def test_it_listens_on_this_machine_only_unless_told_otherwise(served):
+    said = berds("app")
+    ((words, env),) = served
+    assert "--Voila.ip=127.0.0.1" in words and "no other machine can reach it" in said.stderr
+    assert settings_of(env) == {"questions": ["sample"], "split": "all", "k": 5}
+    assert "--no-browser" not in words and "--port=8866" in words
+    said = berds("app", "--host", "0.0.0.0", "--no-browser", "--port", 0)
+    assert "--Voila.ip=0.0.0.0" in served[1][0] and "there is no password" in " ".join(said.stderr.split())
+    assert "--no-browser" in served[1][0] and "--port=0" in served[1][0]
+
+
+def test_what_it_is_told_reaches_the_notebook(served, monkeypatch):
+    berds("app", "-q", "sample,sample", "-r", "bm25,bm25+expand:rule", "-k", 3, "-j", "laptop", "--split", "dev",
+          "--corpus", "sample")  # fmt: skip
+    ((_, env),) = served
+    assert settings_of(env) == {
+        "questions": ["sample", "sample"],
+        "split": "dev",
+        "k": 3,
+        "corpus": "sample",
+        "systems": ["bm25", "bm25+expand:rule"],
+        "judge": "laptop",
+    }
+    monkeypatch.setenv(
+        app.SETTINGS, json.dumps({"questions": ["sample"], "systems": ["bm25", "bm25+expand:rule"], "k": 2})
+    )
+    opened = app.open_app()
+    assert isinstance(opened, Explorer) and opened.wait(10)
+    assert opened.wish.systems == ("bm25", "bm25+expand:rule") and opened.face.view["k"] == 2
+    assert len(opened.question.options) == len(bd.load("sample", split="all").questions)
+    monkeypatch.setenv(app.SETTINGS, json.dumps({"questions": []}))
+    with pytest.raises(InputError, match="no questions to explore"):
+        app.open_app()
+
+
+def test_the_command_that_serves_it():
+    words = app.command(port=1234, host="127.0.0.1", browser=False, idle=20)
+    assert words[:4] == [sys.executable, "-m", "voila", str(app.NOTEBOOK)] and words[-1] == "--no-browser"
+    options = dict(word.removeprefix("--").split("=", 1) for word in words[4:-1])
+    assert options["port"] == "1234" and options["MappingKernelManager.cull_idle_timeout"] == "20"
+    assert 1 <= int(options["MappingKernelManager.cull_interval"]) <= 20
+    assert (
+        options["VoilaConfiguration.file_allowlist"] == "[]"
+        and options["VoilaConfiguration.show_tracebacks"] == "False"
+    )
+    assert app.NOTEBOOK.is_file() and (app.TEMPLATES / "voila" / "templates" / options["template"]).is_dir()
+    cells = json.loads(app.NOTEBOOK.read_text())["cells"]
+    assert not [cell for cell in cells if cell.get("outputs")]
+
+
+def test_its_environment_keeps_what_was_there(monkeypatch):
+    monkeypatch.setenv("JUPYTER_PATH", os.pathsep.join(["/one", "/two"]))
+    monkeypatch.setenv("BERDS_DATA", "/data")
+    env = app.environment({"k": 3})
+    assert (
+        env["JUPYTER_PATH"].split(os.pathsep) == [str(app.TEMPLATES), "/one", "/two"] and env["BERDS_DATA"] == "/data"
+    )
+    assert settings_of(env) == {"k": 3} and app.SETTINGS not in os.environ
+    monkeypatch.delenv("JUPYTER_PATH")
+    assert app.environment({})["JUPYTER_PATH"] == str(app.TEMPLATES)
+
+
+def test_without_voila_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "voila" else object())
+    monkeypatch.setattr(app.subprocess, "call", lambda *_, **__: pytest.fail("served"))
+    result = tried("app")
+    assert result.exit_code == 1 and "pip install 'berdslib[app]'" in result.stderr
+    with pytest.raises(MissingDataError, match="the app needs Voilà"):
+        app.serve({}, port=0, host="127.0.0.1", browser=False, idle=1)
+
+
+def test_the_end_of_the_server_is_that_of_the_command(served, monkeypatch):
+    monkeypatch.setattr(app.subprocess, "call", lambda *_, **__: 3)
+    assert tried("app").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["-r", "bm25"], 1, "two systems stand side by side"),
+        (["-r", "bm25,minilm,mpnet"], 1, "two systems stand side by side"),
+        (["-q", ","], 1, "names nothing"),
+        (["-k", "21"], 2, "21"),
+        (["--port", "70000"], 2, "70000"),
+        (["--idle", "0"], 2, "idle"),
+    ],
+)
+def test_what_the_app_refuses(options, code, said, served):
+    result = tried("app", *options)
+    assert result.exit_code == code and said in result.stderr and not served
+
+
+def test_the_commands_belong_to_berds():
+    assert {"explore", "app"} <= set(main.commands)

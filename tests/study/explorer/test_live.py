@@ -1,0 +1,329 @@
+"""The explorer as people use it: in JupyterLab and as an app, in a real browser, step by step."""
+
+import json
+import re
+import time
+
+import pytest
+from browser import app, chromium, lab, needs_chromium, ran, run_first_cell, settle, shoot
+from payloads import ALL, DECEIVING, RUNNING
+from shell import berds
+
+expect = pytest.importorskip("playwright.sync_api", reason="needs playwright").expect
+
+pytestmark = [needs_chromium, pytest.mark.slow]
+CELL = "import berdslib as bd\n\nexplorer = bd.explore('sample', output='{output}')\nexplorer"
+
+
+def listed(page):
+    """Return the docnos of both lists."""
+    docnos = "lists => lists.map(one => [...one.querySelectorAll('button')].map(button => button.dataset.docno))"
+    return page.locator(".berds-list").evaluate_all(docnos)
+
+
+def systems(page):
+    return page.locator(".berds-head h3 bdi").all_inner_texts()
+
+
+def changed(page, before):
+    """Wait until the lists are others than before, and return them."""
+    for _ in range(400):
+        if (now := listed(page)) != before:
+            return now
+        time.sleep(0.02)
+    raise AssertionError("the lists stayed as they were")
+
+
+def go_through(page, name):
+    """Choose, turn the dial, flip the stance, open a passage, type, order, save."""
+    settle(page)
+    shoot(page, f"{name}_1_open")
+    assert systems(page) == ["bm25", "minilm"]
+    assert [len(one) for one in listed(page)] == [5, 5]
+    before = listed(page)
+    page.get_by_label("Question:", exact=True).select_option(index=3)
+    before = changed(page, before)
+    settle(page)
+    shoot(page, f"{name}_2_chosen")
+
+    page.get_by_label("Diversify:").nth(1).select_option("mmr")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.berds-head h3')].some(h => h.textContent.includes('minilm+mmr:0.75'))"
+    )
+    dial = page.get_by_role("slider", name="Dial:")  # the other one, of no use, is hidden
+    expect(dial).to_be_enabled()
+    dial.focus()
+    for _ in range(8):
+        page.keyboard.press("ArrowLeft")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.berds-head h3')].some(h => h.textContent.includes('minilm+mmr:0.35'))"
+    )
+    settle(page)
+    assert listed(page)[1] != before[1]
+    assert listed(page)[0] == before[0]
+    shoot(page, f"{name}_3_dial")
+
+    before = listed(page)
+    page.get_by_label("Search with:").select_option(index=2)
+    page.locator(".berds-asked").wait_for()
+    settle(page)
+    assert listed(page) != before
+    shoot(page, f"{name}_4_stance")
+
+    button = page.locator(".berds-list").first.locator("button").nth(1)
+    docno = button.get_attribute("data-docno")
+    button.focus()
+    page.keyboard.press("Enter")
+    page.locator(".berds-opinions").wait_for(timeout=60_000)
+    assert page.evaluate("document.activeElement.closest('.berds-opened') !== null")
+    assert re.search(r"0\.\d\d: (yes|no)", page.locator(".berds-opinions").inner_text())
+    shoot(page, f"{name}_5_passage")
+    page.keyboard.press("Escape")
+    page.locator(".berds-opened").wait_for(state="detached")
+    assert page.evaluate("document.activeElement.dataset.docno") == docno
+
+    page.get_by_role("button", name="Ask my own …").click()
+    page.get_by_label("My question:").fill("Should schools ban phones?")
+    page.keyboard.press("Enter")
+    page.locator("h2", has_text="Should schools ban phones?").wait_for()
+    page.locator(".berds-legend", has_text="Schools should not ban phones.").wait_for()
+    page.get_by_text("Marked by: laptop, a model").wait_for(timeout=60_000)
+    shoot(page, f"{name}_6_typed")
+    page.get_by_role("button", name="Ask my own …").click()
+    page.locator("h2", has_text="phones").wait_for(state="detached")
+
+    page.get_by_label("Order by:").select_option("where the lists differ most")
+    page.locator("option", has_text="MRecall").first.wait_for(state="attached")
+    settle(page)
+    shoot(page, f"{name}_7_ordered")
+
+    page.get_by_role("button", name="As a command").click()
+    page.get_by_text("berds explore export -q sample").wait_for()
+    page.get_by_role("button", name="As a cell").click()
+    page.get_by_text("question_id = ").wait_for()
+    page.get_by_role("button", name="Save table").click()
+    page.locator(".berds-kept pre", has_text=".csv").wait_for()
+    page.get_by_role("button", name="Save figure").click()
+    page.locator(".berds-kept pre", has_text=".png").wait_for(timeout=60_000)
+    shoot(page, f"{name}_8_saved")
+
+
+def violations(page):
+    from axe_playwright_python.sync_playwright import Axe
+
+    return [
+        (one["id"], [node["html"][:150] for node in one["nodes"]]) for one in Axe().run(page).response["violations"]
+    ]
+
+
+def test_the_app_step_by_step(tmp_path, warm_cache):
+    with app(tmp_path, questions=["sample"], output=str(tmp_path)) as address, chromium() as page:
+        page.goto(address)
+        page.locator(".berds-list button").nth(9).wait_for(timeout=120_000)
+        go_through(page, "app")
+        assert violations(page) == []
+        assert page.others == []
+        assert page.problems == []
+        assert len(list(tmp_path.glob("explorer_*.csv"))) == 1
+        assert len(list(tmp_path.glob("explorer_*.png"))) == 1
+        page.goto(f"{address}no/such/page")  # what goes wrong asks nobody else either
+        assert page.others == []
+
+
+def test_jupyterlab_step_by_step(tmp_path, warm_cache):
+    with lab(tmp_path, CELL.format(output=tmp_path)) as address, chromium() as page:
+        run_first_cell(page, address)
+        go_through(page, "lab")
+        assert page.others == []
+        assert (tmp_path / "explorer_a02.csv").exists() or len(list(tmp_path.glob("explorer_*.csv"))) == 1
+
+
+def test_by_keyboard_alone(tmp_path, warm_cache):
+    """Tab reaches every control and every passage, in the order of the page, and nothing holds it."""
+    with app(tmp_path, questions=["sample"]) as address, chromium() as page:
+        page.goto(address)
+        page.locator(".berds-list button").nth(9).wait_for(timeout=120_000)
+        settle(page)
+        seen = []
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            seen.append(
+                page.evaluate(
+                    "(a => a.dataset.key || a.labels?.[0]?.textContent.trim() || a.getAttribute('aria-label') ||"
+                    " a.textContent.trim())(document.activeElement)"
+                )
+            )
+            if seen[-1] == "As a command":
+                break
+        keys = [f"{column}:{docno}" for column, docnos in enumerate(listed(page)) for docno in docnos]
+        assert [one for one in seen if re.match("[01]:", one)] == keys
+        wanted = [
+            "Order by:",
+            "Ask my own …",
+            "Question:",
+            "Search with:",
+            "Left:",
+            "Right:",
+            *keys,
+            "Save figure",
+            "As a command",
+        ]
+        assert [one for one in seen if one in wanted] == wanted
+
+
+# ---------------------------------------------------------------- hostile texts
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """Questions, perspectives, titles and texts that are all payloads: every payload in each of the four places."""
+    n = len(ALL)
+    questions = [
+        {
+            "qid": f"q{i}",
+            "question": f"{text} zoos",
+            "perspectives": [ALL[(i + 1) % n], ALL[(i + 2) % n], f"zoos {ALL[(i + 3) % n]}"],
+        }
+        for i, text in enumerate(ALL)
+    ]
+    passages = [{"id": f"d{i}", "title": text, "text": f"zoos {ALL[(i + 7) % n]} {text}"} for i, text in enumerate(ALL)]
+    for name, rows in (("questions", questions), ("passages", passages)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def settings(hostile):
+    files = {"questions": [str(hostile / "questions.jsonl")], "corpus": str(hostile / "passages.jsonl")}
+    return {**files, "systems": ["bm25", "bm25+expand:rule"], "judge": "overlap", "k": 20}
+
+
+def look_at_everything(page, hostile):
+    """Choose every question, open a passage of each, and read what the page says as text."""
+    menu = page.get_by_label("Question:", exact=True)
+    page.get_by_role("button", name="Ask my own …").click()  # its boxes hold perspectives
+    for i in range(len(ALL)):
+        menu.select_option(value=None, index=i)
+        page.wait_for_function(
+            f"document.querySelector('.berds h2')?.textContent.includes({json.dumps(shown(ALL[i]))})"
+        )
+        if i % 9 == 0:
+            page.locator(".berds-list button").nth(i % 11).click()
+            page.locator(".berds-opinions").wait_for()
+            page.mouse.move(300, 500)
+    seen = page.locator("body").inner_text()
+    for text in DECEIVING.values():
+        assert text not in seen
+
+
+def shown(text):
+    from berdslib.study.explorer.views import visible
+
+    return visible(" ".join(text.split()))
+
+
+def test_nothing_of_a_text_runs_in_the_app(hostile, warm_cache):
+    with app(hostile, **settings(hostile)) as address, chromium() as page:
+        page.goto(address)
+        page.locator(".berds-list button").first.wait_for(timeout=120_000)
+        look_at_everything(page, hostile)
+        shoot(page, "hostile_app")
+        assert ran(page) == 0
+        would_see(page)
+
+
+def test_nothing_of_a_text_runs_in_jupyterlab(hostile, warm_cache):
+    given = settings(hostile)
+    cell = (
+        "import berdslib as bd\n"
+        f"data = bd.load({given['questions'][0]!r}, passages={given['corpus']!r})\n"
+        f"explorer = bd.explore(data, {given['systems']!r}, judge='overlap', k=20)\nexplorer"
+    )
+    with lab(hostile, cell) as address, chromium() as page:
+        run_first_cell(page, address)
+        look_at_everything(page, hostile)
+        shoot(page, "hostile_lab")
+        assert ran(page) == 0
+        would_see(page)
+
+
+def test_nothing_of_a_text_runs_in_an_exported_page(hostile, warm_cache):
+    given, page_file = settings(hostile), hostile / "lists.html"
+    options = ["-c", given["corpus"], "-r", ",".join(given["systems"]), "-j", "overlap", "-k", 20, "-o", page_file]
+    berds("explore", "export", "-q", given["questions"][0], *options)
+    with chromium(offline=True) as page:
+        page.goto(page_file.as_uri())
+        menu = page.get_by_label("Question", exact=True)
+        for i in range(len(ALL)):
+            menu.select_option(index=i)
+            assert shown(ALL[i]) in page.locator(".berds h2").text_content()
+            page.get_by_label("Search with").select_option(index=1 + i % 3)
+            page.locator(".berds-list button").nth(i % 20).click()
+            page.locator(".berds-opinions").wait_for()
+        page.get_by_label("Order by").select_option(index=1)
+        assert not any(text in page.locator("body").inner_text() for text in DECEIVING.values())
+        assert violations(page) == []
+        shoot(page, "hostile_page")
+        assert ran(page) == 0
+        insert(page)  # the page's own policy stops scripts and handlers even there
+        assert page.hits == []
+    # Without the policy the same page would be seen to run them.
+    open_page = hostile / "open.html"
+    open_page.write_text(page_file.read_text().replace("Content-Security-Policy", "X-Nothing"))
+    with chromium(offline=True) as page:
+        page.goto(open_page.as_uri())
+        page.locator(".berds-list button").first.wait_for()
+        assert ran(page) == 0  # what protects first is that texts are never markup
+        would_see(page)
+
+
+def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
+    """Opened from disk with the network off: menus, stance, passage, keys, CSV."""
+    page_file = tmp_path / "lists.html"
+    berds(
+        "explore", "export", "-q", "sample", "--split", "all", "-r", "bm25,minilm", "--question", "k03", "-o", page_file
+    )
+    assert page_file.stat().st_size < 500_000
+    with chromium(offline=True) as page:
+        page.goto(page_file.as_uri())
+        page.locator(".berds-list button").nth(9).wait_for()
+        shoot(page, "page_1_open")
+        from berdslib.data.load import load
+        from berdslib.study.explorer.session import Session, Wish
+
+        session = Session({"sample": load("sample", split="all")})
+        for asked in (-1, 0, 3):
+            page.get_by_label("Search with").select_option(value=str(asked))
+            view = list(session.looks(Wish("sample", "k03", asked=asked)))[-1]
+            assert listed(page) == [[row["docno"] for row in one["rows"]] for one in view["lists"]]
+            figures = page.locator(".berds-figures dd").all_inner_texts()
+            assert figures == [f"{one['value']:.2f}" for both in view["lists"] for one in both["figures"]]
+        page.get_by_label("Order by").select_option(index=1)
+        assert "MRecall" in page.get_by_label("Question", exact=True).evaluate("menu => menu.selectedOptions[0].text")
+        page.locator(".berds-list button").first.click()
+        assert "recorded verdict" in page.locator(".berds-opinions").inner_text()
+        shoot(page, "page_2_passage")
+        page.keyboard.press("Escape")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.activeElement.dataset.column + document.activeElement.dataset.place") == "11"
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save as CSV").click()
+        assert download.value.path().read_text().startswith('"system","rank","docno","pid","supports"')
+        assert violations(page) == []
+        assert page.others == page.problems == []
+
+
+def would_see(page):
+    """The same texts as HTML in the same page do run, and that is seen."""
+    insert(page)
+    assert len(page.hits) > 15
+    assert page.others
+
+
+def insert(page):
+    texts = [text for text in RUNNING if "http-equiv" not in text]  # it would leave the page
+    markup = (
+        "texts => texts.forEach(text => document.body.append(document.createRange().createContextualFragment(text)))"
+    )
+    page.evaluate(markup, texts)
+    page.wait_for_timeout(500)
