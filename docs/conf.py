@@ -44,7 +44,8 @@ CONTENTS = """
 """
 NOTEBOOKS = "notebooks/*"
 DOCS = (
-    "everyday", "teaching", "glossary", "paper_map", "results", "lists", "judges", "laptop_judge", "retrievers",
+    "everyday", "explorer", "teaching", "glossary",
+    "paper_map", "results", "lists", "judges", "laptop_judge", "retrievers",
     "large_corpora", "building", "projection_rule", "rule_statements", "divergences",
 )  # fmt: skip
 
