@@ -40,6 +40,7 @@ from berdslib.models.cards import model_card
 from berdslib.models.encoders import get_encoder
 from berdslib.models.vectors import CachedEncoder
 from berdslib.study.explorer import app
+from berdslib.study.explorer.session import AS_LISTED
 from berdslib.study.explorer.widget import MOST_TELLING
 
 SYSTEMS = ("bm25", "minilm+mmr:0.75")
@@ -95,7 +96,7 @@ class _Driven:
         self.it._background.wait(600)  # as while somebody reads
 
     def wait(self):
-        assert self.it.wait(600) and not self.it.face.status["problem"], self.it.face.status
+        assert self.it._worker.wait(600) and not self.it.face.status["problem"], self.it.face.status
 
     def prepared(self, name, turn):
         """Get ready for an action; return it, and what must be true of the view after it."""
@@ -123,7 +124,7 @@ class _Driven:
             it.own.value, text = True, f"Should {TOPICS[turn]} be banned?"
             return to(it.typed, text), lambda view: view["question"]["text"] == text and view["lists"][1]["figures"]
         if name == "order":
-            it.own.value, it.right.dial.value = False, next(self.dials) / 100  # another pair takes the order back
+            it.own.value, it.order.value, it.right.dial.value = False, AS_LISTED, next(self.dials) / 100
             return to(it.order, MOST_TELLING), lambda _: all("alike" in label for label, _ in it.question.options)
         path = self.output / f"explorer_{qid}.csv"
         return it.saves[1].click, lambda _: path.stat().st_size
