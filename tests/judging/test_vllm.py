@@ -126,7 +126,8 @@ def test_a_short_list_is_off_by_no_more_than_its_slack(vllm, model, tokenizer, p
             refused += 1
             continue
         errors.append(abs(got - p))
-        assert errors[-1] <= judge.slack + 1e-6 and (got >= 0.5) == (p >= 0.5)
+        # Both passes are in single precision, whose last digits differ between processors: 1.1e-6 was seen.
+        assert errors[-1] <= judge.slack + 1e-5 and (got >= 0.5) == (p >= 0.5)
     assert len(errors) > 10 and refused > 0 and max(errors) > 0.01
     assert "are off by up to 0." in caplog.text
 
