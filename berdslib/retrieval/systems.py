@@ -168,15 +168,14 @@ class Workshop:
             self.gather(system)
         return {text: self.build(system) for text, system in parsed.items()}
 
-    def over(self, questions: Sequence[Question], expansions: Expansions | None = None) -> Workshop:
+    def over(self, questions: Sequence[Question], expansions: Expansions) -> Workshop:
         """Return a workshop for other questions on the same passages; indexes and models are shared.
 
         Args:
             questions: what is asked.
-            expansions: recorded ones of these questions; None for the collection's own.
+            expansions: recorded ones of these questions.
         """
-        recorded = self._all.expansions if expansions is None else expansions
-        other = replace(self._all, questions=questions, gold=None, expansions=recorded)
+        other = replace(self._all, questions=questions, gold=None, expansions=expansions)
         there = self._beside(other, self._kept)
         there._vectors = self._vectors  # of passages, whoever asks
         return there

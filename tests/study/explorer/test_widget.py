@@ -1,0 +1,463 @@
+"""The explorer driven by hand, without a browser: nothing that was asked for is lost."""
+
+import gc
+import threading
+import weakref
+from contextlib import contextmanager
+
+import pandas as pd
+import pytest
+
+import berdslib as bd
+from berdslib.data.records import make_verdicts, ranked_run
+from berdslib.errors import InputError
+from berdslib.progress import chunk_starts
+from berdslib.study.explorer.session import AS_LISTED, QUESTION
+from berdslib.study.explorer.widget import MOST_TELLING
+
+LONG = 10  # seconds after which a test gives up waiting
+
+PASSAGES = [
+    bd.Passage("cruel", "zoos are cruel to animals and must close"),
+    bd.Passage("save", "zoos save rare species and must stay open"),
+    bd.Passage("tea", "tea is a drink"),
+    bd.Passage("coffee", "coffee is a drink that zoos sell"),
+]
+ZOOS = bd.Question("zoos", "Should zoos close?", ("zoos must close", "zoos must stay"), ("support", "oppose"), "toy")
+TEA = bd.Question("te/a", "Which drink is best?", ("Tea.", "Coffee."), source="toy")
+GOLD = make_verdicts([("zoos", 0, "cruel", 1.0, True), ("zoos", 1, "save", 1.0, True)], "gold")
+TOY = bd.Collection("toy", [ZOOS, TEA], PASSAGES, GOLD, {"zoos": [("rare", "rare species")]})
+BARE = bd.Collection("toy", [ZOOS, TEA], PASSAGES)
+
+
+def by_word(pairs):
+    """A judge: does a passage hold the last word of the perspective?"""
+    return [float(p.perspective.split()[-1].lower().strip(".") in p.passage.text) for p in pairs]
+
+
+class Slow:
+    """Lists what it is told, a chunk at a time; each search waits until it is let."""
+
+    def __init__(self, name="slow", docnos=("tea", "cruel")):
+        self.name, self.docnos, self.searches = name, docnos, 0
+        self.begun, self.open = threading.Event(), threading.Event()
+
+    def search(self, questions, k):
+        self.searches += 1
+        self.begun.set()
+        assert self.open.wait(LONG)
+        for _ in chunk_starts(3, 1, "searching"):
+            pass
+        return ranked_run({q.qid: self.docnos[:k] for q in questions})
+
+
+@pytest.fixture
+def explored(user_cache, tmp_path):
+    """Make explorers; all of them have come to rest when the test ends."""
+    made = []
+
+    def explore(data=TOY, systems=("bm25", "bm25+expand:rule"), **options):
+        one = bd.explore(data, systems, **{"k": 2, "judge": by_word, "output": tmp_path / "kept"} | options)
+        made.append(one)
+        return one
+
+    yield explore
+    for one in made:
+        one._worker.cancel()
+        assert one.wait(LONG)
+
+
+def docnos(explorer):
+    return [[row["docno"] for row in one["rows"]] for one in explorer.face.view["lists"]]
+
+
+def ready(explorer):
+    assert explorer.wait(LONG)
+    assert not explorer.face.status.get("busy")
+    return explorer.face.view
+
+
+@contextmanager
+def released(*slow):
+    """Let what is slow go on in the end, whatever happens."""
+    try:
+        yield
+    finally:
+        for one in slow:
+            one.open.set()
+
+
+def test_it_opens_with_the_first_question_and_shows_both_lists(explored):
+    explorer = explored(judge=None)
+    view = ready(explorer)
+    assert view["question"]["qid"] == "zoos" and view["judge"] == "recorded verdicts"
+    whole = bd.experiment(("bm25", "bm25+expand:rule"), TOY, "P@2").runs
+    wanted = [run[run["qid"] == "zoos"]["docno"].tolist() for run in whole.values()]
+    assert docnos(explorer) == wanted and all(one["figures"] for one in view["lists"])
+    assert repr(explorer) == "Explorer(bm25 | bm25+expand:rule)"
+    assert explorer.face.status == {"text": "", "share": None, "busy": False, "problem": ""}
+    assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()
+
+
+def test_changing_a_control_changes_the_view(explored):
+    explorer = explored()
+    ready(explorer)
+    explorer.k.value = 1
+    assert ready(explorer)["k"] == 1 and list(map(len, docnos(explorer))) == [1, 1]
+    explorer.question.value = "te/a"
+    assert ready(explorer)["question"]["text"] == TEA.text
+    explorer.asked.value = 1
+    assert ready(explorer)["asked"] == "Coffee." and docnos(explorer) == [["coffee"], ["coffee"]]
+    explorer.question.value = "zoos"
+    assert ready(explorer)["asked"] == "" and explorer.asked.value == QUESTION
+    explorer.right.text.value = "bm26"
+    assert "unknown retriever" in ready(explorer)["lists"][1]["problem"] and docnos(explorer)[0]
+    explorer.right.text.value = "bm25+multi:recorded"
+    assert ready(explorer)["lists"][1]["system"] == "bm25+multi:recorded"
+
+
+def test_several_collections(explored):
+    other = bd.Collection("other", [bd.Question("tea2", "Is tea good?", ("Tea.",))], PASSAGES[2:])
+    explorer = explored([TOY, other])
+    explorer.corpus.value = "other"
+    assert ready(explorer)["question"]["qid"] == "tea2" and docnos(explorer)[0] == ["tea"]
+    assert explorer.question.options == (("Is tea good?", "tea2"),)
+    explorer.corpus.value = "toy"
+    assert ready(explorer)["question"]["qid"] == "zoos"
+
+
+def test_a_question_and_perspectives_of_ones_own(explored):
+    explorer = explored()
+    ready(explorer)
+    explorer.own.value = True
+    assert explorer.perspectives.value == "zoos must close\nzoos must stay" and explorer.own_box.layout.display == ""
+    explorer.perspectives.value = "rare\n\n  drink \n"
+    view = ready(explorer)
+    assert [one["text"] for one in view["perspectives"]] == ["rare", "drink"] and view["judge"] == "by_word"
+    text = {p.docno: p.text for p in PASSAGES}
+    for row in view["lists"][0]["rows"]:
+        assert row["argues"] == [pid for pid, word in enumerate(("rare", "drink")) if word in text[row["docno"]]]
+    explorer.asked.value = 1
+    assert set(docnos(explorer)[0] if ready(explorer) else ()) == {"tea", "coffee"}
+    explorer.typed.value = "Should tea be sold?"
+    view = ready(explorer)
+    assert view["question"] == {"qid": "typed", "text": "Should tea be sold?", "source": ""}
+    assert [one["text"] for one in view["perspectives"]] == ["Tea should be sold.", "Tea should not be sold."]
+    assert explorer.perspectives.value == "Tea should be sold.\nTea should not be sold."
+    assert explorer.asked.value == QUESTION
+    explorer.own.value = False
+    assert ready(explorer)["question"]["qid"] == "zoos" and explorer.own_box.layout.display == "none"
+
+
+def test_a_judge_that_fails_is_told_in_the_status(explored):
+    def judge(pairs):
+        raise InputError("the judge is ill")
+
+    explorer = explored(judge=judge)
+    view = ready(explorer)
+    assert "the judge is ill" in explorer.face.status["problem"]
+    assert all(docnos(explorer)) and not view["judged"]  # the lists are there, unmarked
+
+
+def test_a_bug_in_a_system_is_told_and_the_explorer_lives_on(explored, caplog):
+    class Bug(Slow):
+        def search(self, questions, k):
+            raise KeyError("quark\u202e")
+
+    explorer = explored(systems=[Bug("bug"), Slow()])
+    ready(explorer)
+    assert explorer.face.status["problem"].startswith("KeyError: ")
+    explorer.left.first.value = "bm25"
+    explorer.right.first.value = "bm25"
+    ready(explorer)
+    assert all(docnos(explorer)) and explorer.face.status["problem"] == ""
+
+
+def test_cancel_during_a_slow_search(explored):
+    slow = Slow()
+    explorer = explored(systems=[Slow("other"), slow])
+    other = explorer.session.own["other"]
+    with released(slow, other):
+        other.open.set()
+        assert slow.begun.wait(LONG) and explorer.face.status["busy"]
+        explorer.face._handle_custom_msg({"do": "cancel"}, [])
+        slow.open.set()
+        ready(explorer)
+    assert "Cancelled" in explorer.face.status["text"]
+    assert docnos(explorer) == [["tea", "cruel"], []]  # what was done is kept
+    explorer.k.value = 1  # and the next wish is done
+    ready(explorer)
+    assert docnos(explorer) == [["tea"], ["tea"]]
+
+
+def test_a_newer_wish_stops_an_older_one(explored):
+    slow = Slow()
+    explorer = explored(systems=[slow, Slow("fast")])
+    explorer.session.own["fast"].open.set()
+    with released(slow):
+        assert slow.begun.wait(LONG)
+        explorer.k.value = 1
+        explorer.left.first.value = "bm25"
+        slow.open.set()
+        view = ready(explorer)
+    assert slow.searches == 1 and [one["system"] for one in view["lists"]] == ["bm25", "fast"] and view["k"] == 1
+
+
+def test_opening_a_passage_while_a_list_is_searching_loses_neither(explored):
+    slow = Slow()
+    explorer = explored(systems=[Slow("fast"), slow], judge=by_word)
+    explorer.session.own["fast"].open.set()
+    with released(slow):
+        assert slow.begun.wait(LONG)
+        assert docnos(explorer)[0] == ["tea", "cruel"]
+        explorer.face._handle_custom_msg({"do": "open", "docno": "cruel"}, [])
+        assert explorer.face.opened == {"docno": "cruel", "asking": True}
+        slow.open.set()
+        view = ready(explorer)
+    assert explorer.face.opened["text"] == PASSAGES[0].text and len(explorer.face.opened["opinions"]) == 2
+    assert docnos(explorer) == [["tea", "cruel"]] * 2 and view["judged"]
+    explorer.face._handle_custom_msg({"do": "close"}, [])
+    assert explorer.face.opened == {}
+
+
+def test_opening_a_passage_when_all_is_there_searches_nothing_again(explored):
+    slow = Slow()
+    slow.open.set()
+    explorer = explored(systems=[slow, Slow("fast")], judge=by_word)
+    explorer.session.own["fast"].open.set()
+    before = ready(explorer)
+    explorer.open("tea")
+    assert ready(explorer) is before and slow.searches == 1 and explorer.face.opened["docno"] == "tea"
+    explorer.question.value = "te/a"
+    ready(explorer)
+    assert explorer.face.opened == {}  # it belonged to another question
+
+
+def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored):
+    gate = Slow()
+
+    def judge(pairs):
+        if any(p.passage.docno == "tea" for p in pairs):
+            gate.begun.set()
+            assert gate.open.wait(LONG)
+        return by_word(pairs)
+
+    explorer = explored(judge=judge)
+    ready(explorer)
+    with released(gate):
+        explorer.open("tea")
+        assert gate.begun.wait(LONG)
+        explorer.k.value = 1  # waits for the judge,
+        explorer.open("cruel")  # and so does this
+        gate.open.set()
+        ready(explorer)
+    assert explorer.face.opened["docno"] == "cruel"
+    assert explorer.face.view["k"] == 1
+
+
+def test_a_judge_that_fails_while_a_list_is_searching_does_not_lose_the_list(explored):
+    def judge(pairs):
+        raise InputError("the judge is ill")
+
+    slow = Slow()
+    explorer = explored(BARE, [Slow("fast"), slow], judge=judge)
+    explorer.session.own["fast"].open.set()
+    with released(slow):
+        assert slow.begun.wait(LONG)
+        explorer.open("cruel")
+        slow.open.set()
+        ready(explorer)
+    assert "the judge is ill" in explorer.face.status["problem"]
+    assert docnos(explorer) == [["tea", "cruel"]] * 2
+
+
+def test_a_passage_is_not_asked_about_for_ever(explored):
+    def judge(pairs):
+        raise InputError("the judge is ill")
+
+    explorer = explored(judge=judge)
+    ready(explorer)
+    explorer.open("cruel")
+    ready(explorer)
+    assert "the judge is ill" in explorer.face.status["problem"]
+    assert not explorer.face.opened.get("asking")
+
+
+def test_an_unknown_passage_is_told_of(explored):
+    explorer = explored()
+    ready(explorer)
+    explorer.open("quark\u202e")
+    ready(explorer)
+    assert "there is no passage" in explorer.face.opened["problem"] and "\u202e" not in explorer.face.opened["problem"]
+
+
+# ---------------------------------------------------------------- where the lists differ most
+
+
+def test_questions_are_listed_by_difference_and_as_they_were_again(explored):
+    explorer = explored(systems=("bm25", "bm25+expand:recorded"), k=1)
+    ready(explorer)
+    explorer.order.value = MOST_TELLING
+    ready(explorer)
+    wanted = explorer.session.ordered(explorer.wish)
+    assert [qid for _, qid in explorer.question.options] == wanted["qid"].tolist()
+    assert all("% alike]" in label for label, _ in explorer.question.options)
+    assert explorer.face.view["question"]["qid"] == wanted["qid"].iloc[0]
+    explorer.order.value = AS_LISTED
+    assert explorer.question.options == ((ZOOS.text, "zoos"), (TEA.text, "te/a"))
+    explorer.order.value = MOST_TELLING
+    ready(explorer)
+    shown = explorer.question.value
+    explorer.left.text.value = "bm25+multi:rule"  # another pair is ordered anew, and the question stays
+    ready(explorer)
+    assert explorer.order.value == MOST_TELLING and explorer.question.value == shown
+    assert [qid for _, qid in explorer.question.options] == explorer.session.ordered(explorer.wish)["qid"].tolist()
+    assert explorer.face.view["lists"][0]["system"] == "bm25+multi:rule"
+
+
+def slow_order(explored):
+    """Return an explorer that is putting questions in order, and what it waits for."""
+    slow = Slow("slow", ("save",))
+    explorer = explored(systems=[slow, Slow("fast")], judge=by_word)
+    explorer.session.own["fast"].open.set()
+    slow.open.set()
+    ready(explorer)
+    slow.open.clear()
+    slow.begun.clear()
+    explorer.session._runs.clear()
+    explorer.order.value = MOST_TELLING
+    assert slow.begun.wait(LONG)
+    return explorer, slow
+
+
+def test_an_order_that_is_not_wanted_any_more(explored):
+    explorer, slow = slow_order(explored)
+    with released(slow):
+        explorer.order.value = AS_LISTED
+        slow.open.set()
+        ready(explorer)
+    assert explorer.question.options == ((ZOOS.text, "zoos"), (TEA.text, "te/a"))
+
+
+def test_an_order_that_was_cancelled(explored):
+    explorer, slow = slow_order(explored)
+    with released(slow):
+        explorer.face._handle_custom_msg({"do": "cancel"}, [])
+        slow.open.set()
+        ready(explorer)
+    assert explorer.order.value == AS_LISTED
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def click(explorer, name):
+    next(one for one in explorer.saves if one.description == name).click()
+
+
+def test_a_table_is_saved_as_it_is_shown(explored, tmp_path):
+    explorer = explored(systems=("bm25", "bm25+expand:recorded"), judge=None)
+    ready(explorer)
+    click(explorer, "Save table")
+    path = tmp_path / "kept" / "explorer_zoos.csv"
+    assert explorer.face.kept == {"what": "Written:", "text": str(path), "copy": False}
+    saved = pd.read_csv(path)
+    gold = {("cruel", 0), ("save", 1)}
+    assert saved["supports"].tolist() == [pair in gold for pair in zip(saved["docno"], saved["pid"], strict=True)]
+    for system, shown in zip(("bm25", "bm25+expand:recorded"), docnos(explorer), strict=True):
+        mine = saved[(saved["system"] == system) & (saved["pid"] == 0)].sort_values("rank")
+        assert mine["docno"].tolist() == shown and mine["rank"].tolist() == [1, 2]
+    runs = bd.experiment(("bm25", "bm25+expand:recorded"), TOY, "P@2").runs
+    from berdslib.study.figures import rank_table
+
+    table = explorer.table()
+    assert set(table.pop("marked_by")) == {"recorded verdicts"}
+    pd.testing.assert_frame_equal(table, rank_table(ZOOS, runs, GOLD, 2), check_dtype=False)
+
+
+def test_names_of_files_are_made_of_letters_only(explored, tmp_path):
+    explorer = explored(question="te/a")
+    explorer.asked.value = 1
+    ready(explorer)
+    click(explorer, "Save table")
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["explorer_te-a_asked_1.csv"]
+
+
+def test_a_figure_is_saved_with_its_table(explored, tmp_path):
+    explorer = explored()
+    ready(explorer)
+    click(explorer, "Save figure")
+    written = explorer.face.kept["text"].splitlines()
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {line.rpartition("/")[2] for line in written}
+    assert {"explorer_zoos.png", "explorer_zoos.csv"} <= {path.name for path in (tmp_path / "kept").iterdir()}
+
+
+def test_what_cannot_be_kept_is_told_beside_the_buttons(explored, tmp_path):
+    explorer = explored(output=tmp_path / "file")
+    (tmp_path / "file").write_text("in the way")
+    ready(explorer)
+    click(explorer, "Save table")
+    assert "file" in explorer.face.kept["problem"].lower()
+    explorer.output = tmp_path / "kept"
+    click(explorer, "As a cell")  # another session would not know a collection that was made here
+    assert "another session" in explorer.face.kept["problem"]
+    explorer.own.value = True
+    explorer.typed.value = "Which drink"
+    ready(explorer)
+    for name, said in (("Save table", "nothing is marked yet"), ("As a cell", "can be opened again")):
+        click(explorer, name)
+        assert said in explorer.face.kept["problem"]
+
+
+def test_a_table_of_half_a_view_is_not_saved(explored):
+    slow = Slow()
+    explorer = explored(systems=[Slow("fast"), slow], judge=None)
+    explorer.session.own["fast"].open.set()
+    with released(slow):
+        assert slow.begun.wait(LONG)
+        with pytest.raises(InputError, match="wait for the lists"):
+            explorer.table()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"k": 21}, "at most 20 places"),
+        ({"k": 0}, "at least 1"),
+        ({"question": "quark"}, "unknown question"),
+        ({"systems": ("bm25",)}, "two systems"),
+        ({"place": 3}, "explore: .*it takes data, systems"),
+    ],
+)
+def test_what_explore_refuses(options, said):
+    with pytest.raises(InputError, match=said):
+        bd.explore(TOY, **options)
+
+
+# ---------------------------------------------------------------- a cell that runs again
+
+
+def test_running_a_cell_again_closes_its_explorer_and_frees_what_it_held(explored, monkeypatch):
+    class Shell:
+        cell = "one"
+
+        def get_parent(self):
+            return {"metadata": {"cellId": self.cell}}
+
+    shell = Shell()
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: shell)
+    first = explored()
+    ready(first)
+    shell.cell = "two"
+    other = explored()
+    ready(other)
+    assert first.session.collections and first.face.comm is not None
+    shell.cell = "one"
+    again = explored()
+    assert not first.session.collections and first.face.comm is None
+    assert ready(again)["question"] == ready(other)["question"]
+    passages = weakref.ref(again.session)
+    again.close()
+    del again
+    gc.collect()
+    assert passages() is None or not passages()._workshops
