@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lab app notebooks students book bench setup clean
+.PHONY: demo test test-fast test-data lab app notebooks students book bench setup clean
 
 ## make demo: set up, then run the quickstart notebook on the shipped sample (no network but the package registry)
 demo: .venv/.ready
@@ -20,6 +20,10 @@ test: .venv/.test-ready
 ## make test-fast: the inner loop, under 90 seconds: no data sets of others, no processes, no notebooks
 test-fast: .venv/.test-ready
 	$(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist worksteal -m "not slow and not real_data"
+
+## make test-data: the tests on data sets of others, in the folder that BERDS_DATA names
+test-data: .venv/.test-ready
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -m real_data
 
 ## make lab: set up, then open the notebooks in JupyterLab
 lab: .venv/.ready

@@ -49,17 +49,21 @@ os.dup2(2, 1)
 import numpy as np, torch
 torch.set_num_threads(int(sys.argv[2]))
 name, options = json.loads(sys.argv[1])
-if options is None:
-    from sentence_transformers import SentenceTransformer
-    from berdslib.models.cards import CARDS
-    from berdslib.models.loading import package_folder
-    package = CARDS[name].checkpoint.removeprefix("package:")
-    passages = queries = SentenceTransformer(package_folder(package), device="cpu").encode
-else:
-    from berdslib.models.encoders import get_encoder
-    encoder = get_encoder(name, cached=False, **options)
-    passages, queries = encoder.encode_passages, encoder.encode_queries
-passages(["the first texts load the model"] * 64)
+from berdslib.errors import InputError
+try:
+    if options is None:
+        from sentence_transformers import SentenceTransformer
+        from berdslib.models.cards import CARDS
+        from berdslib.models.loading import package_folder
+        package = CARDS[name].checkpoint.removeprefix("package:")
+        passages = queries = SentenceTransformer(package_folder(package), device="cpu").encode
+    else:
+        from berdslib.models.encoders import get_encoder
+        encoder = get_encoder(name, cached=False, **options)
+        passages, queries = encoder.encode_passages, encoder.encode_queries
+    passages(["the first texts load the model"] * 64)
+except InputError as error:  # a number format that this processor does not have
+    sys.exit(print(error, file=out, flush=True))
 print("ready", file=out, flush=True)
 for line in sys.stdin:
     texts, kind, file = json.loads(line)
@@ -72,7 +76,10 @@ for line in sys.stdin:
 
 
 class Worker:
-    """Encodes in a process of its own; ``seconds`` are those of the last call, by the clock and of the processor."""
+    """Encodes in a process of its own; ``seconds`` are those of the last call, by the clock and of the processor.
+
+    ``refused`` says why this processor cannot; "" where it can.
+    """
 
     def __init__(self, encoder, options, threads, folder):
         self._file = Path(folder) / "vectors.npy"
@@ -81,8 +88,10 @@ class Worker:
             [sys.executable, "-c", WORKER, json.dumps([encoder, options]), str(threads)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
         )  # fmt: skip
-        if self._process.stdout.readline().strip() != "ready":
+        said = self._process.stdout.readline().strip()
+        if not said:
             raise SystemExit(f"could not load {options or PEER}; get_encoder({encoder!r}, …) says why")
+        self.refused = "" if said == "ready" else said
 
     def encode(self, texts, kind="passages"):
         """Return the vectors of passages or queries."""
@@ -175,12 +184,15 @@ def main(options):
     print(f"{len(texts):,} passages in {options.rounds} rounds, threads: {options.threads}{environment}; "
           f"bfloat16 in hardware: {'yes' if has_bf16() else 'no'}", flush=True)  # fmt: skip
     with tempfile.TemporaryDirectory() as place:
-        workers, vectors, seconds = {}, {}, {}
+        workers, refused, vectors, seconds = {}, {}, {}, {}
         for way in [(encoder, name) for encoder in encoders for name in names]:
             folder = Path(place, *way)
             folder.mkdir(parents=True)
-            workers[way] = Worker(way[0], WAYS.get(way[1]), options.threads, folder)
-            vectors[way], seconds[way] = [], []
+            worker = Worker(way[0], WAYS.get(way[1]), options.threads, folder)
+            if worker.refused:
+                refused[way] = worker.refused
+            else:
+                workers[way], vectors[way], seconds[way] = worker, [], []
         for start in range(0, len(texts), size):
             for way, worker in workers.items():
                 vectors[way].append(worker.encode(texts[start : start + size]))
@@ -189,9 +201,14 @@ def main(options):
                 *(f"{' '.join(w)} {s[-1][0]:.1f} s" for w, s in seconds.items()), sep=", ", file=sys.stderr, flush=True
             )
         for encoder in encoders:
-            show(encoder, names, workers, vectors, seconds, texts, scored)
+            here = [name for name in names if (encoder, name) in workers]
+            show(encoder, here, workers, vectors, seconds, texts, scored)
+            for (of, name), why in refused.items():
+                if of == encoder:
+                    print(f"  {name:<22}not on this processor: {why}", flush=True)
         for other in encoders[1:]:
-            show_longer(encoders[0], other, names, seconds)
+            both = [name for name in names if {(encoders[0], name), (other, name)} <= set(workers)]
+            show_longer(encoders[0], other, both, seconds)
 
 
 if __name__ == "__main__":

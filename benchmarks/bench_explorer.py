@@ -22,6 +22,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -39,7 +40,6 @@ from berdslib.data.records import Passage
 from berdslib.models.cards import model_card
 from berdslib.models.encoders import get_encoder
 from berdslib.models.vectors import CachedEncoder
-from berdslib.study.explorer import app
 from berdslib.study.explorer.session import AS_LISTED
 from berdslib.study.explorer.widget import MOST_TELLING
 
@@ -190,13 +190,14 @@ def serve(stack):
     """Start the app, until the stack is left; return the id of its process and its address once it answers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = app.command(port=port, host="127.0.0.1", browser=False, idle=3600)
-    environment, quiet = app.environment({"questions": ["sample"], "systems": SYSTEMS}), subprocess.DEVNULL
+    command = [sys.executable, "-P", "-m", "berdslib.cli", "app", "-q", "sample", "-r", ",".join(SYSTEMS)]
+    command += ["--port", str(port), "--no-browser", "--idle", "3600"]
+    environment, quiet = {**os.environ, "JUPYTER_TOKEN": "bench"}, subprocess.DEVNULL
     server = stack.enter_context(subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet))
     stack.callback(server.terminate)
     while server.poll() is None:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-            return server.pid, f"http://127.0.0.1:{port}/"
+            return server.pid, f"http://127.0.0.1:{port}/?token=bench"
         time.sleep(0.3)
     raise SystemExit("the app could not be started; berds app says why")
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import NamedTuple
+from numbers import Real
+from reprlib import repr as shortened
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -623,7 +625,24 @@ def _check_resamples(resamples: int) -> None:
         raise InputError(f"must be at least 1, not {resamples!r}", field="resamples")
 
 
-# ---------------------------------------------------------------- thresholds
+# ---------------------------------------------------------------- labels and thresholds
+
+
+def yes_or_no(values: Any, field: str = "labels") -> np.ndarray:
+    """Return truth values as bool: true and false, or 1 and 0.
+
+    Raises:
+        InputError: anything else; numpy takes NaN, 2 and the text "0" for true.
+
+    >>> yes_or_no([1, 0.0, True]).tolist()
+    [True, False, True]
+    """
+    found = np.asarray(values)
+    for place, value in enumerate([] if found.dtype == bool else found.ravel().tolist()):
+        if not (isinstance(value, Real | np.bool_) and value in (0, 1)):
+            problem = f"number {place} is {shortened(value)}; true or false (1 or 0) is needed"
+            raise InputError(problem, field=field)
+    return found.astype(bool)
 
 
 def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: float | None = None) -> float:
@@ -637,10 +656,10 @@ def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: floa
         positive_share: weigh the pairs as if so many of them were positive; None for as many as there are.
 
     Raises:
-        InputError: different lengths, labels of one kind only, something that is not a probability, or a share that is
-            not between 0 and 1.
+        InputError: different lengths, labels that are none (:func:`yes_or_no`) or of one kind only, something that is
+            not a probability, or a share that is not between 0 and 1.
     """
-    labels, p_yes = np.asarray(labels, dtype=bool), np.asarray(p_yes, dtype=np.float64)
+    labels, p_yes = yes_or_no(labels), np.asarray(p_yes, dtype=np.float64)
     if labels.shape != p_yes.shape:
         raise InputError(f"labels and probabilities must be of one length; got {len(labels)} and {len(p_yes)}")
     if labels.all() or not labels.any():

@@ -89,18 +89,6 @@ def served(command, address, environment, log):
 
 
 @contextmanager
-def app(folder, **settings):
-    """Serve the app; yield its address."""
-    from berdslib.study.explorer.app import command, environment
-
-    port = free_port()
-    address = f"http://127.0.0.1:{port}/"
-    asking = command(port=port, host="127.0.0.1", browser=False, idle=600)
-    with served(asking, f"{address}voila/static/", environment(settings), folder / "app.log"):
-        yield address
-
-
-@contextmanager
 def lab(folder, *cells):
     """Serve JupyterLab with a notebook of these cells; yield the address of the notebook."""
     settings = folder / ".settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"

@@ -11,17 +11,27 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # several tests at a time: one thread e
 # The same figures on every processor; what is chosen where none is named has tests of its own.
 os.environ["BERDS_NUMBER_FORMAT"] = "float32"
 
-SET_BY_USER = os.environ.get("BERDS_DATA")  # read now: tests unset it
+# Data of others: only tests marked real_data may see it, so that all others pass where there is none. The workers of
+# pytest-xdist inherit what is left of the environment, so it goes to them under another name.
+if "BERDS_DATA" in os.environ:
+    os.environ["BERDS_TEST_DATA"] = os.environ.pop("BERDS_DATA")
+DATA_OF_OTHERS = os.environ.get("BERDS_TEST_DATA")
 
 
 @pytest.fixture
 def real_data(monkeypatch):
     """The folder with data sets of others, BERDS_DATA set to it; without one the test is skipped."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(SET_BY_USER or beside)
-    if not folder.is_dir():
-        pytest.skip(f"needs the data sets of others: set BERDS_DATA (neither it nor {beside} names a folder)")
-    monkeypatch.setenv("BERDS_DATA", str(folder))
+    if not DATA_OF_OTHERS:
+        pytest.skip("needs the data sets of others, and BERDS_DATA names no folder with them")
+    monkeypatch.setenv("BERDS_DATA", str(Path(DATA_OF_OTHERS).resolve()))
+    return Path(DATA_OF_OTHERS).resolve()
+
+
+@pytest.fixture
+def papers(real_data):
+    """The folder with the papers as text, beside the data sets of others; without it the test is skipped."""
+    if not (folder := real_data.parent / "papers").is_dir():
+        pytest.skip("needs the papers as text, and there is no folder papers beside that of BERDS_DATA")
     return folder
 
 
@@ -50,6 +60,10 @@ def own_place(tmp_path, user_cache, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Run notebooks first: they are the longest tests, and at the end one worker would be left alone with them."""
+    """Mark what asks for data of others, and run notebooks first: at the end one worker would be left with them."""
+    for item in items:
+        if "real_data" in item.fixturenames:
+            item.add_marker("real_data")
     items.sort(key=lambda item: not item.name.startswith("test_it_runs["))

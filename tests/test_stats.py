@@ -7,12 +7,16 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from berdslib.errors import InputError
+from berdslib.evaluation.agreement import agreement, agreement_report
+from berdslib.evaluation.calibration import agreement_by, brier_score, calibration_error
+from berdslib.evaluation.probabilities import answers_by, auc, probability_report
 from berdslib.stats import (
     bootstrap_interval,
     choose_threshold,
@@ -569,6 +573,35 @@ def test_a_group_for_each_score():
         macro_mean(np.array([0.5, 1.0]), ["a", "a", "b"])
     with pytest.raises(InputError, match="2 scores, but 1 groups"):
         paired_test(np.array([0.5, 1.0]), np.array([0.0, 1.0]), ["a"])
+
+
+P_YES, OWNERS = np.array([0.9, 0.2, 0.6]), ["a", "b", "c"]
+TAKES_LABELS = [
+    lambda labels: agreement(labels, P_YES > 0.5),
+    lambda answers: agreement([True, False, True], answers),
+    lambda labels: agreement_report(labels, P_YES > 0.5, OWNERS, resamples=10).value.tolist(),
+    lambda labels: agreement_by(labelled(labels), "kind", resamples=10).iloc[0].tolist(),
+    lambda labels: answers_by(labelled(labels), "kind", resamples=10).iloc[0].tolist(),
+    lambda labels: auc(labels, P_YES),
+    lambda labels: probability_report(labels, P_YES, OWNERS, resamples=10).value.tolist(),
+    lambda labels: calibration_error(labels, P_YES),
+    lambda labels: brier_score(labels, P_YES),
+    lambda labels: choose_threshold(labels, P_YES),
+]
+
+
+def labelled(labels):
+    return pd.DataFrame({"qid": OWNERS, "label": labels, "answer": [1, 0, 1], "p_yes": P_YES, "kind": "x"})
+
+
+@pytest.mark.parametrize("function", TAKES_LABELS)
+def test_labels_are_truth_values_or_refused(function):
+    want = function(np.array([True, False, True]))
+    for same in ([1, 0, 1], [1.0, 0.0, 1.0], pd.array([True, False, True]), np.array([True, 0, 1.0], dtype=object)):
+        assert function(same) == want
+    for wrong in (np.nan, "0", "1", 2, -1, 0.5, None, pd.NA, "yes"):
+        with pytest.raises(InputError, match=r"number 1 is .*; true or false \(1 or 0\) is needed"):
+            function(np.array([True, wrong, False], dtype=object))
 
 
 def test_a_threshold_needs_both_answers():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,7 @@ def explore_export(
 @_SYSTEMS
 @click.option("-k", "k", default=5, show_default=True, type=click.IntRange(1, 20), help="Places of each list.")
 @_JUDGE
-@click.option("--port", default=8866, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--port", default=8866, show_default=True, type=click.IntRange(1, 65535))
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; see docs/explorer.md first."
 )
@@ -109,7 +108,8 @@ def app(
     idle: int,
 ) -> None:
     """Serve the explorer as a web page, on this machine only unless --host says otherwise."""
-    from berdslib.study.explorer.app import HERE, serve
+    from berdslib.study.explorer import HERE
+    from berdslib.study.explorer.app import serve
 
     settings: dict[str, Any] = {"questions": split_names(questions), "split": split or "all", "k": k}
     settings |= {"corpus": corpus} if corpus else {}
@@ -121,8 +121,8 @@ def app(
         click.echo(f"Listening on {host} only: no other machine can reach it. Stop it with Ctrl+C.", err=True)
     else:
         click.echo(
-            f"Listening on {host}: whoever reaches this machine can search, start kernels and use its models; there is "
-            "no password. See docs/explorer.md.",
+            f"Listening on {host}: whoever reaches this machine and has the token can search, start kernels and use "
+            "its models; nothing is encrypted. See docs/explorer.md.",
             err=True,
         )
-    sys.exit(serve(settings, port=port, host=host, browser=browser, idle=idle))
+    serve(settings, port=port, host=host, browser=browser, idle=idle)

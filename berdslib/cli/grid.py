@@ -10,7 +10,6 @@ import click
 
 from berdslib.cli.options import JSON, POSITIVE, print_frame, say
 from berdslib.cli.root import main
-from berdslib.errors import printable
 
 GRID_FILE = click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 
@@ -25,20 +24,25 @@ def grid() -> None:
 @click.option("--workers", type=POSITIVE, help="Notebooks to run in parallel on this machine. [1]")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the dask cluster there, such as tcp://host:8786.")
 @click.option("--stop-on-error", is_flag=True, help="Start nothing new after the first failure.")
+@click.option("--keep-going", is_flag=True, help="Start all, whatever fails. [stop after three alike in a row]")
 @JSON
-def grid_run(path: Path, workers: int | None, scheduler: str | None, stop_on_error: bool, as_json: bool) -> None:
+def grid_run(
+    path: Path, workers: int | None, scheduler: str | None, stop_on_error: bool, keep_going: bool, as_json: bool
+) -> None:
     """Run all unfinished runs; all parameters are checked before anything starts.
 
-    The scores of all runs go to papermill_runs/NAME/summary.csv. The exit code is 1 if a run failed.
+    The scores of all runs go to papermill_runs/NAME/summary.csv. Failures are printed as they happen; after three in a
+    row for the same reason nothing new starts. The exit code is 1 if a run failed.
     """
     from berdslib.study.grid import best_run, grid_table, read_grid, run_grid, status
 
     if workers and scheduler:
         raise click.UsageError("give --workers for this machine or --scheduler for a cluster, not both")
+    if stop_on_error and keep_going:
+        raise click.UsageError("give --stop-on-error or --keep-going, not both")
     asked = read_grid(path)
-    failures = run_grid(asked, workers=workers or 1, scheduler=scheduler, stop_on_error=stop_on_error)
-    for run, problem in failures.items():
-        click.echo(printable(f"berds: {run}: {problem}"), err=True)
+    stop_after = 1 if stop_on_error else None if keep_going else 3
+    failures = run_grid(asked, workers=workers or 1, scheduler=scheduler, stop_after=stop_after)
     best = best_run(asked, grid_table(asked))
     finished = sum(row["state"] == "finished" for row in status(asked))
     summary = {

@@ -96,14 +96,17 @@ def demo(as_json: bool) -> None:
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(arguments: Sequence[str]) -> None:
-    """Open the notebooks in JupyterLab; further arguments go to `jupyter lab`."""
+    """Open the project in JupyterLab, at notebook 00; further arguments go to `jupyter lab`."""
     from berdslib.study.notebooks import notebook_folder
 
     beside = Path(sys.executable).with_name("jupyter")
     jupyter = str(beside) if beside.exists() else shutil.which("jupyter")
     if jupyter is None:
         raise InputError("Jupyter is not installed for this Python; pip install jupyterlab")
-    sys.exit(subprocess.call([jupyter, "lab", *arguments], cwd=notebook_folder()))
+    # The notebooks link to what lies beside their folder, and nothing outside of Jupyter's root can be opened.
+    root = notebook_folder().parent
+    places = [f"--ServerApp.root_dir={root}", "--LabApp.default_url=/lab/tree/notebooks/00_quickstart.ipynb"]
+    sys.exit(subprocess.call([jupyter, "lab", *places, *arguments], cwd=root))
 
 
 def _show_results(done: Any) -> None:

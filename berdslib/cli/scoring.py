@@ -193,7 +193,7 @@ def evaluate(
 
     from berdslib.data.trec import read_verdicts
     from berdslib.evaluation.measures import evaluate as score
-    from berdslib.evaluation.measures import official_cutoff, parse_measures, unjudged_share
+    from berdslib.evaluation.measures import official_cutoff, parse_measures, single_perspectives
     from berdslib.study.experiment import score_table
 
     wanted = parse_measures(measures)
@@ -215,7 +215,8 @@ def evaluate(
             raise click.UsageError("--run needs --questions")
         found = read_collection(questions, None, split, 0, need_passages=False)
         asked, run = list(found.questions), read_run(str(run_path), found.questions)
-        gold = read_verdicts(verdicts_path) if verdicts_path else found.gold
+        # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
+        gold = read_verdicts(verdicts_path).assign(judge=verdicts_path) if verdicts_path else found.gold
         if gold is None:
             raise InputError(f"{questions!r} has no gold verdicts; give verdicts with --verdicts FILE")
         tables = {verdicts_path or "gold": gold}
@@ -223,11 +224,8 @@ def evaluate(
     for name, table in tables.items():
         with errors_in(name):
             scores[name] = score(run, table, asked, wanted)
-    depth = max([m["cutoff"] for m in wanted if "cutoff" in m.params], default=5)
-    for name, table in tables.items():
-        share = unjudged_share(run, table, depth)
-        if share > 0 and name != "gold":
-            click.echo(f"berds: {share:.1%} of the top {depth} have no verdict in {name}; they count as no", err=True)
+    if said := single_perspectives(asked, map(str, wanted)):
+        click.echo(f"berds: {said}", err=True)
     if per_question:
         frames = [frame.reset_index().assign(verdicts=name) for name, frame in scores.items()]
         print_frame(pd.concat(frames, ignore_index=True), as_json)
@@ -303,7 +301,7 @@ def experiment(
     import pandas as pd
 
     from berdslib.data.trec import check_trec_ids
-    from berdslib.evaluation.measures import parse_measures
+    from berdslib.evaluation.measures import parse_measures, single_perspectives
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.retrieval.system_strings import parse_system
@@ -335,6 +333,9 @@ def experiment(
     )
     asked, searched = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
     click.echo(f"{asked} questions, {searched} passages, judge {result.judge}", err=True)
+    captioned = not (as_pairs or as_rows or as_json)
+    if not captioned and (said := single_perspectives(result.questions, map(str, wanted))):
+        click.echo(f"berds: {said}", err=True)
     if as_pairs:
         frames = [result.pairs(m).assign(measure=str(m)) for m in wanted]
         print_frame(pd.concat(frames, ignore_index=True), as_json)

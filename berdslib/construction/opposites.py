@@ -42,6 +42,10 @@ _LITTLE = _words(
 )
 _DENIED = re.compile(r"^it is (?:(?:not|un)\s?(?:true|the case|so)|false|wrong to say) that ")
 _CONFIRMED = re.compile(r"^(?:it is (?:true|the case)|there is no doubt|no doubt) that ")
+# Denied behind these, both can be true: many zoos are cruel, and many are not. "Not many" denies all. With "some" it is
+# the same wherever it stands, unless the whole is denied.
+_OF_MANY = _words("many few may might")
+_OF_SOME = _words("some someone somebody something sometimes somewhere several")
 # What denies something else than the statement, or nothing.
 _UNCLEAR = re.compile(r"\bnot (?:only|just|merely|simply|necessarily)\b|\bor not\b|\bno (?:doubt|matter)\b")
 _WORD = re.compile(r"\w+(?:[-.]\w+)*")
@@ -74,6 +78,8 @@ def contradict(first: str, second: str) -> bool | None:
     False
     >>> contradict("Zoos should close.", "Zoos protect rare animals.") is None
     True
+    >>> contradict("Some zoos are cruel.", "Some zoos are not cruel.") is None
+    True
     """
     a, b = _claim(first), _claim(second)
     if a is None or b is None:
@@ -83,18 +89,20 @@ def contradict(first: str, second: str) -> bool | None:
     if len(a.negations) > 1 or len(b.negations) > 1:
         return None
     if _is_swapped(a.words, b.words) or _is_one_opposite(a.words, b.words):
-        return len(a.negations) == len(b.negations)
+        turned = next(i for i, (x, y) in enumerate(zip(a.words, b.words, strict=True)) if x != y)
+        return len(a.negations) == len(b.negations) and _of_all(a, turned)
     return None
 
 
 class _Claim(NamedTuple):
     """The stems of a statement's words but the little ones, and before which of them a negation stands.
 
-    A statement that is denied as a whole has its negation at -1.
+    A statement that is denied as a whole has its negation at -1. Denied behind one of `some`, it can still be true.
     """
 
     words: tuple[str, ...]
     negations: tuple[int, ...]
+    some: tuple[int, ...]
 
 
 def _claim(statement: str) -> _Claim | None:
@@ -103,16 +111,18 @@ def _claim(statement: str) -> _Claim | None:
     text = _CONFIRMED.sub("", _DENIED.sub("", text))
     words: list[str] = []
     negations: list[int] = []
+    some: list[int] = []
     for word in _WORD.findall(text):
         if word in _NEGATIONS:
             negations.append(len(words))
         elif word not in _LITTLE:
+            some += [-1] if word in _OF_SOME else [len(words)] if word in _OF_MANY else []
             words.append(stem(word))
     if not words or _UNCLEAR.search(text) or (denied and len(negations) > 1):
         return None
     if denied:  # "It is not true that zoos should not close": the two cancel out
         negations = [] if negations else [-1]
-    return _Claim(tuple(words), tuple(negations))
+    return _Claim(tuple(words), tuple(negations), tuple(some))
 
 
 def _spelled_out(text: str) -> str:
@@ -129,10 +139,15 @@ def _by_negation(a: _Claim, b: _Claim) -> bool | None:
         return False
     counts = sorted((len(a.negations), len(b.negations)))
     if counts == [0, 1]:
-        return True
+        return _of_all(a, *a.negations, *b.negations)
     if counts == [1, 1] and -1 in (*a.negations, *b.negations):
         return False
     return None  # "people who do not smoke should pay", "people who smoke should not pay"
+
+
+def _of_all(claim: _Claim, at: int) -> bool | None:
+    """Say that what is denied at a word is denied of all; None where some of it may still be so."""
+    return None if any(some < at for some in claim.some) else True
 
 
 def _is_swapped(a: tuple[str, ...], b: tuple[str, ...]) -> bool:

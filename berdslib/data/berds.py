@@ -51,6 +51,11 @@ def _of_split(one: Dataset, split: str) -> list[Question]:
     path = _file(one, split)
     logger.info("%s, %s split: read from %s", one.name, split, path)
     found = formats.read_questions(path, source=one.name)
+    if path.name == one.files[0].name:
+        logger.warning(
+            "%s, %s split: %d questions of the recorded expansions stand in for the official file, which may hold more;"
+            " with a network: berds data fetch %s", one.name, split, len(found), one.name,
+        )  # fmt: skip
     _, first = next(read_jsonl(path))
     numbered = not first.keys() & {"qid", "id", "_id", "org_q"}
     start = one.dev_starts_at if numbered and split == "dev" else 0
@@ -73,8 +78,8 @@ def _file(one: Dataset, split: str) -> Path:
         reasons = [f"{one.hf_repo} has no {split} split"]
     except MissingDataError as error:
         reasons = [str(error)]
-    if places[-1].is_file():
-        return places[-1]
+    if (fetched := cache_of(one) / f"{split}.jsonl").is_file():
+        return fetched
     for other in one.splits:
         for path in _places(one, other):
             if other != split and path.is_file():
@@ -84,6 +89,6 @@ def _file(one: Dataset, split: str) -> Path:
 
 
 def _places(one: Dataset, split: str) -> list[Path]:
-    """The official file, what was recorded with the expansions (dev only), the cache."""
-    local = [f"berds/{one.name}.{split}.jsonl", *([f"berds/{one.files[0].name}"] if split == "dev" else [])]
-    return [*data_paths(local), cache_of(one) / f"{split}.jsonl"]
+    """The official file, below BERDS_DATA or fetched; then a part of it, recorded with the expansions (dev only)."""
+    part = [f"berds/{one.files[0].name}"] if split == "dev" else []
+    return [*data_paths([f"berds/{one.name}.{split}.jsonl"]), cache_of(one) / f"{split}.jsonl", *data_paths(part)]

@@ -61,9 +61,9 @@ def _berds(name: str, repo: str, title: str, size: str, dev_starts_at: int) -> D
         loaders={"load_questions": berds.questions, "load_expansions": berds.expansions},
         dev_starts_at=dev_starts_at,
         note=(
-            "The file of recorded query expansions (GPT-4, dev split only) repeats the dev questions and stands in for "
-            "them where the official file is absent; it may hold fewer of them than the paper counts. Which "
-            "perspective supports and which opposes is not recorded."
+            "The file of recorded query expansions (GPT-4, dev split only) repeats dev questions, fewer than the paper "
+            "counts, and stands in for them only where the official file is neither in BERDS_DATA nor fetched; a "
+            "warning says so. Which perspective supports and which opposes is not recorded."
         ),
     )
 

@@ -1,7 +1,7 @@
 """Data sets by name: where they are, how to read them, how to download them.
 
-Files are looked for under BERDS_DATA first, then in the user's cache; only then is the network asked. One split never
-is substituted for another.
+Files are looked for under BERDS_DATA first, then in the user's cache; only then is the network asked. A part of a file
+never comes before the whole of it, and one split is never substituted for another.
 """
 
 from __future__ import annotations

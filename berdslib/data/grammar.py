@@ -465,8 +465,10 @@ def finite_verb(words: Sequence[str]) -> int | None:
     perhaps: list[int] = []  # "causes", "tests": nouns too
     i = _after_opening_clause(words, low)
     while i < len(low) and not ((sure or perhaps) and low[i] in RELATIVES | SUBORDINATORS):
-        if low[i] in RELATIVES:
-            i = _after_relative(low, i)
+        # "the life a dog has": what would follow "that" begins with a noun
+        unsaid = low[0] == "the" and low[i] in ("a", "an", "the") and words[i - 1].isalpha() and is_noun(low[i - 1])
+        if low[i] in RELATIVES or (unsaid and not sure and not perhaps):
+            i = _after_relative(low, i + unsaid)
             continue
         if sure and (low[i] in ("and", "or", "but", "to", "than") or words[i - 1].endswith(",")):
             break
@@ -512,7 +514,7 @@ def _finite(low: Sequence[str], i: int) -> str:
         not plural
         and tag(word) == "NNS"
         and is_base(base_of(word))
-        and following
+        and following not in ("", "why")  # "three reasons why"
         and tag(following) not in ("IN", "TO")
     ):
         return "perhaps"

@@ -24,6 +24,7 @@ from berdslib.data.datasets import (
     of_split,
 )
 from berdslib.data.formats import is_beir
+from berdslib.data.own import is_own
 from berdslib.data.pir import is_pir_file, is_pir_folder, place_of, read_task, task_names
 from berdslib.data.pir_sample import location_task, story_task
 from berdslib.data.records import Passage
@@ -33,7 +34,7 @@ from berdslib.errors import InputError, MissingDataError, known, says_what_it_ta
 
 logger = logging.getLogger(__name__)
 
-_PIR = "pir-"
+_PIR, _RELEASES = "pir-", "perspectivearg-"
 _PIR_SAMPLE: Mapping[str, Callable[[], Collection]] = {"location": location_task, "stories": story_task}
 
 # A corpus or verdicts: a data set's name, a file or folder, or what is there already.
@@ -56,7 +57,8 @@ def load(
         name: a data set ("sample", "theperspective", "kialo", …); a task of PIR ("pir-demo:allsides",
             "pir-sample:location", or a JSON file in the authors' layout, "FILE.json:TASK"); a scenario of
             PerspectiveArg ("perspectivearg-sample:explicit", or a release's folder, "FOLDER:implicit"); a file of
-            questions (JSONL, TSV or CSV); a BEIR folder; or several of these, which need `passages`.
+            questions (JSONL, TSV or CSV); a BEIR folder; or several of these, which need `passages`. A known name
+            comes before a folder of that name beside you: "./theperspective" is the folder.
         passages: a data set, file or folder to search, or a list of passages; None for the data set's own.
         split: "dev", "test" or "all", but of PerspectiveArg "train", "dev" or "test"; None for "dev" where a data set
             has splits, else for everything.
@@ -103,7 +105,10 @@ def _load_one(name: str | Path, shared: Sequence[Passage] | None, split: str | N
 
 def _whole(name: str | Path, shared: Sequence[Passage] | None, split: str | None) -> Collection:
     """Return everything that a name stands for; its own corpus is read only where no other takes its place."""
-    if (scenario := scenario_named(name, split)) is not None:
+    _tell_of_a_folder(name)
+    # Of the data sets, those of PerspectiveArg have scenarios; of folders, nobody knows before they are looked at.
+    may_be_scenario = not _is_name(name) or str(name).startswith(_RELEASES)
+    if may_be_scenario and (scenario := scenario_named(name, split)) is not None:
         return scenario
     place, task = _task(name)
     if isinstance(place, Path):
@@ -124,20 +129,33 @@ def _whole(name: str | Path, shared: Sequence[Passage] | None, split: str | None
     return Collection(one.name, questions, own, verdicts, _recorded(one, split))
 
 
+def _is_name(name: str | Path) -> bool:
+    """Return whether a data set is named, with a task or a scenario behind its colon or without."""
+    return isinstance(name, str) and name.partition(":")[0] in DATASETS
+
+
+def _tell_of_a_folder(name: str | Path) -> None:
+    """Say how to open a folder that has a data set's name; of one of your own, it is mostly the data set itself."""
+    head = str(name).partition(":")[0]
+    if _is_name(name) and Path(head).is_dir() and (DATASETS.is_built_in(head) or not is_own(head)):
+        logger.warning("%r is a data set; a folder %r is here, too; to open it: './%s'", head, head, name)
+
+
 def _task(name: str | Path) -> tuple[str | Path, str | None]:
     """Return where a task of PIR lies, a path, and which it is; for anything else the name as text, and None."""
     text, (head, _, task) = str(name), str(name).rpartition(":")
     for place, chosen in ((text, None), (head, task)):
-        if place == f"{_PIR}sample":
+        if not _is_name(name):
+            if place and (is_pir_file(Path(place)) or is_pir_folder(Path(place))):
+                return Path(place), chosen
+        elif place == f"{_PIR}sample":
             return place, chosen
-        if place.startswith(_PIR) and place in DATASETS and dataset(place).make is None:
+        elif place.startswith(_PIR) and place in DATASETS and dataset(place).make is None:
             one = dataset(place)
             if one.hf_repo:  # it holds one task, whatever its folder is called
                 own = place.removeprefix(_PIR)
                 chosen = known("PIR task", chosen or own, (own,))
             return place_of(one), chosen
-        if place and (is_pir_file(Path(place)) or is_pir_folder(Path(place))):
-            return Path(place), chosen
     return text, None
 
 

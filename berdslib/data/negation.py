@@ -32,7 +32,9 @@ from berdslib.errors import InputError
 
 _AUXILIARY = "|".join(sorted(AUXILIARIES))
 # What is negative already would become a double negative.
-_NEGATIVE = re.compile(r"\b(?:never|neither|nor|nobody|no one|nothing|none|no|not|hardly|nowhere)\b|n['’]t\b", re.I)
+_NEGATIVE = re.compile(
+    r"\b(?:never|neither|nor|nobody|no one|nothing|none|no|not|cannot|hardly|nowhere)\b|n['’]t\b", re.I
+)
 _UNTRUE = "It is not true that "
 _WRONG = "It is wrong to say: "
 _NEGATED = (
@@ -45,9 +47,9 @@ _NEGATED = (
     (re.compile(r"\b([Ww])on['’]t\b"), r"\1ill"),
     (re.compile(rf"\b({_AUXILIARY})n['’]t\b"), r"\1"),
 )
-# "All may" has "not all may" as its opposite; "only" and "few" stand before a "not" wherever that is put.
+# "All may" has "not all may" as its opposite; "only", "few" and "almost all" stand before a "not" wherever that is put.
 _ALL = re.compile(r"(?:all|every|everyone|everybody|everything|many)\b", re.I)
-_ONLY = re.compile(r"(?:only|few|fewer)\b", re.I)
+_ONLY = re.compile(r"(?:only|few|fewer|almost|nearly)\b", re.I)
 # Behind "have" or "do" these are objects: the verb is "have" itself.
 _OBJECT = re.compile(
     r"(?:the|an?|to|any|some|more|less|much|many|little|too|great|their|its|his|her|our|my|it|rights?|harm)\b"
@@ -57,8 +59,13 @@ _THING = re.compile(
     r"(?:(?:an?|any) )?(?!(?:an?|any|great|lot|good|big|large|major|significant|single|few|little|the|too|so|as|more|"
     r"less|enough|much|many|one|still|ever|always|\w+ly|some|going|\d)\b)(\w.*)"
 )
-# A verb behind these belongs to a part of the sentence only ("people who do not vote").
-_CLAUSE = re.compile(r"\b(?:who|whose|whom|which|that|if|when|because|where|while)\b", re.I)
+# A verb behind these may belong to another part of the sentence ("people who do not vote", "… and it does not").
+_CLAUSE = re.compile(
+    r"\b(?:who|whose|whom|which|that|if|when|because|where|while|since|although|though|as|unless|until|so|and|but)\b",
+    re.I,
+)
+# "Not only cars but bikes" denies nothing.
+_NOT_ONLY = re.compile(r"\s+(?:only|just|merely|simply|solely)\b.*(?:[,;]|\b(?:but|also)\b)")
 _EMPHASIS = re.compile(r"(?:indeed|almost) ")
 _LONGEST = 600
 
@@ -66,8 +73,9 @@ _LONGEST = 600
 def negate(statement: str) -> str:
     """Return the statement with its verb negated, or with its negation taken away.
 
-    Where it is not sure which word is the verb, it says "It is not true that …"; a request becomes "Do not …", and what
-    is no statement (a question, a heading) is denied as it stands: "It is wrong to say: …".
+    Where it is not sure which word is the verb, or another clause has the "not", it says "It is not true that …"; a
+    request becomes "Do not …", and what is no statement (a question, a heading) is denied as it stands: "It is wrong to
+    say: …".
 
     Raises:
         InputError: no words.
@@ -123,17 +131,37 @@ def _is_clause(words: list[str]) -> bool:
 
 
 def _without_negation(text: str) -> str | None:
-    for pattern, kept in _NEGATED:
-        if found := pattern.search(text):
-            before, verb, after = text[: found.start()], found.expand(kept), text[found.end() :]
-            if _CLAUSE.search(before) and finite_verb(text.split()) != len(before.split()):
-                return None
-            following = bare(after.split()[0]) if after.split() else ""
-            if verb in DO and is_base(following) and before.strip():
-                form = _inflected(following, verb)
-                return before + re.sub(rf"^\s+{following}", form, after, count=1, flags=re.I) if form else None
-            return _capital(f"{before}{verb}{after}")
+    """Return the text with the "not" of its main verb taken away; None where that verb has none, or may have none."""
+    # What fits two patterns goes by the first.
+    found = {one.start(): (one, kept) for pattern, kept in reversed(_NEGATED) for one in pattern.finditer(text)}
+    words = _affirmed(text).split()
+    at = finite_verb(words) if found else None
+    for start, (one, kept) in sorted(found.items(), key=lambda item: item[0]):
+        before, verb, after = text[:start], one.expand(kept), text[one.end() :]
+        if not _is_main(len(_affirmed(before).split()), at, words, before):
+            continue
+        if _NOT_ONLY.match(after):
+            return None
+        following = bare(after.split()[0]) if after.split() else ""
+        if verb in DO and is_base(following) and before.strip():
+            form = _inflected(following, verb)
+            return before + re.sub(rf"^\s+{following}", form, after, count=1, flags=re.I) if form else None
+        return _capital(f"{before}{verb}{after}")
     return None
+
+
+def _affirmed(text: str) -> str:
+    """Return the text with one plain word for each verb that is negated: grammar does not know "don't"."""
+    for pattern, kept in _NEGATED:
+        text = pattern.sub("still" if kept == "still" else "should", text)
+    return text
+
+
+def _is_main(place: int, at: int | None, words: list[str], before: str) -> bool:
+    """Whether what is negated at a place is the sentence's verb, or goes with it ("no longer")."""
+    if at is None or place < 2:  # one word before it holds no other verb
+        return not _CLAUSE.search(before)
+    return all(is_adverb(bare(word)) for word in words[min(at, place) + 1 : max(at, place)])
 
 
 def _with_negation(text: str) -> str | None:

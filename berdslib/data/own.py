@@ -18,13 +18,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
+from filelock import FileLock
 
 from berdslib.data import formats, trec
 from berdslib.data.dataset import Dataset
 from berdslib.data.records import Passage, Question, check_questions
 from berdslib.data.tables import from_json, write_jsonl
 from berdslib.errors import InputError, MissingDataError, errors_in, printable
-from berdslib.files import read_lines, write_text
+from berdslib.files import read_lines, store_errors, write_text
 from berdslib.paths import cache_dir
 
 logger = logging.getLogger(__name__)
@@ -216,10 +217,13 @@ def remember(folder: Path) -> Dataset:
     Raises:
         InputError: no data set, or the list of those that were added cannot be read or written.
     """
-    one = as_dataset(folder)
-    known = {**remembered_folders(), one.name: str(folder.resolve())}
-    with write_text(_list()) as file:
-        file.write(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+    one, path = as_dataset(folder), _list()
+    with store_errors(path, "the list of data sets of your own"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path.with_suffix(".lock")):  # two that add at once would each write what they read, and their own
+            known = {**remembered_folders(), one.name: str(folder.resolve())}
+            with write_text(path) as file:
+                file.write(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
     return one
 
 

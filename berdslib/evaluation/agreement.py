@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.errors import InputError
-from berdslib.stats import percentiles, resampled_sums, sum_by_cluster
+from berdslib.stats import percentiles, resampled_sums, sum_by_cluster, yes_or_no
 
 
 class Agreement(NamedTuple):
@@ -35,7 +35,7 @@ def agreement(labels: np.ndarray, answers: np.ndarray) -> Agreement:
         answers: (n,) bool.
 
     Raises:
-        InputError: no pairs, or different lengths.
+        InputError: no pairs, different lengths, or something that is no truth value (1 and 0 are).
 
     >>> agreement(np.array([1, 1, 0, 0], bool), np.array([1, 0, 1, 0], bool)).f1
     0.5
@@ -69,7 +69,7 @@ def agreement_report(
         Frame with columns measure, value, low, high; one row per field of :class:`Agreement` but n.
 
     Raises:
-        InputError: no pairs, or different lengths.
+        InputError: as :func:`agreement`.
     """
     outcomes = sum_by_cluster(_outcomes(labels, answers), clusters)
     drawn = resampled_sums(outcomes, resamples, np.random.default_rng(seed))
@@ -80,7 +80,7 @@ def agreement_report(
 
 def _outcomes(labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
     """Return for each pair whether it is a true yes, a false yes, a false no or a true no, (n, 4) bool."""
-    labels, answers = np.asarray(labels, dtype=bool), np.asarray(answers, dtype=bool)
+    labels, answers = yes_or_no(labels), yes_or_no(answers, "answers")
     if labels.shape != answers.shape or not len(labels):
         raise InputError(f"labels and answers must be of one length, at least 1; got {len(labels)} and {len(answers)}")
     return np.stack([labels & answers, ~labels & answers, labels & ~answers, ~labels & ~answers], axis=1)

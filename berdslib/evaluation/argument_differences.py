@@ -13,7 +13,9 @@ import pandas as pd
 from berdslib.data.arguments import Argument, ArgumentQuery, Release
 from berdslib.data.records import ranked_run
 from berdslib.data.scenario import BASELINE, IMPLICIT, Scenario, open_scenario
-from berdslib.evaluation.argument_task import evaluate_arguments
+from berdslib.evaluation.argument_task import RELEVANCE_MEASURES, by_property, evaluate_arguments
+
+_LETTERS = "political_attitude"  # the property that the letters of a case stand for
 
 
 class _Case(NamedTuple):
@@ -74,18 +76,18 @@ _POINTS = (
     _Point(
         "A6",
         "alpha_nDCG",
-        4,
+        2,
         "the ideal list is drawn from all answers",
-        "the ideal list loses its last item, unless there are fewer answers than k",
-        "ABAB listed, AABB answer",
-        _Case("AABB", answers=range(4), listed=[0, 2, 1, 3]),
+        "with 1,000 answers or more, a group that only the last one has is not put first",
+        "BA listed, 1,000 answer, the last is the only B",
+        _Case("A" * 999 + "B", answers=range(1_000), listed=[999, 0]),
     ),
     _Point(
         "A7",
         "rKL",
         2,
         "both sides of the divergence, in bits, over its maximum",
-        "the group's own side, in natural logarithms, over nothing",
+        "the group's own side, in natural logarithms, not over its maximum",
         "one of the first two is of a group of 3 in a corpus of 10",
         _Case("AAAAAAABBB", answers=[0], listed=[0, 7]),
     ),
@@ -94,7 +96,7 @@ _POINTS = (
         "alpha_nDCG",
         2,
         "mean over the properties that the query does not name",
-        "mean over all properties but the denomination, each issue one by itself",
+        "mean over the stance and all properties but the denomination, each issue by itself; unknown is a group",
         "AA listed, ABA answer, all of the age that is asked for",
         _Case("ABA", answers=range(3), listed=[0, 2], implicit=True),
     ),
@@ -121,7 +123,10 @@ def differences() -> pd.DataFrame:
     for point in _POINTS:
         names = [f"{name}@{point.k}" for name in (point.measure, f"official_{point.measure}")]
         scenario, run = _opened(point.case)
-        figures = evaluate_arguments(run, scenario, names).iloc[0].tolist()
+        if point.row == "A8" or point.measure in RELEVANCE_MEASURES:
+            figures = evaluate_arguments(run, scenario, names).iloc[0].tolist()
+        else:  # the letters alone, not the mean over properties, in which the definitions also part
+            figures = [by_property(run, scenario, name)[_LETTERS].iloc[0] for name in names]
         rows.append((point.row, names[0], point.literature, point.official, point.shown, *figures))
     columns = ["row", "measure", "literature", "official", "case", "literature_figure", "official_figure"]
     return pd.DataFrame(rows, columns=columns)
@@ -131,7 +136,7 @@ def _opened(case: _Case) -> tuple[Scenario, pd.DataFrame]:
     ids = [f"argument {i}" for i in range(len(case.groups))]
     texts = ["the same"] * len(ids) if case.copies else ids
     age = {"age": ("18-34",)} if case.implicit else {}
-    profiles = [{"political_attitude": (group,), **age} for group in case.groups]
+    profiles = [{_LETTERS: (group,), **age} for group in case.groups]
     arguments = [Argument(one, text, profile=p) for one, text, p in zip(ids, texts, profiles, strict=True)]
     queries = (ArgumentQuery("q", "What of it?", "dev", age, tuple(ids[i] for i in case.answers)),)
     perspective, baseline = (queries, ()) if case.implicit else ((), queries)

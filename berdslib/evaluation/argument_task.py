@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.records import check_k, check_run, check_verdicts, issue_of, make_verdicts
-from berdslib.data.scenario import IMPLICIT, Scenario
+from berdslib.data.scenario import BASELINE, IMPLICIT, Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation import fairness, official_arguments
 from berdslib.evaluation.author_groups import (
@@ -192,6 +192,14 @@ class _Case:
         texts = pd.factorize(np.array([text_of[d] for d in sorted_docnos(self.scenario)], dtype=object))[0]
         return self._among_answers(np.append(texts, self.total))
 
+    @cached_property
+    def last_answers(self) -> np.ndarray:
+        """The answer to each query that the release has last, (q,); the number of arguments where there is none."""
+        scenario, number = self.scenario, {docno: i for i, docno in enumerate(sorted_docnos(self.scenario))}
+        queries = scenario.release.baseline if scenario.rule == BASELINE else scenario.release.perspective
+        last = {q.qid: number[scenario.docnos[q.relevant[-1]]] for q in queries if q.relevant}
+        return np.array([last.get(q.qid, self.total) for q in scenario.questions])
+
     def _among_answers(self, number: np.ndarray) -> np.ndarray:
         """Say which listed arguments have the number of one that answers the query; the last is of empty places."""
         n = self.total + 1
@@ -300,7 +308,7 @@ def _score_variable(case: _Case, variable: Variable, measures: Sequence[Measure]
     """Return the scores by the groups of one property, (q, measures); NaN where it is left out."""
     # The published script looks at every query, whatever it names.
     official = measures[0].NAME in _OFFICIAL
-    queries = np.arange(len(case.top)) if official else np.flatnonzero(~naming(case.scenario, variable.of))
+    queries = np.arange(len(case.top)) if official else np.flatnonzero(~naming(case.scenario, variable.name))
     scores = np.full((len(case.top), len(measures)), np.nan)
     for names, score in ((_FAIRNESS, _fairness), (_PER_PROPERTY - _FAIRNESS, _diversity)):
         if places := _places(measures, names):
@@ -323,7 +331,7 @@ def _diversity(case: _Case, variable: Variable, queries: np.ndarray, measures: S
         for family in families(measures):
             same = [measures[i] for i in family]
             if same[0].NAME == official_alpha_nDCG.NAME:
-                given = of_group, case.credited[rows], counts[rows], case.n_answers[rows]
+                given = of_group, case.credited[rows], _put_first(case, variable, counts)[rows], case.n_answers[rows]
                 found = official_arguments.alpha_ndcg(*given, same[0]["alpha"], _ks(same))
             else:
                 found = score_tables(same, tables)
@@ -331,21 +339,30 @@ def _diversity(case: _Case, variable: Variable, queries: np.ndarray, measures: S
     return scores
 
 
+def _put_first(case: _Case, variable: Variable, counts: np.ndarray) -> np.ndarray:
+    """Return of how many groups the script's ideal list puts one first, int (q,): not one that is only the last's."""
+    overlooked = variable.members[case.last_answers] & (case.n_answers >= official_arguments.FILLED)[:, None]
+    return np.asarray((counts > overlooked).sum(axis=1))
+
+
 def _fairness(case: _Case, variable: Variable, queries: np.ndarray, measures: Sequence[Measure]) -> np.ndarray:
     """Return rKL for some queries, (q, measures); NaN where nobody is in a minority."""
     scores = np.full((len(case.top), len(measures)), np.nan)
-    minority = fairness.protected(variable.sizes()) & (variable.sizes() < case.total)
+    official, sizes = measures[0].NAME in _OFFICIAL, variable.sizes()
+    # The published script leaves out one group, the first of the most frequent ones.
+    minority = (np.arange(len(sizes)) != sizes.argmax()) if official else fairness.protected(sizes)
+    minority &= sizes < case.total
     if not minority.any():
         return scores
-    members, sizes = variable.members[:, minority], variable.sizes()[minority]
+    members, sizes = variable.members[:, minority], sizes[minority]
     cells = max(case.top.shape[1], min(case.total, max(_ks(measures)))) * len(sizes)
     for rows in _blocks(queries, cells):
-        given = members[case.top[rows]], case.length[rows], sizes, case.total
-        if measures[0].NAME in _OFFICIAL:
-            scores[rows] = official_arguments.rkl(*given, _ks(measures))
+        listed = members[case.top[rows]]
+        if official:
+            scores[rows] = official_arguments.rkl(listed, sizes, case.total, _ks(measures))
         else:
-            steps = [m["step"] for m in measures]
-            scores[rows] = fairness.rkl(*given, list(zip(_ks(measures), steps, strict=True)))
+            cutoffs = [(m["cutoff"], m["step"]) for m in measures]
+            scores[rows] = fairness.rkl(listed, case.length[rows], sizes, case.total, cutoffs)
     return scores
 
 

@@ -13,17 +13,17 @@ from berdslib.data.arguments import ISSUES, NOBODY, PROPERTIES
 from berdslib.data.scenario import Scenario
 
 SMALLER = "(smaller groups)"
+_NOT_KNOWN = "(not known)"
 
 
 class Variable(NamedTuple):
     """A property as groups.
 
-    ``name`` what it is called; ``of`` the property; ``groups`` their names; ``members`` bool (arguments + 1, groups),
-    the arguments in ascending order of docno, and a last row of False for empty places in a list.
+    ``name`` what it is called; ``groups`` their names; ``members`` bool (arguments + 1, groups), the arguments in
+    ascending order of docno, and a last row of False for empty places in a list.
     """
 
     name: str
-    of: str
     groups: tuple[str, ...]
     members: np.ndarray
 
@@ -39,6 +39,7 @@ def sorted_docnos(scenario: Scenario) -> list[str]:
 
 # Many systems are scored on one scenario, whose passages and profiles nobody changes.
 _PROPERTIES: WeakKeyDictionary[Scenario, tuple[Variable, ...]] = WeakKeyDictionary()
+_OFFICIAL: WeakKeyDictionary[Scenario, tuple[Variable, ...]] = WeakKeyDictionary()
 
 
 def properties(scenario: Scenario) -> tuple[Variable, ...]:
@@ -51,17 +52,27 @@ def properties(scenario: Scenario) -> tuple[Variable, ...]:
 def official_variables(scenario: Scenario) -> tuple[Variable, ...]:
     """Return what the published script averages over (divergences.md A8), for every query, whatever it names.
 
-    All properties but the denomination, and in place of the political issues each of them as a variable of its own,
-    yes or no; an author whose issues are not known has neither. With the eight issues of the data these are 14. The
-    record speaks of 15 votes, eight of them issues; what the fifteenth was is not known.
+    All properties but the denomination, the stance, and in place of the political issues each of them as important or
+    neutral: with the eight issues of the data, 15. What is not known is a group of its own. Groups are in the order in
+    which the corpus has them.
     """
-    found: list[Variable] = []
-    for variable in properties(scenario):
-        if variable.name == ISSUES:
-            found += [_yes_or_no(variable, i) for i in range(len(variable.groups))]
-        elif variable.name != "denomination":
-            found.append(variable)
-    return tuple(found)
+    if scenario not in _OFFICIAL:
+        of = scenario.release.arguments
+        row = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
+        rows = [row[scenario.docnos[one.docno]] for one in of]
+        values = {
+            name: [", ".join(one.profile.get(name, ())) or _NOT_KNOWN for one in of]
+            for name in PROPERTIES
+            if name not in ("denomination", ISSUES)
+        }
+        values["stance"] = [one.stance or _NOT_KNOWN for one in of]
+        for issue in sorted({value for one in of for value in one.profile.get(ISSUES, ())}):
+            named = [issue in one.profile.get(ISSUES, ()) for one in of]
+            values[f"{ISSUES}: {issue}"] = ["important" if is_named else "neutral" for is_named in named]
+        _OFFICIAL[scenario] = tuple(
+            _variable(name, list(dict.fromkeys(found)), rows, found, len(of)) for name, found in values.items()
+        )
+    return _OFFICIAL[scenario]
 
 
 def naming(scenario: Scenario, name: str) -> np.ndarray:
@@ -85,7 +96,7 @@ def without_small(variable: Variable, smallest: int) -> Variable:
     if together.sum() >= smallest:
         groups, columns = [*groups, SMALLER], [*columns, together]
     members = np.stack(columns, axis=1) if columns else variable.members[:, :0]
-    return Variable(variable.name, variable.of, tuple(groups), members)
+    return Variable(variable.name, tuple(groups), members)
 
 
 def _read(scenario: Scenario) -> list[Variable]:
@@ -96,21 +107,11 @@ def _read(scenario: Scenario) -> list[Variable]:
             for value in several:
                 rows[name].append(row)
                 values[name].append(value)
-    return [_variable(name, rows[name], values[name], len(docnos)) for name in PROPERTIES]
+    return [_variable(name, sorted(set(values[name])), rows[name], values[name], len(docnos)) for name in PROPERTIES]
 
 
-def _variable(name: str, rows: Sequence[int], values: Sequence[str], total: int) -> Variable:
-    groups = sorted(set(values))
+def _variable(name: str, groups: Sequence[str], rows: Sequence[int], values: Sequence[str], total: int) -> Variable:
     column = {group: i for i, group in enumerate(groups)}
     members = np.zeros((total + 1, len(groups)), dtype=bool)
     members[rows, [column[value] for value in values]] = True
-    return Variable(name, name, tuple(groups), members)
-
-
-def _yes_or_no(variable: Variable, i: int) -> Variable:
-    """Return one group of a property as a variable of its own; as of any property, without groups that nobody is of."""
-    yes = variable.members[:, i]
-    both = {"yes": yes, "no": variable.members.any(axis=1) & ~yes}
-    found = {group: members for group, members in both.items() if members.any()}
-    members = np.stack(list(found.values()), axis=1)
-    return Variable(f"{variable.name}: {variable.groups[i]}", variable.of, tuple(found), members)
+    return Variable(name, tuple(groups), members)

@@ -11,7 +11,7 @@ import pandas as pd
 from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement, agreement_report
-from berdslib.stats import ratio_interval, sum_by_cluster
+from berdslib.stats import ratio_interval, sum_by_cluster, yes_or_no
 
 PAIR_KEY = ["qid", "pid", "docno"]
 ALL = "all"
@@ -47,7 +47,7 @@ def calibration_table(
     >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
     [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
     """
-    labels, p_yes = _probabilities(labels, p_yes)
+    labels, p_yes = _probabilities(yes_or_no(labels), p_yes)
     edges = bin_edges(p_yes, bins, equal_counts=equal_counts)
     frame = pd.DataFrame({"bin": bin_index(p_yes, edges), "p": p_yes, "yes": labels.astype(np.float64)})
     table = frame.groupby("bin").agg(n=("p", "size"), mean_p=("p", "mean"), share_yes=("yes", "mean")).reset_index()
@@ -77,7 +77,7 @@ def brier_score(labels: np.ndarray, p_yes: np.ndarray) -> float:
     >>> brier_score([1, 0], [0.5, 0.0])
     0.125
     """
-    labels, p_yes = _probabilities(labels, p_yes)
+    labels, p_yes = _probabilities(yes_or_no(labels), p_yes)
     return float(np.mean((p_yes - labels) ** 2))
 
 
@@ -120,17 +120,18 @@ def agreement_by(
         narrow, and over one it has no width: `questions` says how many there were.
 
     Raises:
-        InputError: no pairs, or a missing column.
+        InputError: no pairs, a missing column, or a label or answer that is no truth value (1 and 0 are).
     """
     columns = [by] if isinstance(by, str) else list(by)
     _need(pairs, ["qid", "label", "answer", *columns])
+    pairs = pairs.assign(**{column: yes_or_no(pairs[column], column) for column in ("label", "answer")})
     rows = []
     for values, part in pairs.groupby(columns, sort=True, observed=True, dropna=False):
-        labels, answers = part["label"].to_numpy(dtype=bool), part["answer"].to_numpy(dtype=bool)
-        report = agreement_report(labels, answers, part["qid"].tolist(), level=level, resamples=resamples, seed=seed)
+        said = part["label"].to_numpy(), part["answer"].to_numpy()
+        report = agreement_report(*said, part["qid"].tolist(), level=level, resamples=resamples, seed=seed)
         report = report.set_index("measure")
         spread = [report.loc[m, c] for m in ("accuracy", "f1") for c in ("value", "low", "high")]
-        rows.append((*values, len(part), part["qid"].nunique(), labels.mean(), *spread))
+        rows.append((*values, len(part), part["qid"].nunique(), part["label"].mean(), *spread))
     measured = [f"{m}{end}" for m in ("accuracy", "f1") for end in ("", "_low", "_high")]
     return pd.DataFrame(rows, columns=[*columns, "n", "questions", "labelled_yes", *measured])
 

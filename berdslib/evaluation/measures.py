@@ -11,7 +11,7 @@ module. Those of the shared task PerspectiveArg that look at groups of authors a
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from reprlib import repr as shortened
 from typing import Any
 
@@ -57,6 +57,7 @@ __all__ = [
     "pRecall",
     "parse_measure",
     "rKL",
+    "single_perspectives",
     "to_ir_measures",
     "unjudged_share",
 ]
@@ -324,10 +325,10 @@ def evaluate(
 ) -> pd.DataFrame:
     """Score a run: one row per asked question, one column per measure.
 
-    A question without passages scores 0; a passage without a verdict supports nothing (see :func:`unjudged_share`);
-    rows of questions that were not asked are ignored. Of equal scores the smaller docno comes first; trec_eval takes
-    the larger, and so does :func:`berdslib.data.trec.read_trec_run`, so that a run file scores the same with both.
-    Inputs are left as they are.
+    A question without passages scores 0; a passage without a verdict supports nothing (see :func:`unjudged_share`),
+    which is logged unless the judge is called "gold": labels are of a part only. Rows of questions that were not asked
+    are ignored. Of equal scores the smaller docno comes first; trec_eval takes the larger, and so does
+    :func:`berdslib.data.trec.read_trec_run`, so that a run file scores the same with both. Inputs are left as they are.
 
     Args:
         run: frame qid, docno and score (or rank); ranked by its scores, see
@@ -417,7 +418,7 @@ def deepest(measures: Sequence[Measure]) -> int | None:
 def check_same_questions(
     run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], measures: Sequence[Measure] = ()
 ) -> None:
-    """Refuse a run or verdicts of other questions, and log which questions will look unanswered for lack of data.
+    """Refuse a run or verdicts of other questions, and log which questions will score less for lack of data.
 
     Args:
         run: as :func:`berdslib.data.records.check_run` returns it.
@@ -455,6 +456,47 @@ def check_same_questions(
         top = run[(run["rank"] <= 10) & run["qid"].isin(looked_at)]
         if unjudged_among(top.assign(qid=top["qid"].map(looked_at)), verdicts) == 1.0:
             logger.warning("no verdict is about a passage in the top 10 of the run; is it of another corpus?")
+        elif said := _without_verdict(run, verdicts, measures, asked, own):
+            judges = " or ".join(verdicts["judge"].replace("unknown", "an unknown judge").unique())
+            logger.warning("passages without a verdict of %s, which count as no: %s", judges, said)
+
+
+def _without_verdict(
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    measures: Iterable[Measure],
+    asked: Mapping[str, str],
+    own: Mapping[str, str],
+) -> str:
+    """Say how many of the passages that each measure looks at nobody has judged; "" where people labelled a part."""
+    if (verdicts["judge"] == "gold").all():
+        return ""
+    alike: dict[tuple[bool, int | None], list[str]] = {}
+    for measure in measures:
+        alike.setdefault((looks_at_perspectives([measure]), cutoff_of(measure)), []).append(str(measure))
+    found = []
+    for (from_perspectives, k), names in alike.items():
+        owner = own if from_perspectives else asked
+        top = run[run["qid"].isin(owner) & (run["rank"] <= (k or len(run)))]
+        if share := unjudged_among(top.assign(qid=top["qid"].map(owner)), verdicts):
+            where = f"in the top {k}" if k else "listed"
+            found.append(f"{round(share * len(top))} of the {len(top)} {where} ({', '.join(names)})")
+    return ", ".join(found)
+
+
+def single_perspectives(questions: Sequence[Question], measures: Iterable[str]) -> str:
+    """Say how many questions have one perspective only, where MRecall or Coverage is asked for; "" for none.
+
+    >>> single_perspectives([Question("q", "Who?", ("She.",))], ["MRecall@5", "P@5"])
+    '1 of 1 questions have a single perspective, where MRecall amounts to a hit rate'
+    """
+    names = [name for name in ("MRecall", "Coverage") if any(m.partition("@")[0] == name for m in measures)]
+    single = sum(len(q.perspectives) == 1 for q in questions)
+    if not (names and single):
+        return ""
+    amount = "amounts" if len(names) == 1 else "amount"
+    verdict = f"{' and '.join(names)} {amount} to a hit rate"
+    return f"{single} of {len(questions)} questions have a single perspective, where {verdict}"
 
 
 def looks_at_perspectives(measures: Iterable[Measure]) -> bool:

@@ -1,8 +1,6 @@
 """The measures of PerspectiveArg 2024 as its published script computes them (docs/divergences.md, rows A1 to A9).
 
-For matching figures that others printed. The script itself was not at hand: what is known of it is on record in those
-rows, with a few figures, which these functions reproduce. Where the record is silent, the docstrings say what was
-chosen.
+For matching figures that others printed. Tests compare with what the script itself printed for a release of ours.
 """
 
 from __future__ import annotations
@@ -15,8 +13,8 @@ from scipy.special import kl_div
 from berdslib.evaluation.fairness import counts_at
 from berdslib.evaluation.tables import discounted, ratio
 
-# 6 is not among them (divergences.md A7).
-_FIRST_CUT_POINTS = (2, 4, 8)
+FILLED = 1_000  # the script fills answers up to so many, and looks for groups among all but the last (A6)
+_CUT_POINTS = np.array([2, 4, 8, 10, 12, 14, 16, 18, 20])  # 6 is not among them (A7)
 
 
 def ndcg(relevant: np.ndarray, gold: np.ndarray, ks: Sequence[int]) -> np.ndarray:
@@ -31,13 +29,13 @@ def ndcg(relevant: np.ndarray, gold: np.ndarray, ks: Sequence[int]) -> np.ndarra
     Returns:
         (…, ks) float64.
     """
-    return _over_ideal(relevant, np.ones(_within(ks, gold)), ks, [np.minimum(gold, k) for k in ks])
+    return _over_ideal(relevant, np.arange(_within(ks, gold)) < gold[..., None], ks)
 
 
 def precision(relevant: np.ndarray, length: np.ndarray, ks: Sequence[int]) -> np.ndarray:
     """Return the share of relevant passages among the first k, or among all of a shorter list (divergences.md A9).
 
-    An empty list scores 0; the record does not say.
+    An empty list scores 0, which the script was not asked.
 
     Args:
         relevant: (…, n) bool, as for :func:`ndcg`.
@@ -53,7 +51,7 @@ def precision(relevant: np.ndarray, length: np.ndarray, ks: Sequence[int]) -> np
 def alpha_ndcg(
     of_group: np.ndarray,
     relevant: np.ndarray,
-    counts: np.ndarray,
+    first: np.ndarray,
     gold: np.ndarray,
     alpha: float,
     ks: Sequence[int],
@@ -61,14 +59,12 @@ def alpha_ndcg(
     """Return alpha-nDCG at each cut-off.
 
     A group that was seen before loses alpha once, however often it was seen (A1); a passage that is not relevant marks
-    its group as seen (A2). The ideal list is greedy over the relevant passages, and loses its last item unless there
-    are fewer than k, to which the script adds random ones (A6): a perfect list of k out of k scores above 1. Whoever
-    has no group gains nothing and marks nothing; the record does not say.
+    its group as seen (A2). The ideal list has one relevant passage of each group first, and then the others (A6).
 
     Args:
-        of_group: (…, n, m) bool, which group each listed passage is of, at most one.
+        of_group: (…, n, m) bool, which group each listed passage is of.
         relevant: (…, n) bool, as for :func:`ndcg`.
-        counts: (…, m) int, how many relevant passages each group has.
+        first: (…,) int, of how many groups the ideal list puts one first.
         gold: (…,) int, how many passages are relevant.
         alpha: what a group that was seen before loses.
         ks: the cut-offs.
@@ -79,23 +75,19 @@ def alpha_ndcg(
     seen_before = (np.cumsum(of_group, axis=-2, dtype=np.int32) - of_group) > 0
     worth = np.where(seen_before, 1.0 - alpha, 1.0)
     gains = relevant * (worth * of_group).sum(axis=-1)
-    groups, with_group = (counts > 0).sum(axis=-1)[..., None], counts.sum(axis=-1)[..., None]
-    place = np.arange(_within(ks, with_group))
-    ideal = np.where(place < groups, 1.0, (1.0 - alpha) * (place < with_group))
-    return _over_ideal(gains, ideal, ks, [np.where(gold >= k, np.minimum(gold - 1, k), k) for k in ks])
+    place = np.arange(_within(ks, gold))
+    ideal = np.where(place < first[..., None], 1.0, (1.0 - alpha) * (place < gold[..., None]))
+    return _over_ideal(gains, ideal, ks)
 
 
-def rkl(of_group: np.ndarray, length: np.ndarray, sizes: np.ndarray, total: int, ks: Sequence[int]) -> np.ndarray:
+def rkl(of_group: np.ndarray, sizes: np.ndarray, total: int, ks: Sequence[int]) -> np.ndarray:
     """Return the divergence at each cut-off (divergences.md A7), the mean over groups; 0 is best, there is no worst.
 
-    One-sided, that of the group alone: P ln(P / Q) - P + Q, over log2(i), summed over the cut points 2, 4, 8, 10, 12, …
-    (6 is left out), and not divided by its maximum. The record does not say which groups are protected, nor what
-    becomes of short lists. They are the same as for :func:`berdslib.evaluation.fairness.rkl`, and a cut point that a
-    list does not reach does not count, as the script's precision shrinks k: an empty list scores 0.
+    One-sided, that of the group alone: P ln(P / Q) - P + Q, averaged over the cut points 2, 4, 8, 10, …, 20 (6 is left
+    out) with the weights 1 / log2(i). A list that ends before a cut point is divided by it all the same.
 
     Args:
         of_group: (…, n, g) bool, which listed passages are of a group.
-        length: (…,) int, how long each list is.
         sizes: (g,) int, how many passages of the corpus are of each group, at least 1.
         total: how many passages the corpus has.
         ks: the cut-offs, at least 2.
@@ -103,21 +95,10 @@ def rkl(of_group: np.ndarray, length: np.ndarray, sizes: np.ndarray, total: int,
     Returns:
         (…, ks) float64.
     """
-    cuts = cut_points(max(2, _within(ks, length)))
-    share = np.minimum(counts_at(of_group, cuts) / cuts[:, None], 1.0)
-    terms = kl_div(share, sizes / total).mean(axis=-1) / np.log2(cuts) * (length[..., None] >= cuts)
-    running = np.cumsum(terms, axis=-1)
-    return np.asarray(running[..., [int((cuts <= k).sum()) - 1 for k in ks]])
-
-
-def cut_points(k: int) -> np.ndarray:
-    """Return where the script looks at a ranking.
-
-    >>> cut_points(13).tolist()
-    [2, 4, 8, 10, 12]
-    """
-    cuts = [*_FIRST_CUT_POINTS, *range(_FIRST_CUT_POINTS[-1] + 2, k + 1, 2)]
-    return np.array([i for i in cuts if i <= k])
+    share = counts_at(of_group, _CUT_POINTS) / _CUT_POINTS[:, None]
+    weight = 1 / np.log2(_CUT_POINTS)
+    running = np.cumsum(kl_div(share, sizes / total).mean(axis=-1) * weight, axis=-1) / np.cumsum(weight)
+    return np.asarray(running[..., np.searchsorted(_CUT_POINTS, ks, side="right") - 1])
 
 
 def _within(ks: Sequence[int], lengths: np.ndarray) -> int:
@@ -125,14 +106,9 @@ def _within(ks: Sequence[int], lengths: np.ndarray) -> int:
     return min(max(ks), int(lengths.max(initial=0)))
 
 
-def _over_ideal(gains: np.ndarray, ideal: np.ndarray, ks: Sequence[int], of_ideal: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the DCG of the first k over that of as much of the ideal list as is given for each k."""
-    place = np.arange(ideal.shape[-1])
-    scores = [
-        ratio(_dcg(gains[..., :k]), _dcg(ideal * (place < length[..., None])))
-        for k, length in zip(ks, of_ideal, strict=True)
-    ]
-    return np.stack(scores, axis=-1)
+def _over_ideal(gains: np.ndarray, ideal: np.ndarray, ks: Sequence[int]) -> np.ndarray:
+    """Return the DCG of the first k over that of the first k of the ideal list."""
+    return np.stack([ratio(_dcg(gains[..., :k]), _dcg(ideal[..., :k])) for k in ks], axis=-1)
 
 
 def _dcg(gains: np.ndarray) -> np.ndarray:

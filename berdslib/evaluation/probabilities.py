@@ -9,7 +9,7 @@ import pandas as pd
 
 from berdslib.errors import InputError
 from berdslib.evaluation.calibration import bin_edges, bin_index, calibration_error
-from berdslib.stats import percentiles, ratio_interval, resampled_sums, sum_by_cluster
+from berdslib.stats import percentiles, ratio_interval, resampled_sums, sum_by_cluster, yes_or_no
 
 _BATCH = 2_000_000  # weights held at a time: pairs x resamples
 
@@ -22,7 +22,7 @@ def auc(labels: np.ndarray, p_yes: np.ndarray) -> float:
         p_yes: (n,) probabilities, or any scores.
 
     Raises:
-        InputError: different lengths, or labels of one kind only.
+        InputError: different lengths, labels of one kind only, or something that is no truth value (1 and 0 are).
 
     >>> auc([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])
     0.875
@@ -60,7 +60,7 @@ def probability_report(
         pairs are of one question, which does not say how others turn out.
 
     Raises:
-        InputError: different lengths, labels of one kind only, something that is not a probability.
+        InputError: as :func:`auc`, or something that is not a probability.
     """
     labels, p_yes = _both_kinds(labels, p_yes)
     error = calibration_error(labels, p_yes, bins)
@@ -96,12 +96,13 @@ def answers_by(
         a kind are of one question.
 
     Raises:
-        InputError: no pairs, or a missing column.
+        InputError: no pairs, a missing column, or a label or answer that is no truth value (1 and 0 are).
     """
     needed = ["qid", "label", "answer", "p_yes", by]
     if pairs.empty or (missing := [column for column in needed if column not in pairs.columns]):
         problem = f"missing: {', '.join(missing)}" if not pairs.empty else "there are none"
         raise InputError(f"needs pairs with the columns {', '.join(needed)}; {problem}")
+    pairs = pairs.assign(**{column: yes_or_no(pairs[column], column) for column in ("label", "answer")})
     rows = []
     for kind, part in pairs.groupby(by, sort=False, observed=True):
         values = part[["p_yes", "answer"]].to_numpy(dtype=np.float64)
@@ -161,7 +162,7 @@ def _resampled_error(
 
 
 def _both_kinds(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    labels, p_yes = np.asarray(labels, dtype=bool), np.asarray(p_yes, dtype=np.float64)
+    labels, p_yes = yes_or_no(labels), np.asarray(p_yes, dtype=np.float64)
     if labels.shape != p_yes.shape or labels.ndim != 1:
         raise InputError(f"labels and probabilities must be of one length; got {labels.shape} and {p_yes.shape}")
     if not labels.any() or labels.all():

@@ -43,6 +43,25 @@ class Judge(Protocol):
         ...
 
 
+class EachByItself:
+    """A judge whose answers may fail one by one: those to the other pairs, often paid for, are not lost."""
+
+    def p_yes_each(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
+        """Return float64 (n,), NaN where there is no answer, and why the first such pair has none."""
+        raise NotImplementedError
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return float64 (n,), the probability of Yes.
+
+        Raises:
+            BaseException: what :meth:`p_yes_each` returns.
+        """
+        p_yes, problem = self.p_yes_each(pairs)
+        if problem is not None:
+            raise problem
+        return p_yes
+
+
 def document_text(passage: Passage, title_position: str) -> str:
     """Return what a judge reads: the text with its title "before", "after" or "none" (divergences.md B6).
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from berdslib.errors import InputError, known
-from berdslib.judging.base import Pair, document_text
-from berdslib.llm.chat import ChatModel, Reply
+from berdslib.errors import BerdsError, InputError, known
+from berdslib.judging.base import EachByItself, Pair, document_text
+from berdslib.llm.asking import Answer, ask_until_end
+from berdslib.llm.chat import ChatModel, RefusedError, Reply, UnavailableError
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.untrusted import defuse_tag, one_line
 
@@ -42,8 +42,8 @@ def official_answer(text: str) -> bool | None:
 PARSERS: dict[str, Callable[[str], bool | None]] = {"strict": strict_answer, "official": official_answer}
 
 
-class Chat:
-    """Asks a chat model whether a document supports a statement.
+class Chat(EachByItself):
+    """Asks a chat model whether a document supports a statement; an answer that is neither Yes nor No is an error.
 
     Args:
         model: an endpoint, recorded answers, or anything else that completes messages.
@@ -74,15 +74,17 @@ class Chat:
             f"chat({model.id},prompt={self.prompt.name}:{self.prompt.hash},parser={parser},title={title_position})"
         )
 
-    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return float64 (n,); an answer that is neither Yes nor No is an error, not a guess.
-
-        Raises:
-            InputError: a reply that cannot be read.
-            ChatError: the endpoint fails for good.
-        """
-        with ThreadPoolExecutor(self.workers) as pool:
-            return np.array(list(pool.map(self._judge, pairs)), dtype=np.float64)
+    def p_yes_each(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
+        """Return what is read of the answers, and the InputError or ChatError of the first that there is not."""
+        asked = [self.messages(pair) for pair in pairs]
+        answers, problem = ask_until_end(self.model, asked, workers=self.workers, desc="asking the judge")
+        p_yes = np.full(len(pairs), np.nan)
+        for i, (pair, answer) in enumerate(zip(pairs, answers, strict=True)):
+            try:
+                p_yes[i] = self._read(pair, answer)
+            except BerdsError as error:
+                problem = problem or error
+        return p_yes, problem
 
     def messages(self, pair: Pair) -> list[dict[str, str]]:
         """Return what is sent for a pair."""
@@ -90,18 +92,17 @@ class Chat:
         statement = defuse_tag(one_line(pair.perspective), "document")
         return self.prompt.messages(document=document, statement=statement)
 
-    def _judge(self, pair: Pair) -> float:
-        reply = self.model.complete(self.messages(pair))
+    def _read(self, pair: Pair, answer: Answer) -> float:
+        reply, about = answer.reply, f"about passage {pair.passage.docno!r} and {pair.perspective!r}"
+        if reply is None:
+            raise (RefusedError if answer.refused else UnavailableError)(f"{answer.problem} ({about})")
         p = probability_of_yes(reply)
         if p is not None:
             return p
-        answer = self._parse(reply.text)
-        if answer is None:
-            raise InputError(
-                f"{self.model.id} answered {reply.text[:80]!r} about passage {pair.passage.docno!r} and "
-                f"{pair.perspective!r}; Yes or No was expected"
-            )
-        return float(answer)
+        said = self._parse(reply.text)
+        if said is None:
+            raise InputError(f"{self.model.id} answered {reply.text[:80]!r} {about}; Yes or No was expected")
+        return float(said)
 
 
 def probability_of_yes(reply: Reply) -> float | None:

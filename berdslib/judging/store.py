@@ -15,7 +15,7 @@ import pandas as pd
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
 from berdslib.files import rows_by_key, store_errors
-from berdslib.judging.base import Judge, Pair, pairs_of
+from berdslib.judging.base import EachByItself, Judge, Pair, pairs_of
 from berdslib.judging.baselines import Gold
 from berdslib.judging.committee import Committee
 from berdslib.judging.own import FunctionJudge
@@ -28,7 +28,8 @@ logger = logging.getLogger(__name__)
 class VerdictStore:
     """Verdicts on disk (SQLite), keyed by the hash of judge id, passage and perspective, never by position.
 
-    Each chunk of verdicts is committed before the next is judged: a killed process loses at most one chunk. Several
+    Each chunk of verdicts is committed before the next is judged: a killed process loses at most one chunk, and an
+    answer that cannot be read, of a judge that answers each pair by itself, no other than its own. Several
     processes may use one store; a verdict that two of them reach is kept once.
 
     Args:
@@ -100,7 +101,8 @@ def judge_pairs(
         (p_yes float64 (n,), number of pairs that were judged anew, by any member of a committee).
 
     Raises:
-        InputError: the judge returned something that is not a probability.
+        InputError: the judge returned something that is not a probability, or could not tell of a pair; what it said of
+            others is in the store.
     """
     if isinstance(judge, Gold):
         return judge.p_yes(pairs), 0
@@ -113,10 +115,11 @@ def judge_pairs(
     have = store.get(judge.id, asked) if store is not None else {}
     new = list({k: p for k, p in zip(keys, asked, strict=True) if k not in have}.values())
     for start in chunk_starts(len(new), chunk, "judging"):
-        part = new[start : start + chunk]
-        p_yes = _checked(judge, part)
+        part, p_yes, problem = _judged(judge, new[start : start + chunk])
         if store is not None:
             store.put(judge.id, part, p_yes)
+        if problem is not None:
+            raise problem
         have.update(zip([verdict_key(judge.id, p) for p in part], p_yes.tolist(), strict=True))
     answers = np.zeros(len(pairs), dtype=np.float64)
     answers[[not _is_blank(p) for p in pairs]] = [have[k] for k in keys]
@@ -127,11 +130,15 @@ def _is_blank(pair: Pair) -> bool:
     return not pair.passage.text.strip()
 
 
-def _checked(judge: Judge, pairs: Sequence[Pair]) -> np.ndarray:
-    p_yes = np.asarray(judge.p_yes(pairs), dtype=np.float64)
+def _judged(judge: Judge, pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray, BaseException | None]:
+    """Return the pairs that have an answer, the answers, and why others have none."""
+    given, problem = judge.p_yes_each(pairs) if isinstance(judge, EachByItself) else (judge.p_yes(pairs), None)
+    p_yes = np.asarray(given, dtype=np.float64)
+    if problem is not None:
+        pairs, p_yes = [p for p, y in zip(pairs, p_yes, strict=True) if not np.isnan(y)], p_yes[~np.isnan(p_yes)]
     if p_yes.shape != (len(pairs),) or not ((p_yes >= 0) & (p_yes <= 1)).all():
         raise InputError(f"judge {judge.id!r} must return {len(pairs)} probabilities from 0 to 1")
-    return p_yes
+    return pairs, p_yes, problem
 
 
 def judge_run(

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.judging.base import Pair
+from berdslib.judging.base import EachByItself, Pair
 from berdslib.judging.causal import adapter_folder
 from berdslib.judging.yesno import NEEDS, YesNoJudge
 from berdslib.llm.prompting import load_prompt
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 TOP = 100  # log-probabilities asked for; vLLM's own ceiling of 20 is raised to it in load_vllm
 
 
-class Vllm(YesNoJudge):
+class Vllm(EachByItself, YesNoJudge):
     """Asks a model on vLLM whether a document supports a statement; P = softmax over the Yes and No tokens.
 
     A spelling of Yes or No that is not among the `top` likeliest tokens counts 0. Its probability is at most that of
@@ -56,20 +56,19 @@ class Vllm(YesNoJudge):
         self.slack = 0.0
         self.id = f"vllm({name},top={top},{self.asks})"
 
-    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return float64 (n,), the probability of Yes.
-
-        Raises:
-            InputError: neither answer is among the likeliest tokens, or they leave open which answer it is.
-        """
+    def p_yes_each(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
+        """Return what the likeliest tokens say, and an InputError where they leave open which answer it is."""
         prompts = [self.token_ids(p) for p in pairs]
         order = sorted(range(len(pairs)), key=prompts.__getitem__)  # equal beginnings, so equal documents, together
-        found = np.empty(len(pairs), dtype=np.float64)
+        found, problem = np.full(len(pairs), np.nan), None
         for row, listed in zip(order, self._first_tokens([prompts[i] for i in order]), strict=True):
-            found[row] = self._read(listed, pairs[row])
+            try:
+                found[row] = self._read(listed, pairs[row])
+            except InputError as error:
+                problem = problem or error
         if self.slack > 0.01:
             logger.warning("probabilities from the top %d tokens are off by up to %.3f", self.top, self.slack)
-        return found
+        return found, problem
 
     def _first_tokens(self, prompts: list[list[int]]) -> list[dict[int, float]]:
         """Return for each prompt the probabilities of the likeliest next tokens."""

@@ -1,14 +1,16 @@
-"""Asking a chat model many things at a time."""
+"""Asking a chat model many things at a time; one answer that is none does not cost the others."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from berdslib.errors import InputError
 from berdslib.llm.chat import ChatModel, Messages, RefusedError, Reply, UnavailableError, given_up
+
+Said = TypeVar("Said")
 
 _GONE = 20  # failures in a row, with nothing else in between, after which nobody seems to be there
 _REFUSES = 5  # refusals at the start, after which it is not the questions
@@ -50,6 +52,20 @@ def ask_all(
         RefusedError: the first five were all refused.
         ChatError: the model refuses or fails for good, or the budget is used up.
     """
+    answers, end = ask_until_end(chat, conversations, workers=workers, desc=desc)
+    if end is not None:
+        raise end
+    return answers
+
+
+def ask_until_end(
+    chat: ChatModel, conversations: Sequence[Messages], *, workers: int = 4, desc: str = "asking"
+) -> tuple[list[Answer], BaseException | None]:
+    """Ask as :func:`ask_all` does, and return the answers with what ended it early, if anything did.
+
+    Raises:
+        InputError: no workers.
+    """
     from tqdm.auto import tqdm
 
     if workers < 1:
@@ -66,17 +82,20 @@ def ask_all(
             stop.set()  # here, or another worker could take up the next one first
             return _NOT_ASKED
 
-    run = _Run()
+    run, end = _Run(), None
     with ThreadPoolExecutor(workers, initializer=given_up.set, initargs=(stop,)) as pool:
         try:
             asked = [pool.submit(ask, messages) for messages in conversations]
-            for one in tqdm(as_completed(asked), total=len(asked), desc=desc, delay=2, leave=False):
-                if ends:
-                    raise ends[0]
-                run.count(one.result())
+            try:
+                for one in tqdm(as_completed(asked), total=len(asked), desc=desc, delay=2, leave=False):
+                    if ends:
+                        raise ends[0]
+                    run.count(one.result())
+            except BaseException as error:  # noqa: BLE001 - returned; the keyboard's too
+                end = error
         finally:
             stop.set()  # what waits in the queue is then left alone, and what waits to be tried again is given up
-    return [one.result() for one in asked]
+    return [one.result() for one in asked], end
 
 
 def _asked(chat: ChatModel, messages: Messages) -> Answer:
@@ -90,6 +109,64 @@ def _asked(chat: ChatModel, messages: Messages) -> Answer:
         if error.path is not None:  # it is about a file, such as one that cannot be written, and not about the messages
             raise
         return Answer(None, str(error), refused=True)
+
+
+# ---------------------------------------------------------------- asking and reading
+
+
+class UnreadableAnswerError(InputError):
+    """Answers that cannot be read, or were refused; ``read`` holds what was read of all others, by name."""
+
+    def __init__(self, problem: str, read: Mapping[str, Any]) -> None:
+        super().__init__(problem)
+        self.read = read
+
+
+def read_all(
+    chat: ChatModel,
+    asked: Mapping[str, Messages],
+    read: Callable[[str], Said],
+    *,
+    what: str,
+    workers: int = 4,
+    desc: str = "asking",
+) -> dict[str, Said]:
+    """Ask a chat model everything, and return what was read of the answers, under the names of the questions.
+
+    Args:
+        chat: who answers.
+        asked: name → messages.
+        read: reads an answer; raises InputError where it cannot.
+        what: what a name names, such as "question".
+        workers: requests in flight at a time.
+        desc: what the progress bar says.
+
+    Raises:
+        UnreadableAnswerError: names the questions; all others are asked and read first.
+        UnavailableError: some have no answer.
+        ChatError: the endpoint fails for good.
+    """
+    answers = dict(zip(asked, ask_all(chat, list(asked.values()), workers=workers, desc=desc), strict=True))
+    unanswered = [(name, one.problem) for name, one in answers.items() if one.reply is None and not one.refused]
+    if unanswered:
+        name, problem = unanswered[0]
+        raise UnavailableError(f"no answer for {len(unanswered)} of {len(asked)}, such as {what} {name!r}: {problem}")
+    found: dict[str, Said] = {}
+    problems: dict[str, str] = {}
+    for name, one in answers.items():
+        if one.reply is None:  # refused: asking again would not help
+            problems[name] = one.problem
+            continue
+        try:
+            found[name] = read(one.reply.text)
+        except InputError as error:
+            problems[name] = f"{error.problem}. It begins {one.reply.text[:80]!r}"
+    if problems:
+        name, *others = problems
+        named = ", ".join(map(repr, others[:5])) + (" …" if len(others) > 5 else "")
+        more = f" ({len(others)} more like this: {named})" if others else ""
+        raise UnreadableAnswerError(f"the answer of {chat.id} on {what} {name!r}: {problems[name]}{more}", found)
+    return found
 
 
 class _Run:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from berdslib.errors import InputError, known
 from berdslib.llm.answers import strip_reasoning
+from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
@@ -90,7 +90,8 @@ def extract_by(
         workers: requests in flight at a time.
 
     Raises:
-        InputError: another name, a blank query, or an answer that is not the two lines asked for.
+        InputError: another name, or a blank query.
+        UnreadableAnswerError: see :func:`extract_with`; with recordings, no answer is lost.
         MissingDataError: a local model or a recorded answer that is not there.
         ChatError: the endpoint fails for good.
 
@@ -116,20 +117,21 @@ def extract_with(
         workers: requests in flight at a time.
 
     Raises:
-        InputError: a blank query, or an answer that is not the two lines asked for.
+        InputError: a blank query.
+        UnreadableAnswerError: answers that are not the two lines asked for; `read` holds query → what was extracted of
+            all others, which are asked and read first.
         ChatError: the endpoint fails for good.
     """
     wording = prompt or load_prompt("perspective_extraction", needs=("query",))
     if blank := [i for i, query in enumerate(queries) if not query.strip()]:
         raise InputError(f"query {blank[0]} is blank; it has neither root nor perspective")
-
-    def one(query: str) -> Extracted:
-        # A query that closes the tag around it could go on as if it were the instruction.
-        reply = model.complete(wording.messages(query=defuse_tag(query, "request")))
-        return read_extraction(strip_reasoning(reply.text))
-
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(one, queries))
+    # A query that closes the tag around it could go on as if it were the instruction.
+    asked = {query: wording.messages(query=defuse_tag(query, "request")) for query in queries}
+    found = read_all(
+        model, asked, lambda text: read_extraction(strip_reasoning(text)),
+        what="query", workers=workers, desc="taking queries apart",
+    )  # fmt: skip
+    return [found[query] for query in queries]
 
 
 def read_extraction(answer: str) -> Extracted:
@@ -144,7 +146,7 @@ def read_extraction(answer: str) -> Extracted:
     found = [(name.lower(), value.strip().strip("\"'“”‘’`").strip()) for name, value in _LINE.findall(answer)]
     values = dict(found)
     if len(found) != 2 or not values.get("angle") or not values.get("topic"):
-        raise InputError(f"the answer has to be the lines 'angle: …' and 'topic: …', not {answer[:80]!r}")
+        raise InputError("the answer has to be the lines 'angle: …' and 'topic: …', once each")
     return Extracted(values["topic"], values["angle"])
 
 

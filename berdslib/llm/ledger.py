@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Iterator
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
@@ -66,7 +65,7 @@ class Ledger:
             _OPEN[path.resolve()] = self
         try:
             # Of each attempt the last line, which has the most that it can use unless it was settled.
-            self._found = {one.name: one for one in _attempts(path)}
+            self._found = {one.name: one for one in open_lines(path, _attempt, "a line of a ledger of requests")}
         except InputError:
             self.close()
             raise
@@ -127,12 +126,11 @@ _OPEN: WeakValueDictionary[Path, Ledger] = WeakValueDictionary()
 
 
 def _lock(path: Path) -> FileLock:
-    """Lock a ledger, and make it ready to be written to."""
+    """Lock a ledger."""
     lock = FileLock(path.with_name(f".{path.name}.lock"), thread_local=False)  # any thread may release it
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
-        open_lines(path)
     except Timeout:
         why = "is in use by another process, and one limit cannot hold for two at once; wait until that one is done"
         raise InputError(why, path=path) from None
@@ -141,14 +139,10 @@ def _lock(path: Path) -> FileLock:
     return lock
 
 
-def _attempts(path: Path) -> Iterator[Attempt]:
-    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), start=1):
-        try:
-            row = json.loads(line)
-            used = Tokens.told(row["prompt"], row["completion"])
-            yield Attempt(str(row["attempt"]), str(row.get("model", "")), _prices(row.get("prices", UNKNOWN)), used)
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-            raise InputError("not a line of a ledger of requests", path=path, line=number) from None
+def _attempt(line: str) -> Attempt:
+    row = json.loads(line)
+    used = Tokens.told(row["prompt"], row["completion"])
+    return Attempt(str(row["attempt"]), str(row.get("model", "")), _prices(row.get("prices", UNKNOWN)), used)
 
 
 def _prices(listed: Any) -> Prices:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import logging
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import ChatModel, Messages, Reply, Tokens, alternatives, most_tokens
-from berdslib.llm.lines import append_line, open_lines
+from berdslib.llm.lines import append_line, lines_of, open_lines
 
 logger = logging.getLogger(__name__)
+
+_LINE = "a recorded answer"
 
 
 class Recorded:
@@ -58,13 +58,17 @@ class Recording:
 
     Args:
         model: who answers.
-        path: JSONL file to append to.
+        path: JSONL file to append to; it need not exist yet.
+
+    Raises:
+        InputError: the file cannot be opened, or is no recording.
     """
 
     def __init__(self, model: ChatModel, path: Path) -> None:
         self.model, self.path, self.id = model, path, model.id
         self._lock = threading.Lock()
-        open_lines(path)
+        # What was said before.
+        self.replies = {one.key: one.reply for one in open_lines(path, _exchange, _LINE)}
 
     def complete(self, messages: Messages) -> Reply:
         """Return the model's answer, after writing it down.
@@ -97,22 +101,18 @@ class Kept:
         path: JSONL file, as :class:`Recording` writes it; it need not exist yet.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: the file cannot be opened, or is no recording.
     """
 
     def __init__(self, model: ChatModel, path: Path) -> None:
         self.id = model.id
-        self._new = Recording(model, path)  # first: it removes a line that was cut off
-        self._old = Recorded(path, model.id) if path.exists() else None
-        self._said: dict[str, Reply] = {}  # in this session
+        self._new = Recording(model, path)
+        self._said = self._new.replies
         self._turns: dict[str, threading.Lock] = {}  # of who asks the same
         self._lock = threading.Lock()
 
     def complete(self, messages: Messages) -> Reply:
         """Return the kept answer, or else the model's, after writing it down."""
-        if self._old is not None:
-            with contextlib.suppress(MissingDataError):  # never asked before
-                return self._old.complete(messages)
         key = exchange_key(self.id, messages)
         with self._lock:
             turn = self._turns.setdefault(key, threading.Lock())
@@ -153,26 +153,20 @@ class _Exchange(NamedTuple):
     tokens: Tokens
 
 
-def _exchanges(path: Path) -> Iterator[_Exchange]:
-    """Yield every line of a recording."""
+def _exchanges(path: Path) -> list[_Exchange]:
+    """Return the lines of a recording, which is only read: another process may be writing to it."""
     try:
-        text = path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        content = path.read_bytes()
+    except OSError as error:
         raise InputError(f"cannot be read ({type(error).__name__})", path=path) from None
-    # Not splitlines: a text in JSON may hold separators such as U+2028 as they are.
-    lines = text.removesuffix("\n").split("\n") if text else []
-    for number, line in enumerate(lines, start=1):
-        try:
-            exchange = _exchange(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            if number == len(lines):  # a recording that was killed in the middle of its last line
-                logger.warning("%s: the last line is cut off and left out", path)
-                return
-            raise InputError("not a recorded answer", path=path, line=number) from None
-        yield exchange
+    found, rest = lines_of(path, content, _exchange, _LINE)
+    if rest:
+        logger.warning("%s: the last line is cut off and left out", path)
+    return found
 
 
-def _exchange(row: Any) -> _Exchange:
+def _exchange(line: str) -> _Exchange:
+    row = json.loads(line)
     key, said, model, finish = row["key"], row["text"], row.get("model", ""), row.get("finish", "")
     if not all(isinstance(value, str) for value in (key, said, model, finish)):
         raise TypeError("key, text, model and finish must be texts")

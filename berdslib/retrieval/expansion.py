@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,14 @@ from berdslib.data.negation import two_sides, yes_and_no
 from berdslib.data.records import Question, check_questions, ranked_run
 from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, strip_reasoning
-from berdslib.llm.asking import ask_all
-from berdslib.llm.chat import ChatModel, UnavailableError
+from berdslib.llm.asking import UnreadableAnswerError, read_all
+from berdslib.llm.chat import ChatModel
 from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.retrieval.base import Retriever, check_search, checked_search
-from berdslib.retrieval.fusion import reciprocal_rank_fusion, round_robin
+from berdslib.retrieval.fusion import reciprocal_rank_fusion, round_robin, take_turns
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ FUSE: dict[str, Callable[[Sequence[pd.DataFrame]], pd.DataFrame]] = {
     "round robin": round_robin,
     "rrf": reciprocal_rank_fusion,
 }
-DUPLICATES = ("skip", "keep")
+DUPLICATES = ("drop", "keep")
 
 
 # ---------------------------------------------------------------- searching
@@ -79,7 +78,7 @@ def expanded_search(
     k: int,
     *,
     merge: str = "question first",
-    duplicates: str = "skip",
+    duplicates: str = "drop",
     number: int = 0,
     fuse: str = "round robin",
     original: bool = False,
@@ -98,10 +97,10 @@ def expanded_search(
         merge: "question first": the query is the question and behind it the statement, as in the recorded queries of
             the authors; "statement only": the statement alone, as the words of section 6 can also be read. Full queries
             of PIR contain their question and are searched as they are.
-        duplicates: what round robin does when a list's turn brings a passage that is listed already. "skip": it gives
-            its next one, as the paper says. "keep": the turn is spent, as in the official code, whose list of k then
-            names passages twice. A run cannot, so here it is shorter than k. What is covered, and so MRecall@k, is the
-            same; Precision@k counts a repeat as a miss, whereas the official list scores it like its first mention.
+        duplicates: a passage that several lists bring to round robin. "drop": as in the paper, it is listed once, and k
+            unique passages are listed. "keep": as in the official code, whose list of k names passages twice. A run
+            cannot, so here it is shorter than k. What is covered, and so MRecall@k, is that list's; Precision@k counts
+            a repeat as a miss, whereas the official list scores it like its first mention.
         number: use only the first so many expansions of a question; 0 = all.
         fuse: "round robin", one list after the other in the order of generation; or "rrf", reciprocal rank fusion.
         original: the question itself is one more query, the first.
@@ -119,7 +118,7 @@ def expanded_search(
     deep = max(k, depth) if fuse == "rrf" else k
     lists = expanded_lists(retriever, questions, expansions, deep, merge=merge, number=number, original=original)
     if duplicates == "keep":
-        return _round_robin_with_repeats(lists, k)
+        return _first_turns(lists, k)
     run = FUSE[fuse]([ranked_run(one) for one in lists])
     return run[run["rank"] <= k].reset_index(drop=True)
 
@@ -174,20 +173,17 @@ def _query(question: Question, qid: str, text: str, perspective: str) -> Questio
     return query._replace(root=question.text, perspectives=(perspective,), stances=(), labels=())
 
 
-def _round_robin_with_repeats(lists: Sequence[Mapping[str, Sequence[str]]], k: int) -> pd.DataFrame:
-    """Take turns without looking at what is listed, k times, and then list each passage once (divergences.md B13)."""
-    fused = {}
-    for qid in dict.fromkeys(qid for one in lists for qid in one):
-        rounds = zip_longest(*(one.get(qid, ()) for one in lists))
-        turns = [docno for one in rounds for docno in one if docno is not None]
-        fused[qid] = list(dict.fromkeys(turns[:k]))
-    return ranked_run(fused)
+def _first_turns(lists: Sequence[Mapping[str, Sequence[str]]], k: int) -> pd.DataFrame:
+    """List what the first k turns name, each passage once: the official code's list (divergences.md B13)."""
+    asked = dict.fromkeys(qid for one in lists for qid in one)
+    turns = {qid: take_turns([one.get(qid, ()) for one in lists])[:k] for qid in asked}
+    return ranked_run({qid: list(dict.fromkeys(docnos)) for qid, docnos in turns.items()})
 
 
 def _check_options(
     *,
     merge: str = "question first",
-    duplicates: str = "skip",
+    duplicates: str = "drop",
     number: int = 0,
     fuse: str = "round robin",
     original: bool = False,  # noqa: ARG001 - accepted, and good either way
@@ -307,15 +303,7 @@ def expansions_by(
             raise
         logger.warning("%d of %d questions are left without expansions: %s",
                        len(questions) - len(error.read), len(questions), error.problem)  # fmt: skip
-        return error.read
-
-
-class UnreadableAnswerError(InputError):
-    """Answers from which no perspective can be read; ``read`` holds the expansions of all other questions."""
-
-    def __init__(self, problem: str, read: dict[str, list[tuple[str, str]]]) -> None:
-        super().__init__(problem)
-        self.read = read
+        return dict(error.read)
 
 
 def chat_expansions(
@@ -383,25 +371,5 @@ def _ask(
 ) -> dict[str, list[tuple[str, str]]]:
     check_questions(questions)
     # A question is a text from elsewhere: it must not close the tags it stands between.
-    asked = [prompt.messages(question=defuse_tag(q.text, "question")) for q in questions]
-    answers = ask_all(chat, asked, workers=workers, desc="expanding")
-    pairs = list(zip(questions, answers, strict=True))
-    unanswered = [(q.qid, one.problem) for q, one in pairs if one.reply is None and not one.refused]
-    if unanswered:
-        qid, problem = unanswered[0]
-        raise UnavailableError(f"{len(unanswered)} questions have no answer, the first is {qid!r}: {problem}")
-    found: dict[str, list[tuple[str, str]]] = {}
-    problems: list[str] = []
-    for question, one in pairs:
-        if one.reply is None:  # refused: asking again would not help
-            problems.append(f"{chat.id} on question {question.qid!r}: {one.problem}")
-            continue
-        try:
-            found[question.qid] = read(one.reply.text)
-        except InputError as error:
-            begins = one.reply.text[:80]
-            problems.append(f"{chat.id} on question {question.qid!r}: {error.problem}. It begins {begins!r}")
-    if problems:
-        more = f" ({len(problems) - 1} more like this)" if len(problems) > 1 else ""
-        raise UnreadableAnswerError(f"the answer of {problems[0]}{more}", found)
-    return found
+    asked = {q.qid: prompt.messages(question=defuse_tag(q.text, "question")) for q in questions}
+    return read_all(chat, asked, read, what="question", workers=workers, desc="expanding")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import zip_longest
 
 import pandas as pd
 
@@ -16,13 +19,10 @@ CONSTANT = 60.0  # of reciprocal rank fusion
 def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame], *, constant: float = CONSTANT) -> pd.DataFrame:
     """Fuse runs by the sum of 1 / (constant + rank) over the runs that list a passage; scores play no part.
 
-    Equal sums are ordered by docno. Source: Cormack, Clarke and Büttcher (2009), who set the constant to 60.
+    Sums are exact fractions, so that 1/10 + 1/15 and 1/12 + 1/12 are a tie; ties are ordered by docno. Source:
+    Cormack, Clarke and Büttcher (2009), who set the constant to 60.
 
-    It stays at 60: no other differed from it beyond chance on both halves of 300 development questions of BeRDS
-    (recorded expansions, minilm, ArguAna corpus, laptop judge; n = 150 a half). With six expansions on the half to
-    choose by, 60 has MRecall@5 52.7 [45.0, 60.1] and Precision@5 69.9 [65.3, 73.9]; constants from 10 to 1000 are
-    within .7 points of both, and 0 has 2.1 [.5, 3.7] points less Precision@5. On the other half, 0 has 1.1 [-.5, 2.5]
-    points more (``scripts/fusion_constant.py``).
+    It stays at 60: on two halves of 300 development questions of BeRDS no other differed from it alike (docs/lists.md).
 
     Args:
         runs: frames with columns qid, docno and score (or rank); they may list different questions and passages.
@@ -34,23 +34,31 @@ def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame], *, constant: float = CO
     Raises:
         InputError: no runs, a negative constant, or a run that is not one.
     """
-    if not constant >= 0:
-        raise InputError(f"the constant of reciprocal rank fusion must be at least 0, not {constant}", field="constant")
-    parts: dict[tuple[str, str], list[float]] = {}
+    if not 0 <= constant < math.inf:
+        problem = f"the constant of reciprocal rank fusion must be a number of at least 0, not {constant}"
+        raise InputError(problem, field="constant")
+    ranks: dict[tuple[str, str], list[int]] = {}
     for run in _checked(runs):
-        for qid, docno, rank in zip(run["qid"], run["docno"], run["rank"], strict=True):
-            parts.setdefault((qid, docno), []).append(1 / (constant + rank))
-    # fsum rounds once: the sum does not depend on the order of the runs, so that ties are ties.
-    return make_run([q for q, _ in parts], [d for _, d in parts], [math.fsum(values) for values in parts.values()])
+        for qid, docno, rank in zip(run["qid"], run["docno"], run["rank"].tolist(), strict=True):
+            ranks.setdefault((qid, docno), []).append(rank)
+    scores = [_sum_of_reciprocals(Fraction(constant), tuple(sorted(of_passage))) for of_passage in ranks.values()]
+    return make_run([q for q, _ in ranks], [d for _, d in ranks], scores)
+
+
+@lru_cache(maxsize=1 << 16)
+def _sum_of_reciprocals(constant: Fraction, ranks: tuple[int, ...]) -> float:
+    """Return the sum of 1 / (constant + rank), rounded once, at the end: rounded terms would decide exact ties."""
+    return float(sum(1 / (constant + rank) for rank in ranks))
 
 
 def round_robin(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Fuse runs by taking turns: each run in its turn gives its best passage that is not listed yet.
+    """Fuse runs by taking turns: first the best passage of each, then the second of each, and so on.
 
-    A run that has none left is passed over (divergences.md B13: duplicates are skipped, lists may differ in length).
+    A passage that is listed already uses up its run's turn, and is not listed again. Source: BeRDS, section 6: k turns
+    into one list of all runs, and then its first k unique passages (divergences.md B13).
 
     Args:
-        runs: frames with columns qid, docno and score (or rank); the first begins.
+        runs: frames with columns qid, docno and score (or rank), of any length; the first begins.
 
     Returns:
         A run that lists, for each question, every passage of any run once; its scores are negated ranks.
@@ -62,20 +70,16 @@ def round_robin(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
     for i, run in enumerate(clean := _checked(runs)):
         for qid, part in run.groupby("qid", sort=False):
             lists.setdefault(str(qid), [[] for _ in clean])[i] = part["docno"].tolist()
-    return ranked_run({qid: list(_take_turns(of_question)) for qid, of_question in lists.items()})
+    return ranked_run({qid: list(dict.fromkeys(take_turns(of_question))) for qid, of_question in lists.items()})
 
 
-def _take_turns(lists: list[list[str]]) -> Iterator[str]:
-    seen: set[str] = set()
-    waiting = [iter(docnos) for docnos in lists]
-    while waiting:
-        for docnos in waiting.copy():
-            unseen = next((d for d in docnos if d not in seen), None)
-            if unseen is None:
-                waiting.remove(docnos)
-            else:
-                seen.add(unseen)
-                yield unseen
+def take_turns(lists: Sequence[Sequence[str]]) -> list[str]:
+    """Return the first of each list, the second of each, and so on, repeats included.
+
+    >>> take_turns([["a", "b", "c"], ["a", "x"]])
+    ['a', 'a', 'b', 'x', 'c']
+    """
+    return [docno for turn in zip_longest(*lists) for docno in turn if docno is not None]
 
 
 def _checked(runs: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:

@@ -61,8 +61,8 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float |
     Args:
         exercise: its number, for the message.
         given: the answer; ``...`` (or None) is blank.
-        expected: a number, truth value, text, set, list, mapping, array or Series; for an answer that is a function, a
-            list of cases, each ``(arguments, result)`` with the arguments as a tuple.
+        expected: a number, truth value, text, set, list, mapping, array, Series or frame; for an answer that is a
+            function, a list of cases, each ``(arguments, result)`` with the arguments as a tuple.
         tolerance: how far a number may be off; None for .05, and .005 where a number from -1 to 1 is expected.
         hint: one sentence for somebody whose answer is wrong.
 
@@ -95,8 +95,9 @@ def _is_blank(given: Any) -> bool:
 
 
 def _are_cases(expected: Any) -> bool:
-    pairs = isinstance(expected, list) and all(isinstance(case, tuple) and len(case) == 2 for case in expected)
-    return bool(expected) and pairs and all(isinstance(arguments, tuple) for arguments, _ in expected)
+    if not isinstance(expected, list) or not expected:  # an array has no truth value
+        return False
+    return all(isinstance(case, tuple) and len(case) == 2 and isinstance(case[0], tuple) for case in expected)
 
 
 def _wrong_function(given: Any, cases: Sequence[Case], tolerance: float | None) -> str:
@@ -132,16 +133,23 @@ def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
         return _other_mapping(given, expected, tolerance)
     if isinstance(expected, Set):
         return _other_set(given, expected)
-    return _other_list(given, expected, tolerance)
+    if isinstance(expected, list):
+        return _other_list(given, expected, tolerance)
+    return "" if given == expected else f"{shortened(given)} is not the answer."  # a date, say
 
 
 def _plain(value: Any) -> Any:
-    """Return arrays, tensors, Series and their scalars as plain Python, and what can be gone through as a list."""
-    if isinstance(value, pd.Series):
-        return value.to_dict()
+    """Return arrays, tensors, Series, frames and their scalars as plain Python, what can be gone through as a list."""
+    if isinstance(value, pd.Series | pd.DataFrame):
+        pairs = list(value.items())
+        return dict(pairs) if value.keys().is_unique else pairs
+    if value is pd.NA or value is pd.NaT:
+        return math.nan
     if isinstance(value, np.ndarray | np.generic) or type(value).__module__ == "torch":
         return value.tolist()
-    return list(value) if isinstance(value, tuple | pd.Index | range | KeysView | ValuesView) else value
+    if isinstance(value, pd.Index | pd.api.extensions.ExtensionArray):
+        return list(value)
+    return list(value) if isinstance(value, tuple | range | KeysView | ValuesView) else value
 
 
 def _bare(value: Any) -> Any:
@@ -160,9 +168,9 @@ def _off(given: Any, expected: float, tolerance: float | None) -> str:
     if math.isclose(number, expected, rel_tol=0, abs_tol=near) or (math.isnan(number) and math.isnan(expected)):
         return ""
     shown = f"{number:.6g}"
-    if expected and math.isclose(number * 100, expected, rel_tol=0, abs_tol=max(near, 0.05)):
+    if number and abs(expected) > 1 and math.isclose(number * 100, expected, rel_tol=0, abs_tol=max(near, 0.05)):
         return f"{shown} is a hundredth of it: it is asked for in percent."
-    if expected and math.isclose(number / 100, expected, rel_tol=0, abs_tol=near):
+    if expected and abs(number) > 1 and math.isclose(number / 100, expected, rel_tol=0, abs_tol=near):
         return f"{shown} is a hundred times it: it is asked for as a share of 1."
     if math.isnan(number):
         return "It came out as NaN: something was divided by nothing, or a value is missing."

@@ -43,6 +43,7 @@ from berdslib.evaluation.measures import (
     evaluate,
     looks_at_perspectives,
     parse_measures,
+    single_perspectives,
 )
 from berdslib.files import StrPath, write_text
 from berdslib.judging.aspects import judged_aspects
@@ -99,9 +100,11 @@ class Experiment:
 
     @property
     def caption(self) -> str:
-        """How the table is to be read: how many questions, who judged, what brackets, stars and letters mean."""
+        """How the table is to be read: how many questions, of what kind, who judged, what all its marks mean."""
         sizes = self.table[self.table["dataset"] != MACRO].drop_duplicates("dataset")
         n = ", ".join(f"{row.dataset} n = {row.n}" for row in sizes.itertuples())
+        single = single_perspectives(self.questions, self.table["measure"].unique())
+        n += f"; {single}" if single else ""
         stars = f"; * differs from {self.baseline} (paired test, Holm, p < .05)" if self.baseline else ""
         shared = "; systems that share a letter are not shown to differ (all pairs, Holm)" if self.letters else ""
         return f"Percent with 95% intervals ({self._kinds}); {n}; verdicts: {self.judge}{stars}{shared}."
@@ -167,7 +170,7 @@ class Experiment:
 
     def to_latex(self) -> str:
         """Return the shown table as LaTeX (booktabs)."""
-        return str(self.shown.to_latex(escape=True, caption=self.caption, index_names=False))
+        return str(self.shown.to_latex(escape=True, caption=escape(self.caption), index_names=False))
 
     def __repr__(self) -> str:
         """Show the table as text."""
@@ -185,6 +188,21 @@ class Experiment:
         if len(self.shown.columns.names) == 1:
             return [self.shown]
         return [self.shown[[MACRO]].droplevel(0, axis=1), paper_table(self.table).drop(columns=MACRO, level=0)]
+
+
+_TEX = str.maketrans(
+    {c: f"\\{c}" for c in "%&_$#{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+)
+
+
+def escape(text: str) -> str:
+    r"""Return a text as LaTeX prints it; pandas escapes cells and headings, and no captions.
+
+    >>> print(escape("50 % of a_b"))
+    50 \% of a\_b
+    """
+    return " ".join(text.split()).translate(_TEX)  # a blank line would end the argument of \caption
 
 
 @says_what_it_takes

@@ -5,6 +5,7 @@ One order of arguments everywhere: run, verdicts, data, measures.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,8 @@ from berdslib.study.arguments import (
     judge_of,
     store_of,
 )
+
+logger = logging.getLogger(__name__)
 
 
 @says_what_it_takes
@@ -176,13 +179,17 @@ def evaluate(
     Raises:
         InputError: a frame that is none, or is about other questions, or an unknown measure.
     """
-    if are_questions(data):
-        return scoring.evaluate(run, verdicts, data, measures)  # type: ignore[arg-type] # None is refused there
-    collection = collection_of(data)  # type: ignore[arg-type]
-    if isinstance(collection, Scenario) and verdicts is not None and not _are_its_own(verdicts, collection):
-        problem = f"{collection.name!r} is scored by its own answers; give None, or its gold"
+    wanted = scoring.parse_measures(measures)
+    given = data if are_questions(data) else collection_of(data)  # type: ignore[arg-type]
+    asked = given.questions if isinstance(given, Collection) else given
+    if said := scoring.single_perspectives(asked, map(str, wanted)):
+        logger.warning("%s", said)
+    if not isinstance(given, Collection):
+        return scoring.evaluate(run, verdicts, asked, wanted)  # type: ignore[arg-type] # None is refused there
+    if isinstance(given, Scenario) and verdicts is not None and not _are_its_own(verdicts, given):
+        problem = f"{given.name!r} is scored by its own answers; give None, or its gold"
         raise InputError(problem, field="verdicts")
-    return experiments.scored(run, verdicts, collection, scoring.parse_measures(measures))
+    return experiments.scored(run, verdicts, given, wanted)
 
 
 @says_what_it_takes

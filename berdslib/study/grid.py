@@ -8,8 +8,8 @@ A grid file is YAML::
     runs: [{limit: 4}]                       # further combinations, one by one
     best: {column: mean, where: {dataset: macro, measure: MRecall@5}, largest: true}
 
-Each run lies in the folder that ``berds notebook run`` would give it, named after notebook, parameters and package
-version, so that grids which overlap share their runs.
+Each run lies in the folder that ``berds notebook run`` would give it, named after notebook, parameters and code, so
+that grids which overlap share their runs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import json
 import math
 import multiprocessing
 import os
+import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -40,13 +42,14 @@ import pandas as pd
 import yaml
 from tqdm import tqdm
 
-from berdslib.errors import BerdsError, InputError, errors_in, known
+from berdslib.errors import BerdsError, InputError, errors_in, known, printable
 from berdslib.files import read_lines, write_text
 from berdslib.study.notebooks import (
     check_parameters,
     find_notebook,
     notebook_folder,
     run_folder,
+    run_lock,
     run_notebook,
 )
 
@@ -333,17 +336,19 @@ def run_grid(
     *,
     workers: int = 1,
     scheduler: str | None = None,
-    stop_on_error: bool = False,
+    stop_after: int | None = 3,
     progress: bool = True,
 ) -> dict[str, str]:
     """Run what is not finished yet, and write the summary; a call after a break, of whatever kind, goes on from there.
+
+    Each failure is said on stderr as it happens.
 
     Args:
         grid: from :func:`read_grid`.
         workers: how many notebooks run at a time, each in processes of its own.
         scheduler: address of a dask scheduler, whose workers then do it; they need this package in the same version
             and the same folders (a shared file system).
-        stop_on_error: begin nothing new after the first failure.
+        stop_after: begin nothing new after so many failures in a row for the same reason; None: go on whatever fails.
         progress: show a bar over the runs.
 
     Returns:
@@ -359,25 +364,31 @@ def run_grid(
     bar = tqdm(total=total, initial=total - len(todo), desc=grid.path.stem, unit="run", disable=not shown)
     with bar, _executor(workers, scheduler) if todo else contextlib.nullcontext() as pool:
         at_once = len(todo) if scheduler else workers  # a cluster may grow: it is handed everything
-        for run, error in _outcomes(pool, grid.notebook, todo, at_once, stop_on_error):
+        for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_after):
             bar.update()
-            if error is not None:
-                failures[run.folder.name] = _words(error)
+            if problem is not None:
+                failures[run.folder.name] = problem
+                _say(f"{run.folder.name}: {problem}")
     with write_text(grid.summary) as file:
         grid_table(grid).to_csv(file, index=False)
     return failures
 
 
 def _outcomes(
-    pool: Any, notebook: Path, todo: Sequence[Run], at_once: int, stop_on_error: bool
-) -> Iterator[tuple[Run, BaseException | None]]:
-    """Yield each run as it ends, with its error. Handed over bit by bit, since a pool keeps what it was handed."""
-    waiting = deque(todo)
-    running: dict[Future[None], Run] = {}
+    pool: Any, notebook: Path, todo: Sequence[Run], at_once: int, stop_after: int | None
+) -> Iterator[tuple[Run, str | None]]:
+    """Yield each run as it ends, with what went wrong.
+
+    Runs are handed over bit by bit, since a pool keeps what it was handed. One that another call is at is passed over,
+    and waited for when all others are begun: by then it is finished, or this call does it.
+    """
+    waiting = deque((run, False) for run in todo)
+    running: dict[Future[bool], Run] = {}
+    reason, alike, stopped = None, 0, False
     while waiting or running:
         while waiting and len(running) < at_once:
-            run = waiting.popleft()
-            running[pool.submit(_run_one, notebook, run)] = run
+            run, wait_for_it = waiting.popleft()
+            running[pool.submit(_run_one, notebook, run, wait_for_it)] = run
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in done:
             run = running.pop(future)
@@ -386,20 +397,42 @@ def _outcomes(
                 raise BerdsError(
                     "a worker process was killed (out of memory?). Finished runs are kept; call again to go on"
                 ) from None
-            yield run, error
-            if error is not None and stop_on_error:
+            if error is None and not future.result():
+                if not stopped:
+                    waiting.append((run, True))
+                continue
+            problem = None if error is None else _words(error)
+            yield run, problem
+            before, reason = reason, problem and problem.partition("\n")[0].replace(run.folder.name, "")
+            alike = 0 if reason is None else alike + 1 if reason == before else 1
+            if alike == stop_after:
+                stopped = True
+                cancelled = [other for other in running if other.cancel()]
+                if stop_after > 1 and (waiting or cancelled):
+                    _say(
+                        f"stopped: {alike} runs in a row failed for the same reason. Mend it and call again; finished "
+                        "runs are kept. To run the others all the same: --keep-going (in Python, stop_after=None)"
+                    )
                 waiting.clear()
-                running = {other: run for other, run in running.items() if not other.cancel()}
+                for other in cancelled:
+                    del running[other]
 
 
-def _run_one(notebook: Path, run: Run) -> None:
-    """Execute one run, in whatever process; of two that want the same one, the second finds it finished."""
-    from filelock import FileLock
+def _say(text: str) -> None:
+    tqdm.write(printable(f"berds: {text}"), file=sys.stderr)  # above the bar
 
-    run.folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(run.folder / ".lock"):
-        if not _finished(run):
-            run_notebook(str(notebook), run.parameters, output=run.folder, progress=False)
+
+def _run_one(notebook: Path, run: Run, wait_for_it: bool) -> bool:
+    """Execute one run, in whatever process, unless it is finished; return False if another call is at it."""
+    from filelock import Timeout
+
+    try:
+        with run_lock(run.folder).acquire(timeout=-1 if wait_for_it else 0):
+            if not _finished(run):
+                run_notebook(str(notebook), run.parameters, output=run.folder, progress=False)
+    except Timeout:
+        return False
+    return True
 
 
 def _words(error: BaseException) -> str:
@@ -411,7 +444,8 @@ def _executor(workers: int, scheduler: str | None) -> Iterator[Executor]:
     """Processes of this machine, or a dask cluster; both are a `concurrent.futures.Executor`."""
     if scheduler is None:
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
+        with _ended_by_interrupt(), pool:
             yield pool
         return
     try:
@@ -425,6 +459,30 @@ def _executor(workers: int, scheduler: str | None) -> Iterator[Executor]:
         raise InputError(problem, field="scheduler") from None
     with client, client.get_executor(pure=False) as pool:  # pure: the same call would not be made twice
         yield pool
+
+
+@contextlib.contextmanager
+def _ended_by_interrupt() -> Iterator[None]:
+    """End the processes begun here at the first Ctrl-C.
+
+    A second one would cut off the pool's farewell, and Python's end waits for processes that wait for work.
+    """
+    if threading.current_thread() is not threading.main_thread():  # no other may set this
+        yield
+        return
+    others = set(multiprocessing.active_children())
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _end_with_parent() -> None:

@@ -11,18 +11,27 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath, write_text
-from berdslib.paths import project_root
+from berdslib.paths import PACKAGE, project_root
 from berdslib.version import __version__
 
+if TYPE_CHECKING:
+    from filelock import FileLock
+
 logger = logging.getLogger(__name__)
+
+_COMPUTING = {".py", ".txt", ".json", ".safetensors"}  # code, prompts, settings and weights
+# Bytes of a file that are hashed: all, but for weights. Beside those stands what they scored, which changes with them.
+_HASHED = 2**20
+_LOCK = ".lock"  # in a run's folder
 
 
 class Parameter(NamedTuple):
@@ -72,7 +81,7 @@ def files_in(folder: Path) -> pd.DataFrame:
     """
     formats: dict[str, list[str]] = {}
     for path in sorted(folder.iterdir()):
-        if path.is_file() and path.suffix != ".ipynb" and path.name != "run.json":
+        if path.is_file() and path.suffix != ".ipynb" and path.name not in ("run.json", _LOCK):
             formats.setdefault(path.stem, []).append(path.suffix.removeprefix("."))
     table = pd.DataFrame({"formats": {name: ", ".join(found) for name, found in formats.items()}})
     return table.rename_axis("file")
@@ -251,8 +260,8 @@ def run_notebook(
 ) -> NotebookRun:
     """Execute a notebook from a fresh kernel and keep the result under papermill_runs/.
 
-    The folder's name holds a hash of notebook, parameters and package version. ``run.json`` is written last and
-    atomically: a folder without it holds a run that did not finish, however complete its notebook looks.
+    The folder's name holds a hash of notebook, parameters and code. ``run.json`` is written last and atomically: a
+    folder without it holds a run that did not finish, however complete its notebook looks.
 
     Args:
         name: see :func:`find_notebook`.
@@ -263,20 +272,44 @@ def run_notebook(
 
     Raises:
         InputError: unknown notebook or parameter, or a value of the wrong type; nothing was started.
-        BerdsError: a cell failed; the message names it and where the partly executed notebook is.
+        BerdsError: another run is writing into the folder; or a cell failed, and the message names it and where the
+            partly executed notebook is.
     """
-    import papermill
-    from papermill.exceptions import PapermillExecutionError
+    from filelock import Timeout
 
     source = find_notebook(name)
     values = check_parameters(source, parameters or {})
     folder = Path(output or run_folder(source, values)).resolve()
+    try:
+        with run_lock(folder).acquire(timeout=0):
+            return _execute(source, values, folder, progress, timeout)
+    except Timeout:
+        raise BerdsError(f"{folder}: another run is writing here; wait for it, or choose another folder") from None
+
+
+def run_lock(folder: Path) -> FileLock:
+    """Return the lock that whoever writes into a run's folder holds; who holds it may take it once more.
+
+    Args:
+        folder: is created.
+    """
+    from filelock import FileLock
+
     folder.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder.resolve() / _LOCK, is_singleton=True)
+
+
+def _execute(source: Path, values: Mapping[str, Any], folder: Path, progress: bool, timeout: int) -> NotebookRun:
+    import papermill
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
     record_path, target = folder / "run.json", folder / f"{source.stem}.ipynb"
     record_path.unlink(missing_ok=True)
     started = time.time()
-    # papermill warns of a "=" in a help comment, and the kernel of having no encryption on this machine's own ports.
-    logging.getLogger("papermill").setLevel(logging.ERROR)
+    # papermill warns of a "=" in a help comment, and logs the errors raised below; the kernel warns of having no
+    # encryption on this machine's own ports.
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)
     try:
         papermill.execute_notebook(
             _literal(source),
@@ -289,20 +322,37 @@ def run_notebook(
             extra_arguments=["--log-level=ERROR"],
         )
     except PapermillExecutionError as error:
-        raise BerdsError(
-            f"{source.stem} failed in cell {error.exec_count}: {error.ename}: {_plain(error.evalue)}\n"
-            f"The notebook up to there, with the full traceback: {target}"
-        ) from None
+        raise _failed(target, error.exec_count, f"{error.ename}: {_plain(error.evalue)}") from None
+    except DeadKernelError:
+        problem = "the kernel died, most often for want of memory: try a smaller `limit` or model, or fewer workers"
+        raise _failed(target, _cells_begun(target), problem) from None
+    except CellTimeoutError:
+        problem = (
+            f"it took longer than {timeout} s and was stopped: try a smaller `limit`, or run_notebook(…, timeout=…)"
+        )
+        raise _failed(target, _cells_begun(target), problem) from None
     record = {
         "notebook": source.stem,
         "parameters": values,
         "berdslib": __version__,
+        "code": code_version(),
         "seconds": round(time.time() - started, 1),
         "finished": True,
     }
     with write_text(record_path) as file:
         json.dump(record, file, indent=1)
     return NotebookRun(folder, target, record)
+
+
+def _failed(target: Path, cell: int, problem: str) -> BerdsError:
+    there = f"The notebook up to there, with all outputs: {target}"
+    return BerdsError(f"{target.stem} failed in cell {cell}: {problem}\n{there}")
+
+
+def _cells_begun(target: Path) -> int:
+    """Return how many code cells papermill has begun, by what it notes in each."""
+    cells = read_notebook(target)["cells"]
+    return sum(c["cell_type"] == "code" and bool(c["metadata"].get("papermill", {}).get("start_time")) for c in cells)
 
 
 def _literal(path: Path) -> str:
@@ -320,7 +370,7 @@ def _output_folder(source: Path, values: Mapping[str, Any], folder: Path) -> dic
 
 
 def run_folder(source: Path, values: Mapping[str, Any]) -> Path:
-    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook's cells, parameters and package version.
+    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook's cells, the parameters and the code.
 
     Outputs are not part of the hash: re-executing the committed notebook does not change it.
 
@@ -329,9 +379,19 @@ def run_folder(source: Path, values: Mapping[str, Any]) -> Path:
         values: checked parameters.
     """
     cells = [(c.get("cell_type"), "".join(c.get("source", ""))) for c in read_notebook(source)["cells"]]
-    code = json.dumps([cells, values, __version__], sort_keys=True)
-    digest = hashlib.sha256(code.encode()).hexdigest()[:10]
+    digest = hashlib.sha256(json.dumps([cells, values, code_version()], sort_keys=True).encode()).hexdigest()[:10]
     return notebook_folder().parent / "papermill_runs" / f"{source.stem}-{digest}"
+
+
+@cache
+def code_version() -> str:
+    """Return a hash of what the package computes by: its code, prompts, settings and weights, as they are now."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in PACKAGE.rglob("*") if path.suffix in _COMPUTING):
+        digest.update(f"{path.relative_to(PACKAGE).as_posix()} {path.stat().st_size}\n".encode())
+        with path.open("rb") as file:
+            digest.update(file.read(_HASHED))
+    return digest.hexdigest()[:10]
 
 
 def _plain(text: str) -> str:

@@ -6,6 +6,7 @@ The numbers lie in data/published, one a row; its README.md says where they come
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,7 @@ import pandas as pd
 
 from berdslib.errors import InputError, known
 from berdslib.paths import shipped
-from berdslib.study.experiment import Experiment
+from berdslib.study.experiment import Experiment, escape
 
 # What a version is called in a message, and the file that holds its numbers.
 VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir": ("PIR", "pir")}
@@ -317,10 +318,8 @@ def _flat(column: object) -> str:
 
 def latex(table: pd.DataFrame, caption: str, *, printed: bool = False) -> str:
     """Return a table as LaTeX (booktabs) without an index, numbers as :func:`formats` has them."""
-    plain = caption.replace("%", r"\%").replace("&", r"\&").replace("_", r"\_")
-    return str(
-        table.to_latex(index=False, escape=True, caption=plain, formatters=formats(table, printed=printed), na_rep="")
-    )
+    options: dict[str, Any] = {"caption": escape(caption), "formatters": formats(table, printed=printed), "na_rep": ""}
+    return str(table.to_latex(index=False, escape=True, **options))
 
 
 def beside(
@@ -367,12 +366,15 @@ def beside(
     cells["difference"] = (cells["ours"] - cells["published"]).round(9)
     searched = set(numbers.loc[cells["ours"].notna(), "corpus"]) - {""}
     differing = _differing(setting, _setting_of(numbers), searched, "corpus" in keys, names)
-    count = f"{int(cells['ours'].notna().sum())} of {len(cells)} numbers have ours beside them"
-    if differing:
+    beside_them = int(cells["ours"].notna().sum())
+    count = f"{beside_them} of {len(cells)} numbers have ours beside them"
+    if not beside_them:
+        sentence = f"Not comparable ({count})."
+    elif differing:
         sentence = f"Not comparable ({count}): {'; '.join(differing)}."
     else:
         sentence = f"Comparable ({count}): the same questions, corpus, judge and retrievers."
-    return Beside(title, cells, sentence, not differing)
+    return Beside(title, cells, sentence, bool(beside_them) and not differing)
 
 
 def _setting_of(numbers: pd.DataFrame) -> Setting:
@@ -419,7 +421,8 @@ def long_table(ours: Experiment | pd.DataFrame) -> pd.DataFrame:
 
 
 def _step(step: str) -> str:
-    name = step.partition(":")[0]
+    """Return the papers' word for one step; a chain of several, which they do not have, as it is."""
+    name = step if re.search(r"\+[a-z]", step) else step.partition(":")[0]  # "pap+" is one step
     return _STEPS.get(name, name)
 
 

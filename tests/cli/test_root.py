@@ -1,4 +1,13 @@
-"""What the shell prints cannot steer the terminal it is printed on."""
+"""What the shell prints cannot steer the terminal it is printed on; and what `berds lab` serves."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
 
 import pytest
 from shell import berds, tried
@@ -36,3 +45,27 @@ def test_a_table_spells_out_what_a_file_holds(tmp_path):
 def test_a_sentence_spells_out_the_name_of_a_file(tmp_path):
     said = berds("retrieve", "-q", "sample", "--limit", "1", "-k", "1", "-o", tmp_path / f"{STEER}.trec").stderr
     assert STEER not in said and SPELT in said
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="ends a group of processes")
+def test_lab_serves_the_project_with_the_first_notebook_open(tmp_path):
+    command = [sys.executable, "-m", "berdslib.cli", "lab", "--no-browser", "--allow-root", "--port=0"]
+    own = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    log = tmp_path / "log.txt"
+    with log.open("w") as file:
+        server = subprocess.Popen(command, stderr=file, env=os.environ | own, cwd=tmp_path, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 60
+        while not (found := re.search(r"http://127\.0\.0\.1:(\d+)(/\S+)\?token=(\w+)", log.read_text())):
+            assert server.poll() is None and time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        port, opened, token = found.groups()
+        assert opened == "/lab/tree/notebooks/00_quickstart.ipynb"
+        for name in ("notebooks/00_quickstart.ipynb", "docs/glossary.md", "papermill_runs"):
+            address = f"http://127.0.0.1:{port}/api/contents/{name}?content=0&token={token}"
+            with urllib.request.urlopen(address, timeout=10) as answer:
+                assert json.load(answer)["path"] == name
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()

@@ -170,3 +170,22 @@ def test_letters_are_for_the_table(other):
 def test_one_system_cannot_be_compared(option):
     refused = tried(*ONE, option)
     assert refused.exit_code == 2 and "give at least two" in refused.stderr
+
+
+def test_what_verdicts_leave_out_and_single_perspectives_are_said(files, tmp_path, caplog):
+    questions, _ = files
+    questions.write_text('{"_id": "q", "question": "Are cats kind?", "perspectives": ["Cats are kind."]}\n')
+    run, verdicts = tmp_path / "run.trec", tmp_path / "v.tsv"
+    run.write_text("q Q0 a 1 2 x\nq Q0 c 2 1 x\n")
+    verdicts.write_text("qid\tpid\tdocno\tsupports\nq\t0\ta\t1\n")
+    said = berds(
+        "evaluate", "-q", questions, "--run", run, "--verdicts", verdicts, "-m", "MRecall@1,Precision@2"
+    ).stderr
+    left_out = f"without a verdict of {verdicts}, which count as no: 1 of the 2 in the top 2 (Precision@2)"
+    single = "1 of 1 questions have a single perspective, where MRecall amounts to a hit rate"
+    assert caplog.text.count(left_out) == said.count(single) == 1
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text('{"_id": "a", "text": "Cats are kind."}\n')
+    command = ("experiment", "-q", questions, "-c", corpus, "-r", "bm25", "-j", "overlap")
+    shown, rows = berds(*command), berds(*command, "--json")
+    assert single in shown.stdout and single not in shown.stderr and single in rows.stderr

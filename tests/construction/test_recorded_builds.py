@@ -12,7 +12,7 @@ from berdslib.construction.steps import NO_RULE, REFUSED
 from berdslib.data.datasets import statistics
 from berdslib.data.leaks import across_splits, leaks
 from berdslib.data.validation import validate
-from berdslib.paths import local_data_dir, shipped
+from berdslib.paths import shipped
 
 ROOT = Path(__file__).parents[2]
 OWN = [
@@ -74,9 +74,8 @@ def test_the_recorded_answers_have_the_keys_of_what_is_asked_today():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.real_data
-def test_two_hundred_pairs_of_arguana(tmp_path):
-    raw = local_data_dir() / "arguana" / "corpus.jsonl"
+def test_two_hundred_pairs_of_arguana(tmp_path, real_data):
+    raw = real_data / "arguana" / "corpus.jsonl"
     model = f"recorded:{Path(__file__).parents[1] / 'recorded' / 'arguana.jsonl'}"
     one = bd.build("arguana", raw, tmp_path / "set", model, sample=200)
     steps = one.counts.set_index("step")

@@ -307,11 +307,20 @@ def test_numbering_runs_through_both_splits(data):
     ]
 
 
-def test_what_is_under_berds_data_goes_before_the_cache(data, tmp_path):
-    write_jsonl(tmp_path / "cache" / "data" / "kialo" / "dev.jsonl", rows(1))
-    assert len(load_questions("kialo")) == 1
+def test_a_complete_file_wherever_it_is_goes_before_a_part_of_it(data, tmp_path, caplog):
     expansions_file(data, 2)
     assert len(load_questions("kialo")) == 2
+    assert "2 questions of the recorded expansions stand in" in caplog.text and "data fetch kialo" in caplog.text
+    caplog.clear()
+    fetched, given = tmp_path / "cache" / "data" / "kialo" / "dev.jsonl", data / "berds" / "kialo.dev.jsonl"
+    for n, path in ((3, fetched), (4, given)):  # below BERDS_DATA first, then the cache
+        write_jsonl(path, rows(n))
+        assert len(load_questions("kialo")) == n and not caplog.text
+        with caplog.at_level("INFO"):
+            load_questions("kialo")
+        assert str(path) in caplog.text
+        caplog.clear()
+    assert "only where the official file is neither in BERDS_DATA nor fetched" in card("kialo")
 
 
 def test_expansions(data):

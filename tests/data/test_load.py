@@ -2,6 +2,7 @@
 
 import json
 import socket
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -184,6 +185,32 @@ def test_the_demo(tmp_path):
     write_pir(story_task(), tmp_path / "data" / "pir" / "demo_pir_dataset.json")
     same(load("pir-demo:stories"), story_task())
     assert tasks_in("pir-demo") == ["stories"]
+
+
+# ---------------------------------------------------------------- names and folders beside one
+
+
+def test_a_name_comes_before_a_folder_beside_you_which_is_opened_by_its_path(tmp_path, caplog):
+    """By its content the one is a folder of PIR, the other a release of PerspectiveArg."""
+    pir, release = tmp_path / "theperspective", tmp_path / "sample"
+    write_jsonl(pir / "queries.jsonl", [{"_id": "1", "text": "full", "root": "r", "perspective": "p"}])
+    write_jsonl(pir / "corpus.jsonl", [{"_id": "d", "text": "x"}])
+    (pir / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n1\td\t1\n", encoding="utf-8")
+    argument = {"argument_id": 1, "text": "x", "target": "t", "demographic_profile": {}}
+    write_jsonl(release / "corpus.jsonl", [argument])
+    query = {"query_id": 1, "text": "t", "relevant_candidates": [1]}
+    write_jsonl(release / "baseline-queries" / "queries_dev.jsonl", [query])
+
+    assert list(load("sample").questions) == load_questions("sample")
+    assert "a folder 'sample' is here, too; to open it: './sample'" in caplog.text
+    with pytest.raises(MissingDataError, match="'theperspective', "):
+        load("theperspective")
+    with pytest.raises(InputError, match="unknown data set 'sample:baseline'"):
+        load("sample:baseline")
+    for name in ("./theperspective", Path("theperspective"), pir):
+        assert [q.text for q in load(name).questions] == ["r"]
+    for name in ("./sample:baseline", Path("sample:baseline"), f"{release}:baseline"):
+        assert [q.text for q in load(name).questions] == ["t"]
 
 
 # ---------------------------------------------------------------- data sets of one's own

@@ -329,6 +329,18 @@ def test_sides_that_are_not_sure(question):
         ("Towns need not grow", "Towns must grow"),
         ("Zoos no longer exist", "Zoos still exist"),
         ("I'd go, not he", "It is not true that I'd go, not he"),
+        # A "not" beside the main verb, before and behind it, and one of two.
+        ("We should not only ban cars but bikes", "It is not true that we should not only ban cars but bikes"),
+        ("Zoos are not only for children.", "Zoos are only for children."),
+        ("Cars harm towns, so they cannot stay", "It is not true that cars harm towns, so they cannot stay"),
+        ("Since cars do not fly, roads should not close", "Since cars do not fly, roads should close"),
+        ("Roads should not close, since cars won't fly", "Roads should close, since cars won't fly"),
+        ("The life a dog can lead should not be short", "The life a dog can lead should be short"),
+        ("This isn't fair", "This is fair"),
+        ("One cannot pay while shops are closed", "One can pay while shops are closed"),
+        ("Four reasons why trams are slow", "Four reasons why trams are not slow"),
+        ("Four reasons why trams aren't slow", "Four reasons why trams are slow"),
+        ("Almost all zoos should close", "It is not true that almost all zoos should close"),
         # Requests.
         ("Let children play", "Do not let children play"),
         ("End the war on drugs", "Do not end the war on drugs"),
@@ -346,6 +358,22 @@ def test_sides_that_are_not_sure(question):
 )  # fmt: skip
 def test_negation_of_statements(statement, opposite):
     assert negate(statement) == opposite
+
+
+MAINS = ["Zoos should close", "Trams are loud", "The tax harms the poor", "People who drive can pay", "Rome has won"]
+OPENERS = [" since", " although", ", as", " unless", " until", ", so", " and", ", but", " because", " while", " if"]
+ASIDES = ["they do not work", "cars aren't cruel", "it has not helped", "men cannot fly", "we should not go"]
+
+
+@given(st.sampled_from(MAINS), st.sampled_from(OPENERS), st.sampled_from(ASIDES))
+def test_a_not_of_another_clause_stays(main, opener, aside):
+    statement = f"{main}{opener} {aside}."
+    opposite = negate(statement)
+    assert opposite != statement and aside in opposite
+    assert negate(opposite) == statement
+    if main.startswith(("Zoos", "Trams")):  # negated itself, it gives its "not" away, and the other stays
+        turned = main.replace("should", "should not").replace("are", "are not")
+        assert negate(f"{turned}{opener} {aside}.") == statement
 
 
 @pytest.mark.parametrize("text", ["", "  ", "?!", "…"])

@@ -1,7 +1,10 @@
 """A data set's folder: written, read back, loaded by path and by name, checked, and refused with a reason."""
 
+import contextlib
 import json
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pandas as pd
@@ -72,6 +75,25 @@ def test_by_name_here_and_in_a_later_process(folder, monkeypatch, tmp_path):
     assert [p.docno for p in load_passages("mine")] == ["a", "b"]
     assert len(load_gold("mine")) == 3
     assert [one.name for one in remembered()] == ["mine"]  # what a later process begins with
+
+
+def test_data_sets_that_are_added_at_once_are_all_known(tmp_path, monkeypatch):
+    """Each waits until all others have read the list, or for half a second; then it writes."""
+    folders = [tmp_path / f"s{i}" for i in range(4)]
+    for place in folders:
+        write_dataset(place, replace(CARD, name=place.name), [ZOO])
+    all_have_read, read = threading.Barrier(len(folders)), own.remembered_folders
+
+    def read_and_wait():
+        found = read()
+        with contextlib.suppress(threading.BrokenBarrierError):
+            all_have_read.wait(0.5)
+        return found
+
+    monkeypatch.setattr(own, "remembered_folders", read_and_wait)
+    with ThreadPoolExecutor(len(folders)) as pool:
+        list(pool.map(remember, folders))
+    assert sorted(read()) == ["s0", "s1", "s2", "s3"]
 
 
 def test_a_name_that_is_taken(folder, tmp_path):

@@ -4,17 +4,19 @@ A4 and the repeated ids of A9 are about commands and files, and are tested there
 """
 
 import math
+from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import kl_div
 from small_scenarios import GROUP, listing, small_scenario
 
+import berdslib as bd
 from berdslib.data.arguments import ISSUES, PROPERTIES
 from berdslib.data.records import make_verdicts
+from berdslib.data.scenario import SCENARIOS, open_scenario
+from berdslib.data.synthetic_arguments import make_release
 from berdslib.errors import InputError
-from berdslib.evaluation import official_arguments
 from berdslib.evaluation.argument_differences import differences
 from berdslib.evaluation.argument_task import (
     ARGUMENT_MEASURES,
@@ -40,29 +42,52 @@ def both(scenario, numbers, ours, official):
     return evaluate_arguments(listing(scenario, numbers), scenario, [ours, official]).iloc[0].tolist()
 
 
+def of_letters(scenario, numbers, ours, official):
+    """Return a list's score by either definition, by the groups of letters alone."""
+    run = listing(scenario, numbers)
+    return [by_property(run, scenario, measure)[GROUP].iloc[0] for measure in (ours, official)]
+
+
 def dcg(*gains):
     return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
 
 
+@pytest.mark.parametrize("rule", SCENARIOS)
+def test_the_published_script_itself_gives_the_same(rule):
+    """Its own figures: a release of ours, and what BM25 lists; the mean over queries, of each variable and of all."""
+    recorded = pd.read_csv(Path(__file__).parents[1] / "recorded" / "perspectivearg_script_seed7.csv")
+    recorded = recorded[recorded["scenario"] == rule].set_index(["property", "k"])
+    scenario = open_scenario(make_release(seed=7, arguments=2_000, issues=30), rule)
+    run = bd.search("bm25", scenario, 1_000)
+    of_all, got = evaluate_arguments(run, scenario, OFFICIAL_MEASURES).mean(), {}
+    for measure in OFFICIAL_MEASURES:
+        name, k = measure.NAME.removeprefix("official_"), measure["cutoff"]
+        got["all", k, name] = of_all[str(measure)]
+        if measure.NAME in (official_alpha_nDCG.NAME, official_rKL.NAME):
+            got |= {(prop, k, name): mean for prop, mean in by_property(run, scenario, measure).mean().items()}
+    want = {(*row, name): value for name in recorded.columns[1:] for row, value in recorded[name].dropna().items()}
+    assert len(want) == 4 * (2 + 2 * 16) and got == pytest.approx(want, rel=0, abs=1e-9)
+
+
 def test_a1_a_group_is_penalised_each_time_or_once():
     scenario = small_scenario("AAAABB", range(6))
-    got = both(scenario, [0, 1, 2, 3], alpha_nDCG @ 4, official_alpha_nDCG @ 4)
+    got = of_letters(scenario, [0, 1, 2, 3], alpha_nDCG @ 4, official_alpha_nDCG @ 4)
     assert got == pytest.approx([0.7128, 0.8495], abs=5e-5)
     # Clarke: A B A B, then A A A A, halved each time. Official: two firsts, then all alike.
     assert got[0] == pytest.approx(dcg(1, 1 / 2, 1 / 4, 1 / 8) / dcg(1, 1, 1 / 2, 1 / 2))
     assert got[1] == pytest.approx(dcg(1, 1 / 2, 1 / 2, 1 / 2) / dcg(1, 1, 1 / 2, 1 / 2))
-    mild = both(scenario, [0, 1, 2, 3], alpha_nDCG(alpha=0.2) @ 4, official_alpha_nDCG(alpha=0.2) @ 4)
+    mild = of_letters(scenario, [0, 1, 2, 3], alpha_nDCG(alpha=0.2) @ 4, official_alpha_nDCG(alpha=0.2) @ 4)
     assert mild[1] == pytest.approx(dcg(1, 0.8, 0.8, 0.8) / dcg(1, 1, 0.8, 0.8)) and mild[1] > mild[0]
 
 
 def test_a2_a_document_that_is_not_relevant_marks_its_group_or_does_not():
     # The figure on record: relevance 1 0 1 1 0, groups A A B A B; of the pool A A B B A, three are answers: A A B.
     scenario = small_scenario("AABAB", [0, 2, 3])
-    got = both(scenario, [0, 1, 2, 3, 4], alpha_nDCG @ 5, official_alpha_nDCG @ 5)
+    got = of_letters(scenario, [0, 1, 2, 3, 4], alpha_nDCG @ 5, official_alpha_nDCG @ 5)
     assert got[1] == pytest.approx(0.911, abs=5e-3) and got[1] == pytest.approx(1.71534 / 1.88093, abs=1e-5)
     # Here both agree: A is seen at the first place anyhow. Where it is not, they part.
     scenario = small_scenario("AABAB", [1, 2, 3])
-    got = both(scenario, [0, 1, 2, 3, 4], alpha_nDCG @ 5, official_alpha_nDCG @ 5)
+    got = of_letters(scenario, [0, 1, 2, 3, 4], alpha_nDCG @ 5, official_alpha_nDCG @ 5)
     assert got == pytest.approx([dcg(0, 1, 1, 0.5) / dcg(1, 1, 0.5), dcg(0, 0.5, 1, 0.5) / dcg(1, 1, 0.5)])
 
 
@@ -100,41 +125,53 @@ def test_a5_diversity_after_relevance_changes_nothing_here():
     assert first.iloc[0].tolist() == [1.0, 1.0] and scenario.gold.equals(gold)
 
 
-def test_a6_the_ideal_list_is_whole_or_loses_its_last_item():
+def test_a6_of_1000_answers_the_last_is_not_put_first_and_else_nothing_is_lost():
+    measures = alpha_nDCG @ 2, official_alpha_nDCG @ 2
     scenario = small_scenario("AABB", range(4))
-    got = both(scenario, [0, 2, 1, 3], alpha_nDCG @ 4, official_alpha_nDCG @ 4)
-    assert got == pytest.approx([1.0, dcg(1, 1, 0.5, 0.5) / dcg(1, 1, 0.5)]) and got[1] > 1
-    # With fewer answers than k, random ones fill the script's list up, and what it loses is one of these.
-    assert both(scenario, [0, 2, 1, 3], alpha_nDCG @ 5, official_alpha_nDCG @ 5) == pytest.approx([1.0, 1.0])
-    # With more, what it loses is not among the first k.
-    assert both(scenario, [0, 2, 1], alpha_nDCG @ 3, official_alpha_nDCG @ 3) == pytest.approx([1.0, 1.0])
+    assert of_letters(scenario, [0, 2, 1, 3], alpha_nDCG @ 4, official_alpha_nDCG @ 4) == [1.0, 1.0]
+    for n, best in ((999, dcg(1, 1)), (1_000, dcg(1, 0.5))):
+        scenario = small_scenario("A" * (n - 1) + "B", range(n))
+        assert of_letters(scenario, [n - 1, 0], *measures) == pytest.approx([1.0, dcg(1, 1) / best])
+    # Another B among them is put first, and so is the last one's group where the release has it in another order.
+    assert of_letters(small_scenario("A" * 998 + "BB", range(1_000)), [999, 0], *measures) == [1.0, 1.0]
+    assert of_letters(small_scenario("A" * 999 + "B", range(999, -1, -1)), [999, 0], *measures) == [1.0, 1.0]
 
 
 def test_a7_one_side_in_natural_logarithms_or_both_in_bits_over_the_maximum():
     scenario = small_scenario("AAAAAAABBB", [0])
-    got = both(scenario, [0, 7], rKL @ 2, official_rKL @ 2)
+    got = of_letters(scenario, [0, 7], rKL @ 2, official_rKL @ 2)
     assert got[1] == pytest.approx(kl_div(0.5, 0.3)) and round(got[1], 3) == 0.055
     two_sided = 0.5 * math.log2(0.5 / 0.3) + 0.5 * math.log2(0.5 / 0.7)
     assert round(two_sided, 3) == 0.126 and got[0] == pytest.approx(two_sided / math.log2(1 / 0.3))
 
 
-def test_a7_the_cut_points_leave_out_6():
-    assert official_arguments.cut_points(16).tolist() == [2, 4, 8, 10, 12, 14, 16]
-    scenario = small_scenario("AAAAAAABBB", [0])
-    scores = evaluate_arguments(listing(scenario, range(10)), scenario, [f"official_rKL@{k}" for k in range(2, 11)])
-    steps = np.diff(scores.iloc[0].to_numpy())
-    assert (steps > 0).tolist() == [False, True, False, False, False, True, False, False]  # at 10, P is Q
-    shares = {2: 0.0, 4: 0.0, 8: 1 / 8, 10: 0.3}
-    want = sum(kl_div(p, 0.3) / math.log2(i) for i, p in shares.items())
-    assert scores.iloc[0, -1] == pytest.approx(want)
+def official_sum(shares, of_corpus):
+    """Return the divergences of a group's shares at cut points, over the sum of their discounts."""
+    terms = [kl_div(share, of_corpus) / math.log2(cut) for cut, share in shares.items()]
+    return sum(terms) / sum(1 / math.log2(cut) for cut in shares)
 
 
-def test_a7_a_short_list_shrinks_k():
+def test_a7_the_cut_points_leave_out_6_and_end_at_20():
+    scenario = small_scenario("A" * 28 + "B" * 12, [0])
+    run = listing(scenario, [*range(7), 28, *range(7, 21), *range(29, 39)])
+    scores = evaluate_arguments(run, scenario, [f"official_rKL@{k}" for k in range(2, 31)]).iloc[0]
+    assert [k for k in range(3, 31) if scores.iloc[k - 2] != scores.iloc[k - 3]] == [8, 10, 12, 14, 16, 18, 20]
+    shares = dict.fromkeys((2, 4), 0.0) | {cut: 1 / cut for cut in (8, 10, 12, 14, 16, 18, 20)}
+    assert scores["official_rKL@4"] == pytest.approx(0.3) and scores["official_rKL@30"] == scores["official_rKL@20"]
+    assert scores["official_rKL@20"] == pytest.approx(official_sum(shares, 0.3))
+
+
+def test_a7_a_short_list_is_divided_by_the_cut_point():
     scenario = small_scenario("AAAAAAABBB", [0])
-    three, twenty = evaluate_arguments(
-        listing(scenario, [0, 7, 8]), scenario, [official_rKL @ 3, official_rKL @ 20]
-    ).iloc[0]  # fmt: skip
-    assert three == twenty == pytest.approx(kl_div(0.5, 0.3))
+    got = evaluate_arguments(listing(scenario, [0, 7, 8]), scenario, official_rKL @ 10).iloc[0, 0]
+    assert got == pytest.approx(official_sum({2: 1 / 2, 4: 2 / 4, 8: 2 / 8, 10: 2 / 10}, 0.3))
+
+
+def test_a7_each_group_but_the_most_frequent_one_has_a_vote():
+    # Of A and C, as large, the first of the corpus does not count.
+    scenario = small_scenario("CAABC", [0])
+    got = evaluate_arguments(listing(scenario, [0, 1]), scenario, official_rKL @ 2).iloc[0, 0]
+    assert got == pytest.approx((kl_div(0.5, 0.4) + kl_div(0.0, 0.2)) / 2)
 
 
 def test_a8_all_variables_or_those_that_the_query_does_not_name():
@@ -146,28 +183,25 @@ def test_a8_all_variables_or_those_that_the_query_does_not_name():
     ours = by_property(run, scenario, alpha_nDCG @ 4).iloc[0]
     assert ours.index.tolist() == list(PROPERTIES) and ours[ours.isna()].index.tolist() == ["age"]
     official = by_property(run, scenario, official_alpha_nDCG @ 4).iloc[0]
-    assert len(official) == 14 and official.notna().all() and "age" in official.index
+    assert len(official) == 15 and official.notna().all() and {"age", "stance"} <= set(official.index)
     assert "denomination" not in official.index and sum(name.startswith(ISSUES) for name in official.index) == 8
     for frame, measure in ((ours, alpha_nDCG @ 4), (official, official_alpha_nDCG @ 4)):
         assert evaluate_arguments(run, scenario, measure).iloc[0, 0] == pytest.approx(frame.mean())
 
 
-def test_a8_an_issue_is_yes_or_no_for_whoever_named_some():
-    people = [{ISSUES: ("law", "green")}, {ISSUES: ("law",)}, {"age": ("18-34",)}]
-    green, law = (v for v in official_variables(small_scenario(people, [0])) if v.of == ISSUES)
-    assert (green.name, law.name) == (f"{ISSUES}: green", f"{ISSUES}: law")
-    assert green.members.tolist() == [[True, False], [False, True], [False, False], [False, False]]
-    assert law.members.tolist() == [[True], [True], [False], [False]]  # nobody who names any has it not
-
-
-def test_a8_an_issue_that_all_who_name_any_have_is_no_variable_with_a_group_of_nobody():
-    people = [{ISSUES: ("law",)}] * 6 + [{}] * 4
-    scenario = small_scenario(people, [0])
-    (law,) = [v for v in official_variables(scenario) if v.of == ISSUES]
-    assert law.groups == ("yes",) and law.sizes().tolist() == [6]
-    # 2 of the first 2 have it, against 6 of 10; nobody who has it not would have counted as shown to perfection.
-    got = evaluate_arguments(listing(scenario, [0, 1]), scenario, official_rKL @ 2).iloc[0, 0]
-    assert got == pytest.approx(math.log(1 / 0.6) - 1 + 0.6)
+def test_a8_what_is_not_known_is_a_group_and_an_issue_that_is_not_named_is_neutral():
+    people = [{ISSUES: ("law", "green"), "age": ("65+",)}, {ISSUES: ("law",)}, {"age": ("18-34",)}]
+    found = {v.name: v for v in official_variables(small_scenario(people, [0], asked={"age": ("65+",)}))}
+    groups = {name: dict(zip(v.groups, v.members.T.tolist(), strict=True)) for name, v in found.items()}
+    assert groups["age"] == {
+        "65+": [True, False, False, False],
+        "(not known)": [False, True, False, False],
+        "18-34": [False, False, True, False],
+    }
+    green = {"important": [True, False, False, False], "neutral": [False, True, True, False]}
+    assert groups[f"{ISSUES}: green"] == green
+    assert groups[f"{ISSUES}: law"]["important"] == [True, True, False, False]
+    assert groups["stance"] == {"PRO": [True, True, True, False]}
 
 
 def test_a9_short_lists_keep_k_or_shrink_it():
@@ -186,16 +220,17 @@ def test_a9_a_repeat_is_an_error_and_would_be_credited_again():
     assert both(scenario, [0], P @ 3, official_P @ 3) == [pytest.approx(1 / 3), 1.0]
 
 
-def test_whose_group_is_not_known_gains_nothing_officially_and_marks_nothing():
+def test_whose_group_is_not_known_gains_nothing_or_is_of_a_group_of_its_own():
     scenario = small_scenario("A--A", range(4))
-    got = both(scenario, [1, 2, 0, 3], alpha_nDCG @ 4, official_alpha_nDCG @ 4)
-    assert got == pytest.approx([dcg(0, 0, 1, 0.5) / dcg(1, 0.5)] * 2)
+    got = of_letters(scenario, [1, 2, 0, 3], alpha_nDCG @ 4, official_alpha_nDCG @ 4)
+    assert got == pytest.approx([dcg(0, 0, 1, 0.5) / dcg(1, 0.5), dcg(1, 0.5, 1, 0.5) / dcg(1, 1, 0.5, 0.5)])
 
 
 def test_an_empty_list_officially():
     scenario = small_scenario("AAB", range(3))
     none = pd.DataFrame({"qid": [], "docno": [], "score": []})
-    assert evaluate_arguments(none, scenario, OFFICIAL_MEASURES).to_numpy().tolist() == [[0.0] * 16]
+    scores = evaluate_arguments(none, scenario, OFFICIAL_MEASURES).to_numpy().tolist()
+    assert scores == [pytest.approx([0.0] * 12 + [1 / 3] * 4)]  # nobody of a third of the corpus
 
 
 def test_answers_that_are_kept_back_are_needed_but_by_rkl():
@@ -216,10 +251,10 @@ def test_the_differences_are_computed_from_either_definition():
     assert pairs.loc["A1"].tolist() == [0.7128, 0.8495]
     assert pairs.loc["A2"].tolist() == [round(1 / math.log2(3), 4), round(0.5 / math.log2(3), 4)]
     assert pairs.loc["A3"].tolist() == [1.0, 2.5616]
-    assert pairs.loc["A6"].tolist() == [1.0, 1.1145]
+    assert pairs.loc["A6"].tolist() == [1.0, round(dcg(1, 1) / dcg(1, 0.5), 4)] == [1.0, 1.2398]
     assert pairs.loc["A7"].tolist() == [0.0724, 0.0554]
     by_attitude = dcg(1, 0.5) / dcg(1, 1)
-    assert pairs.loc["A8"].tolist() == [round(by_attitude, 4), round((by_attitude + 1) / 2, 4)]
+    assert pairs.loc["A8"].tolist() == [round(by_attitude, 4), round((by_attitude + 6) / 7, 4)]
     assert pairs.loc["A9"].tolist() == [0.25, 1.0]
 
 

@@ -18,6 +18,8 @@ from berdslib.evaluation.measures import (
     evaluate,
     official_cutoff,
     parse_measure,
+    pRecall,
+    single_perspectives,
     to_ir_measures,
     unjudged_share,
 )
@@ -318,6 +320,28 @@ def test_a_passage_listed_three_times_is_refused():
     frame = pd.DataFrame({"qid": ["q"] * 3, "docno": ["a"] * 3, "rank": [1, 2, 3], "score": [3.0, 2.0, 1.0]})
     with pytest.raises(InputError, match="passage 'a' is listed twice for question 'q'"):
         evaluate(frame, SHOWN, ASKED, [nDCG @ 3])
+
+
+def test_verdicts_that_are_shallower_than_a_measure_are_told_once(caplog):
+    run = ranked_run({"q": ["a", "b", "c"], "q#0": ["a", "d"], "q#1": ["b"]})
+    measures = [MRecall @ 2, Precision @ 3, nDCG @ 3, nDCG @ 4, pRecall @ 2]
+    assert evaluate(run, SHOWN, ASKED, measures)["Precision@3"].item() == 2 / 3
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "passages without a verdict of hand, which count as no: 1 of the 3 in the top 3 (Precision@3, nDCG@3), "
+        "1 of the 3 in the top 4 (nDCG@4), 1 of the 3 in the top 2 (pRecall@2)"
+    )
+    caplog.clear()
+    evaluate(run, SHOWN, ASKED, [MRecall @ 2])  # all of that is judged
+    evaluate(run, SHOWN.assign(judge="gold"), ASKED, measures)  # labels are of a part, and nobody says otherwise
+    assert not caplog.records
+
+
+def test_single_perspectives_are_counted_where_they_change_what_a_measure_means():
+    asked = [question("a", 1), question("b", 2), question("c", 1)]
+    said = "2 of 3 questions have a single perspective, where MRecall and Coverage amount to a hit rate"
+    assert single_perspectives(asked, ["MRecall@5", "Coverage@5", "MRecall@10"]) == said
+    assert single_perspectives(asked, ["Precision@5"]) == single_perspectives(asked[1:2], ["MRecall@5"]) == ""
 
 
 @pytest.mark.parametrize(

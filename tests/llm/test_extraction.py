@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from berdslib.data.load import load
 from berdslib.errors import InputError, MissingDataError
-from berdslib.llm.chat import Reply
+from berdslib.llm.asking import UnreadableAnswerError
+from berdslib.llm.chat import Reply, UnavailableError
 from berdslib.llm.extraction import Extracted, extract, extract_by, extract_with, qa_f1, read_extraction
 from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Recorded, Recording
@@ -201,6 +202,31 @@ def test_thoughts_are_not_part_of_what_was_extracted():
             return Reply("<think>angle: a\ntopic: b?</think>angle: c\ntopic: d")
 
     assert extract_with(Thinking(), ["Find c about d"]) == [("d", "c")]
+
+
+def test_unreadable_answers_are_named_and_the_others_kept():
+    class Sorry(Cutter):
+        def complete(self, messages):
+            reply = super().complete(messages)
+            return Reply("sorry") if "57" in messages[-1]["content"] else reply
+
+    model, queries = Sorry(), [f"Find a book about: topic {i}" for i in range(60)]
+    with pytest.raises(UnreadableAnswerError, match=r"cutter on query 'Find .* topic 57': .*begins 'sorry'") as caught:
+        extract_with(model, queries)
+    assert caught.value.read == {q: extract(q) for q in queries if "57" not in q} and len(model.asked) == 60
+    with pytest.raises(UnreadableAnswerError, match=r"2 more like this: 'about 257', 'about 357'"):
+        extract_with(model, ["about 157", "about 257", "about 3", "about 357"])
+
+
+def test_a_model_that_is_not_reached_for_a_query_is_not_an_answer_that_cannot_be_read():
+    class Away(Cutter):
+        def complete(self, messages):
+            if "zebra" in messages[-1]["content"]:
+                raise UnavailableError("timed out")
+            return super().complete(messages)
+
+    with pytest.raises(UnavailableError, match="no answer for 1 of 2, such as query 'zebra': timed out"):
+        extract_with(Away(), ["one", "zebra"])
 
 
 @pytest.mark.parametrize("name", ["rule:nonsense", "rule:", "nonsense"])

@@ -1,7 +1,6 @@
 """Wordings: our own files, and those that are taken in from a copy."""
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -227,7 +226,6 @@ def test_a_tag_of_one_text_cannot_be_closed_by_another(user_cache):
 
 # ---------------------------------------------------------------- the paper's own
 
-PAPERS = Path(__file__).resolve().parents[3] / "shared" / "papers"
 # task → what the row or the line of its table begins with, and the placeholders as they are printed.
 PRINTED = {
     "question_from_arguments": ("Question Generation (2-shot) | ", {"first": "[Doc 1]", "second": "[Doc 2]"}),
@@ -240,12 +238,9 @@ PRINTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def paper():
-    path = PAPERS / "berds_paper_v2.txt"
-    if not path.is_file():
-        pytest.skip(f"needs a copy of the BeRDS paper at {path}")
-    return path.read_text(encoding="utf-8")
+@pytest.fixture
+def paper(papers):
+    return (papers / "berds_paper_v2.txt").read_text(encoding="utf-8")
 
 
 def printed_prompt(paper, task):
@@ -258,7 +253,6 @@ def printed_prompt(paper, task):
     return "\n\n".join([lines[first].removeprefix(begins.split(" | ")[0] + " | "), *lines[first + 1 : end + 1]])
 
 
-@pytest.mark.real_data
 @pytest.mark.parametrize("task", PRINTED)
 def test_published_prompts_are_imported_from_the_paper_and_filled(user_cache, tmp_path, paper, task):
     text, marks = printed_prompt(paper, task), PRINTED[task][1]
@@ -276,7 +270,6 @@ def test_published_prompts_are_imported_from_the_paper_and_filled(user_cache, tm
         )
 
 
-@pytest.mark.real_data
 @pytest.mark.parametrize("task", PRINTED)
 def test_our_words_are_not_the_papers(paper, task):
     def runs(text, n=6):

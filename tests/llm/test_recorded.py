@@ -48,6 +48,31 @@ def test_a_recording_that_was_cut_off_loses_only_its_last_line(tmp_path, caplog)
         Recorded(tmp_path / "none.jsonl", "m")
 
 
+FOREIGN = ['{"my": "thesis, one line"}', '{"my": "thesis"', "one\ntwo\nthree", "\n\nthree", "one\n", "\xff\xfe"]
+
+
+@pytest.mark.parametrize("content", FOREIGN)
+@pytest.mark.parametrize("opens", [Recording, Kept])
+def test_a_foreign_file_is_named_and_stays_as_it_was(tmp_path, content, opens):
+    path = tmp_path / "thesis.txt"
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(InputError, match=r"thesis.txt:1: not a recorded answer"):
+        opens(Saying("No"), path)
+    assert path.read_bytes() == content.encode("latin-1")
+
+
+def test_a_paid_answer_whose_line_lacks_only_its_end_is_kept(tmp_path):
+    path, first = tmp_path / "said.jsonl", Parrot()
+    for text in "ab":
+        Recording(first, path).complete(say(text))
+    whole = path.read_bytes()
+    path.write_bytes(whole.removesuffix(b"\n"))
+    second = Parrot()
+    kept = Kept(second, path)
+    assert [kept.complete(say(t)).text for t in "abc"] == ["A", "B", "C"] and second.asked == ["c"]
+    assert path.read_bytes().startswith(whole) and len(path.read_bytes().splitlines()) == 3
+
+
 @pytest.mark.parametrize("char", ["\u2028", "\u2029", "\x85", "\x1c", "\x0b", "\x0c", "\r"])
 def test_s6_lines_of_a_recording_end_at_line_feeds_only(tmp_path, char):
     path = tmp_path / "said.jsonl"

@@ -288,14 +288,12 @@ def mpnet_folder(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.real_data
 def test_the_real_volumes_hold_what_the_table_says(mpnet_folder):
     found = {str(p.relative_to(mpnet_folder)): p for p in mpnet_folder.rglob("*") if p.is_file()}
     assert {name: stamp(path.read_bytes()) for name, path in found.items()} == MPNET.files
 
 
 @pytest.mark.slow
-@pytest.mark.real_data
 def test_mpnet_is_the_model_of_sentence_transformers(mpnet_folder, monkeypatch):
     """The card asks for nothing beyond the checkpoint's own files: the same vectors, of length 1, texts cut alike."""
     from sentence_transformers import SentenceTransformer

@@ -37,6 +37,8 @@ def test_the_constant_weighs_one_first_place_against_two_middle_ones():
     assert lists_of(reciprocal_rank_fusion(runs, constant=0))["q"] == ["o", "top", "m", "n", "p"]  # 1, 1, 2/3, 1/2, 1/2
     with pytest.raises(InputError, match="at least 0"):
         reciprocal_rank_fusion(runs, constant=-1)
+    with pytest.raises(InputError, match="at least 0, not inf"):
+        reciprocal_rank_fusion(runs, constant=float("inf"))
 
 
 def test_sums_that_differ_by_their_order_only_are_ties():
@@ -59,9 +61,24 @@ def test_b13_round_robin_by_hand():
     assert run["rank"].tolist() == [1, 2, 3, 4, 5, 1, 1, 2]
 
 
-def test_a_duplicate_costs_no_turn():
+def test_b13_a_passage_that_is_listed_already_costs_its_turn():
     runs = [ranked_run({"q": ["a", "b", "c"]}), ranked_run({"q": ["a", "x", "y"]}), ranked_run({"q": ["a", "b", "z"]})]
-    assert lists_of(round_robin(runs))["q"] == ["a", "x", "b", "c", "y", "z"]
+    assert lists_of(round_robin(runs))["q"] == ["a", "b", "x", "c", "y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("constant", "one", "two"), [(7, (3, 8), (5, 5)), (60, (24, 30), (3, 80)), (60, (18, 30), (5, 57))]
+)
+def test_exact_ties_go_by_docno(constant, one, two):
+    assert sum(Fraction(1, constant + r) for r in one) == sum(Fraction(1, constant + r) for r in two)
+    for first, second in (("a", "z"), ("z", "a")):
+        runs = []
+        for i in range(2):
+            order = [f"filler {i} {r}" for r in range(90)]
+            order[one[i] - 1], order[two[i] - 1] = first, second
+            runs.append(ranked_run({"q": order}))
+        found = [d for d in lists_of(reciprocal_rank_fusion(runs, constant=constant))["q"] if len(d) == 1]
+        assert found == ["a", "z"]
 
 
 @pytest.mark.parametrize("fuse", [reciprocal_rank_fusion, round_robin])
@@ -87,14 +104,10 @@ def rrf_plain(lists, constant=60):
 
 
 def round_robin_plain(lists):
-    left, taken = [list(one) for one in lists], []
-    while any(left):
-        for one in left:
-            while one and one[0] in taken:
-                one.pop(0)
-            if one:
-                taken.append(one.pop(0))
-    return taken
+    """Section 6 of the paper, word by word: k turns into one list, then its first k unique passages."""
+    k = max(map(len, lists), default=0) * len(lists)
+    turns = [one[turn] for turn in range(k) for one in lists if turn < len(one)]
+    return [docno for i, docno in enumerate(turns) if docno not in turns[:i]][:k]
 
 
 @pytest.mark.slow

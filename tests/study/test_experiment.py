@@ -6,6 +6,9 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tex import caption_of, printed
 
 from berdslib.data.collection import Collection
 from berdslib.data.load import load
@@ -22,6 +25,7 @@ from berdslib.stats import holm, mean_interval, paired_test, wilson_interval
 from berdslib.study.experiment import (
     MACRO,
     Experiment,
+    escape,
     experiment,
     file_stems,
     paper_table,
@@ -645,3 +649,30 @@ def test_the_caption_says_which_intervals():
     assert "intervals (Wilson);" in caption(M=[0.0, 1.0])
     assert "intervals (Wilson; graded scores with their own spread);" in caption(M=[0.0, 1.0], P=graded)
     assert "intervals (Wilson; rKL@2: Student's t);" in caption(M=[0.0, 1.0], **{"rKL@2": wide})
+
+
+HOSTILE = r"c$\write18{id} 50% a&b_#~^\\ }{ [x] \end{table}"
+
+
+@given(st.text(alphabet=r"aZ %&_$#{}~^\[]<é"))
+def test_tex_prints_what_was_escaped(text):
+    assert printed(escape(text)) == " ".join(text.split())
+
+
+def test_latex_holds_whatever_a_collection_is_called():
+    asked = [q._replace(source="") for q in CATS.questions]
+    hostile = Collection(HOSTILE, asked, CATS.passages, CATS.gold)
+    for data in (hostile, [hostile, DOGS]):
+        found = experiment(["bm25", "rank-bm25"], data, "MRecall@2", baseline="bm25")
+        assert HOSTILE in found.caption and caption_of(found.to_latex()) == found.caption
+
+
+def test_questions_with_one_perspective_are_counted_in_the_caption():
+    asked = [Question("a", "Cats?", ("Cats purr.",)), Question("b", "Cats?", ("Cats purr.", "Cats bite."))]
+    data = Collection("pets", asked, [Passage("x", "Cats purr."), Passage("y", "Cats bite.")])
+    said = "1 of 2 questions have a single perspective, where MRecall amounts to a hit rate"
+    found = experiment("bm25", data, ["MRecall@2", "Precision@2"], judge=Overlap())
+    for shown in (repr(found), found._repr_html_(), found.to_latex()):
+        assert said in shown
+    assert "single" not in experiment("bm25", data, "Precision@2", judge=Overlap()).caption
+    assert "single" not in experiment("bm25", data.only(asked[1:]), "MRecall@2", judge=Overlap()).caption

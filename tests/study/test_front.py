@@ -104,6 +104,16 @@ def test_a_run_is_scored_by_hand(data):
     assert bd.evaluate(run, GOLD, data).columns.tolist() == ["MRecall@5", "Precision@5"]
 
 
+@pytest.mark.parametrize("data", [PETS, QUESTIONS])
+def test_a_question_with_one_perspective_is_told(data, caplog):
+    run = bd.search("bm25", PETS, 1)
+    bd.evaluate(run, GOLD.assign(judge="gold"), data, "Precision@1")
+    assert not caplog.records
+    bd.evaluate(run, GOLD.assign(judge="gold"), data, "MRecall@1")
+    told = ["1 of 2 questions have a single perspective, where MRecall amounts to a hit rate"]
+    assert [record.getMessage() for record in caplog.records] == told
+
+
 def test_the_steps_one_by_one_are_an_experiment():
     result = bd.experiment("bm25", PETS, "MRecall@2", judge="overlap")
     run = bd.search("bm25", PETS, 2)

@@ -2,17 +2,19 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
 from shell import tried
 
-from berdslib import __version__
-from berdslib.errors import InputError
+from berdslib.errors import BerdsError, InputError
+from berdslib.paths import PACKAGE
 from berdslib.study.grid import best_run, grid_table, read_grid, run_grid, status
 
 PARAMETERS = """\
@@ -91,14 +93,38 @@ def test_only_runs_and_the_order_of_names_do_not_matter(project):
     assert [run.parameters for run in grid.runs] == [{"x": 2.0, "i": 1}, {}]
 
 
-def test_another_notebook_or_version_is_another_folder(project, monkeypatch):
+def test_another_notebook_is_another_folder(project):
     text = "runs: [{i: 1}]\n"
     before = grid_of(project, text).runs[0].folder
     assert grid_of(project, text).runs[0].folder == before
-    monkeypatch.setattr("berdslib.study.notebooks.__version__", __version__ + ".other")
-    newer = grid_of(project, text).runs[0].folder
     write_notebook(project, LOG + SCORES + "\n# changed")
-    assert len({before, newer, grid_of(project, text).runs[0].folder}) == 3
+    assert grid_of(project, text).runs[0].folder != before
+
+
+@pytest.mark.slow
+def test_other_code_or_another_prompt_is_another_folder(project):
+    package = project / "copy" / "berdslib"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "*.safetensors"))
+    path = write_grid(project, "notebook: 99_tiny\nruns: [{i: 1}]\n")
+    asking = "import sys; from pathlib import Path; from berdslib.study.grid import read_grid; "
+    asking += "print(read_grid(Path(sys.argv[1])).runs[0].folder)"
+
+    def folder():
+        command = [sys.executable, "-c", asking, str(path)]
+        environment = os.environ | {"PYTHONPATH": str(package.parent)}
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+
+    def add_line(name):
+        with (package / name).open("a") as file:
+            file.write("\n# added\n")
+
+    folders = [folder()]
+    add_line("judging/weights/laptop/README.md")  # computes nothing
+    assert folder() == folders[0]
+    for name in ("evaluation/measures.py", "llm/prompts/question_answering.txt"):
+        add_line(name)
+        folders.append(folder())
+    assert len(set(folders)) == 3
 
 
 @pytest.mark.parametrize(
@@ -295,7 +321,7 @@ def test_stop_on_error_begins_nothing_new_and_a_dead_kernel_is_an_error(project)
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
     result = tried("grid", "run", path, "--stop-on-error")
     assert result.exit_code == 1 and "0 of 3 runs finished, 1 failed" in result.stderr
-    assert "Kernel died" in result.stderr
+    assert "failed in cell 3: the kernel died" in result.stderr and "memory" in result.stderr
     assert executed(project) == [1]
     assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "not started", "not started"]
 
@@ -323,11 +349,104 @@ def test_a_second_call_goes_on_after_sigkill(project):
 
 @pytest.mark.slow
 def test_two_calls_at_once_share_the_work(project):
-    write_notebook(project, LOG + "import time\ntime.sleep(1)\n" + SCORES)
+    # A run ends when both calls are at work, or never will be; a kernel's parent is the worker of a call.
+    hold = 'import os, time\nlog = Path("workers.txt")\nuntil = time.monotonic() + 15\n'
+    hold += 'with log.open("a") as file:\n    file.write(f"{os.getppid()}\\n")\n'
+    hold += "while len(set(log.read_text().split())) < 2 and time.monotonic() < until:\n    time.sleep(0.05)\n"
+    write_notebook(project, LOG + hold + SCORES)
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
     command = [sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)]
     assert [process.wait(120) for process in [subprocess.Popen(command) for _ in "ab"]] == [0, 0]
     assert sorted(executed(project)) == [1, 2]
+    assert len(set((project / "workers.txt").read_text().split())) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
+def test_two_interrupts_end_it_and_what_is_finished_stays(project):
+    hold = 'import os, time\nif i == 2:\n    Path("pid").write_text(str(os.getpid()))\n    time.sleep(120)\n'
+    write_notebook(project, LOG + hold + SCORES)
+    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
+    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)])
+    try:
+        pid = project / "pid"
+        until(lambda: pid.exists() and pid.read_text())
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) != 0
+    finally:
+        process.kill()
+    until(lambda: not alive(int(pid.read_text())))
+    assert [row["state"] for row in status(read_grid(path))] == ["finished", "unfinished", "not started"]
+
+
+# ---------------------------------------------------------------- failures, with threads in place of processes
+
+
+def outcomes(project, monkeypatch, *errors, **options):
+    """Run a grid whose i-th run fails with the i-th error, and return how many were begun."""
+    begun = []
+
+    def run_notebook(name, parameters, *, output, progress):
+        begun.append(parameters["i"])
+        if error := errors[parameters["i"]]:
+            raise BerdsError(
+                f"99_tiny failed in cell 3: {error.format(output.name)}\nThe notebook: {output}/99_tiny.ipynb"
+            )
+        output.mkdir(parents=True, exist_ok=True)
+        (output / "run.json").write_text(json.dumps({"finished": True, "parameters": parameters}))
+
+    monkeypatch.setattr("berdslib.study.grid.run_notebook", run_notebook)
+    monkeypatch.setattr("berdslib.study.grid.ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
+    failures = run_grid(grid_of(project, f"grid: {{i: {list(range(len(errors)))}}}\n"), progress=False, **options)
+    assert len(failures) == sum(bool(errors[i]) for i in begun)
+    return len(begun)
+
+
+@pytest.mark.parametrize(
+    ("errors", "begun"),
+    [
+        (["KeyError: a"] * 5, 3),
+        (["no {}/x.json"] * 5, 3),  # alike but for the run's own folder
+        (["a", "a", "b", "a", "a"], 5),
+        (["a", "a", "", "a", "a"], 5),
+        (["a", "", "b", "b", "b", "a"], 5),
+        (["a", "b", "c", "d"], 4),
+    ],
+)
+def test_three_alike_failures_in_a_row_stop_a_grid(project, monkeypatch, capsys, errors, begun):
+    assert outcomes(project, monkeypatch, *errors) == begun
+    assert ("3 runs in a row failed" in capsys.readouterr().err) == (begun < len(errors))
+
+
+def test_a_grid_that_keeps_going_and_one_that_stops_at_once(project, monkeypatch, capsys):
+    assert outcomes(project, monkeypatch, *"aaaaa", stop_after=None) == 5
+    assert outcomes(project, monkeypatch, *"abcde", stop_after=1) == 1
+    assert "in a row" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_failure_is_said_as_it_happens(project):
+    hold = "import time\nuntil = time.monotonic() + 60\n"
+    hold += 'while i == 2 and not Path("go").exists() and time.monotonic() < until:\n    time.sleep(0.05)\n'
+    write_notebook(project, LOG + 'assert i != 1, "one is odd"\n' + hold + SCORES)
+    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
+    said = project / "said.txt"
+    with said.open("w") as file:
+        process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)], stderr=file)
+    until(lambda: executed(project) == [1, 2])  # the second is at work
+    early = said.read_text()
+    (project / "go").touch()
+    assert process.wait(60) == 1
+    assert "99_tiny failed in cell 3: AssertionError: one is odd" in early
+    assert said.read_text().count("one is odd") == 1
+
+
+def test_keep_going_and_stop_on_error_exclude_each_other(project):
+    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
+    result = tried("grid", "run", path, "--keep-going", "--stop-on-error")
+    assert result.exit_code == 2 and "not both" in result.stderr
 
 
 def until(condition, seconds=60):

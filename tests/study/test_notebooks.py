@@ -3,17 +3,21 @@
 import json
 import re
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from prose_numbers import unshown_numbers
+from shell import tried
 
 from berdslib.errors import BerdsError, InputError
 from berdslib.study.exercises import blanked, is_exercise, student_copy
 from berdslib.study.notebooks import (
     check_parameters,
     code_digests,
+    files_in,
     find_notebook,
     output_folder,
     read_notebook,
@@ -45,6 +49,14 @@ def cells_of(path, kind=None):
 
 def source(cell):
     return "".join(cell["source"])
+
+
+def anchors(path):
+    """The anchors of a page's headings, as GitHub makes them."""
+    whole = path.read_text(encoding="utf-8")
+    text = "\n".join(source(c) for c in cells_of(path, "markdown")) if path.suffix == ".ipynb" else whole
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
 def code_lengths():
@@ -80,8 +92,15 @@ class TestForm:
 
     def test_links_lead_somewhere(self, path):
         text = "\n".join(source(c) for c in cells_of(path, "markdown"))
-        for target in re.findall(r"\]\(([^)#]+)\)", text):
-            assert target.startswith("http") or (path.parent / target).exists(), target
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            if link.startswith("http"):
+                continue
+            target, _, anchor = link.partition("#")
+            led = (path.parent / target).resolve() if target else path
+            # What `berds lab` serves: the project, and in it nothing hidden.
+            assert led.exists() and led.is_relative_to(ROOT), link
+            assert not any(part.startswith(".") for part in led.relative_to(ROOT).parts), link
+            assert not anchor or anchor in anchors(led), link
         assert re.search(r"(Previous|Next): \[", text)
 
     def test_it_ends_with_files_takeaways_and_exercises(self, path):
@@ -234,6 +253,38 @@ def test_a_failing_cell_leaves_no_run_json_and_says_which(tmp_path):
     with pytest.raises(BerdsError, match=r"failed in cell \d+: ZeroDivisionError"):
         run_notebook(str(path), output=out, progress=False)
     assert not (out / "run.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import os\nos._exit(1)", r"^99_tiny failed in cell 2: the kernel died.* memory.*\n.*99_tiny.ipynb$"),
+        ("import time\ntime.sleep(60)", r"^99_tiny failed in cell 2: it took longer than 2 s .*\n.*99_tiny.ipynb$"),
+    ],
+)
+def test_a_dead_kernel_and_a_time_limit_are_a_clear_line(tmp_path, code, words):
+    path = make_notebook(tmp_path, "k = 5", code, "k")
+    with pytest.raises(BerdsError, match=words):
+        run_notebook(str(path), output=tmp_path / "out", progress=False, timeout=2)
+    assert not (tmp_path / "out" / "run.json").exists()
+
+
+@pytest.mark.slow
+def test_a_folder_that_another_run_writes_to_is_left_alone(tmp_path):
+    path, out = make_notebook(tmp_path, "k = 5"), tmp_path / "out"
+    out.mkdir()
+    (out / "run.json").write_text("{}")
+    hold = "import sys; from filelock import FileLock\nwith FileLock(sys.argv[1]):\n    print(flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", hold, str(out / ".lock")], **pipes) as other:
+        other.stdout.readline()
+        result = tried("notebook", "run", path, "-o", out)
+        other.communicate(b"\n")
+    assert result.exit_code == 1 and f"{out}: another run is writing here" in result.stderr
+    assert (out / "run.json").read_text() == "{}"  # a run begins by removing it
+    assert tried("notebook", "run", path, "-o", out).exit_code == 0
+    assert ".lock" not in files_in(out).index
 
 
 def test_find_notebook_by_name_number_and_suggestion():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from tex import caption_of
 
 from berdslib import paths
 from berdslib.errors import InputError, MissingDataError
@@ -185,7 +186,6 @@ def test_errors_say_what_there_is():
 # ---------------------------------------------------------------- PIR
 
 PIR_TASKS = ["agnews", "storyanalogy", "perspectrum", "ambigqa", "allsides", "ex-fever"]
-PAPER = Path(__file__).resolve().parents[3] / "shared" / "papers" / "pir_pap_paper.txt"
 
 
 def pir(table, **where):
@@ -226,13 +226,11 @@ def test_values_of_pir_typed_by_hand(table, where, value):
         ("10", {"retriever": "instructor-large"}, "INSTRUCTOR-large {}"),
     ],
 )
-def test_rows_of_pir_stand_in_the_paper_as_they_are(table, where, printed):
-    if not PAPER.is_file():
-        pytest.skip("needs the text of the paper")
+def test_rows_of_pir_stand_in_the_paper_as_they_are(papers, table, where, printed):
     with open(paths.shipped("published") / "pir.csv", encoding="utf-8") as file:
         rows = [r for r in csv.DictReader(file) if r["table"] == table and where.items() <= r.items()]
     line = printed.format(" ".join(r["value"] for r in rows))
-    assert line in PAPER.read_text(encoding="utf-8").splitlines()
+    assert line in (papers / "pir_pap_paper.txt").read_text(encoding="utf-8").splitlines()
 
 
 def test_pir_settings_occur_once_and_numbers_are_finite():
@@ -340,17 +338,12 @@ def test_a_statement_on_a_figure_is_a_number_or_a_direction_and_says_what_it_say
 
 
 @pytest.mark.parametrize("words", ["(around 80%)", "(around 20%)", "half the performance", "such as Brazil"])
-def test_the_text_of_pir_says_what_is_recorded_of_its_figures(words):
-    if not PAPER.is_file():
-        pytest.skip("needs the text of the paper")
-    assert words in PAPER.read_text(encoding="utf-8")
+def test_the_text_of_pir_says_what_is_recorded_of_its_figures(papers, words):
+    assert words in (papers / "pir_pap_paper.txt").read_text(encoding="utf-8")
 
 
-def test_facts_of_the_shared_task_stand_in_its_readme():
-    readme = PAPER.with_name("perspective_argument_readme.txt")
-    if not readme.is_file():
-        pytest.skip("needs the readme")
-    text = readme.read_text(encoding="utf-8").lower()
+def test_facts_of_the_shared_task_stand_in_its_readme(papers):
+    text = (papers / "perspective_argument_readme.txt").read_text(encoding="utf-8").lower()
     facts = read_shipped("perspectivearg")
     named = facts[facts["topic"].isin(["property", "political issue", "measure", "baseline"])]["item"]
     for item in set(named) - {"all", "diversity", "BM25 and SBERT"}:
@@ -491,6 +484,19 @@ def test_a_comparison_shows_itself_as_html_latex_and_csv():
     again = pd.read_csv(io.StringIO(found.to_csv()))
     assert len(again) == 126 and again["ours"].count() == 3
     assert repr(found).endswith(found.sentence)
+    found = beside("3", ours, Setting(r"c$\write18{id} 50% a&b_#~^\ }{ \end{table}"))
+    assert caption_of(found.to_latex()) == f"{found.title}. {found.sentence}"
+
+
+def test_a_chain_of_several_steps_has_no_cell_in_the_papers():
+    chains = ["bm25+expand:rule+mmr:0.9", "contriever+mmr:0.9+expand:rule", "minilm+pap+:0.5+mmr:0.9"]
+    ours = table_of(*((chain, "macro", "MRecall@5", 0.3) for chain in chains))
+    assert long_table(ours)["system"].tolist() == ["expand:rule+mmr:0.9", "mmr:0.9+expand:rule", "pap+:0.5+mmr:0.9"]
+    found = beside("5", long_table(ours).drop(columns="dataset"), PAPERS)
+    assert found.cells["ours"].isna().all() and not found.comparable
+    assert found.sentence == "Not comparable (0 of 80 numbers have ours beside them)."
+    one_step = table_of(("minilm+pap+:0.5", "macro", "pRecall@5", 0.3))
+    assert long_table(one_step)["system"].tolist() == ["pap+"]
 
 
 # ---------------------------------------------------------------- paths

@@ -26,7 +26,7 @@ from berdslib.judging.training.contrast import UNLABELLED, mixed
 from berdslib.judging.training.pairs import LAPTOP_SHARES, Example, is_held_out, mixture, split_by_topic
 from berdslib.judging.training.stance import StanceRecipe, train
 from berdslib.models.encoders import get_encoder
-from berdslib.stats import choose_threshold
+from berdslib.stats import choose_threshold, yes_or_no
 
 # The held-out examples whose documents look like what a search engine lists; calibration rests on these.
 _LIKE_THE_WEB = ("debate", "claim:window", "neutral", "sample")
@@ -215,9 +215,9 @@ def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> 
         positive_share: share of positives to expect.
 
     Raises:
-        InputError: labels of one kind only.
+        InputError: labels of one kind only, or one that is no truth value (1 and 0 are).
     """
-    labels = np.asarray(labels, dtype=bool)
+    labels = yes_or_no(labels)
     if labels.all() or not labels.any():
         raise InputError("labels of both kinds are needed to calibrate")
     weight = np.where(labels, positive_share / labels.mean(), (1 - positive_share) / (1 - labels.mean()))

@@ -298,9 +298,8 @@ def test_pairs_for_a_teacher_are_of_a_claim_and_passages_near_it(files, tmp_path
     assert [e.kind for e in mixed({UNLABELLED: 1.0})] == [UNLABELLED] * len(mixed({UNLABELLED: 1.0}))
 
 
-@pytest.mark.real_data
 @pytest.mark.slow
-def test_no_text_says_both_on_real_data():
+def test_no_text_says_both_on_real_data(real_data):
     """One pair of texts has one label, and both labels are common."""
     labels = defaultdict(set)
     found = contrasts(per_article=2)
@@ -310,8 +309,7 @@ def test_no_text_says_both_on_real_data():
     assert 0.25 < sum(e.supports for e in found) / len(found) < 0.5
 
 
-@pytest.mark.real_data
-def test_explanations_without_a_sentence_on_real_data():
+def test_explanations_without_a_sentence_on_real_data(real_data):
     found = list(explanations(random.Random(0)))
     whole = defaultdict(list)
     for e in found:
