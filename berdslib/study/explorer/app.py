@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,17 @@ from berdslib.errors import InputError, MissingDataError
 NOTEBOOK = Path(__file__).with_name("app.ipynb")
 TEMPLATES = Path(__file__).with_name("share")  # Voilà's own asks a CDN for icons
 SETTINGS = "BERDS_APP"
-HERE = ("127.0.0.1", "localhost", "::1")
 
 
-def serve(settings: dict[str, Any], *, port: int, host: str, browser: bool, idle: int) -> int:
-    """Serve the explorer until it is stopped, and return Voilà's exit code.
+def serve(settings: dict[str, Any], *, port: int, host: str, browser: bool, idle: int) -> None:
+    """Serve the explorer until it is stopped.
 
-    Each open page has a kernel of its own, which is ended `idle` seconds after its page is closed; one kernel is kept
-    ready, so that a page opens at once.
+    Voilà runs in this process, so that the two end together, whatever ends them. Each open page has a kernel of its
+    own, which is ended `idle` seconds after its page is closed; one kernel is kept ready, so that a page opens at once.
 
     Args:
         settings: what :func:`open_app` gives to ``berdslib.explore``.
-        port: 0 for any that is free.
+        port: the first that is tried.
         host: an address of this machine that is listened on.
         browser: open the page.
         idle: seconds.
@@ -36,11 +34,14 @@ def serve(settings: dict[str, Any], *, port: int, host: str, browser: bool, idle
     """
     if importlib.util.find_spec("voila") is None:
         raise MissingDataError("the app needs Voilà; pip install 'berdslib[app]'")
-    return subprocess.call(command(port=port, host=host, browser=browser, idle=idle), env=environment(settings))
+    from berdslib.study.explorer.server import Server
+
+    os.environ.update(environment(settings))
+    Server.launch_instance(arguments(port=port, host=host, browser=browser, idle=idle))
 
 
-def command(*, port: int, host: str, browser: bool, idle: int) -> list[str]:
-    """Return the command that serves the app."""
+def arguments(*, port: int, host: str, browser: bool, idle: int) -> list[str]:
+    """Return Voilà's arguments."""
     options = {
         "port": port,
         "Voila.ip": host,
@@ -53,13 +54,13 @@ def command(*, port: int, host: str, browser: bool, idle: int) -> list[str]:
         "VoilaConfiguration.file_allowlist": "[]",  # nothing beside the notebook is served
     }
     shown = [f"--{name}={value}" for name, value in options.items()]
-    return [sys.executable, "-m", "voila", str(NOTEBOOK), *shown, *([] if browser else ["--no-browser"])]
+    return [str(NOTEBOOK), *shown, *([] if browser else ["--no-browser"])]
 
 
 def environment(settings: dict[str, Any]) -> dict[str, str]:
-    """Return the environment that the app is served in: its settings, and where its template is."""
+    """Return what the environment gets: the settings, the folder that paths start from, and where templates are."""
     paths = [str(TEMPLATES), *filter(None, [os.environ.get("JUPYTER_PATH")])]
-    return {**os.environ, SETTINGS: json.dumps(settings), "JUPYTER_PATH": os.pathsep.join(paths)}
+    return {SETTINGS: json.dumps({"folder": os.getcwd(), **settings}), "JUPYTER_PATH": os.pathsep.join(paths)}
 
 
 def open_app() -> Any:
@@ -68,10 +69,13 @@ def open_app() -> Any:
     Raises:
         InputError: as ``berdslib.explore``.
     """
+    settings = json.loads(os.environ.get(SETTINGS, "{}"))
+    if folder := settings.pop("folder", ""):  # the kernel starts in the folder of its notebook
+        sys.path[:] = [place for place in sys.path if place]  # "" is where it is: modules that lie there are not ours
+        os.chdir(folder)
     from berdslib.data.load import load
     from berdslib.study.explorer.widget import explore
 
-    settings = json.loads(os.environ.get(SETTINGS, "{}"))
     names, corpus = settings.pop("questions", ["sample"]), settings.pop("corpus", None)
     split = settings.pop("split", "all")
     if not names:

@@ -52,7 +52,8 @@ class Explorer:
         self.face = Face()
         self._worker = Worker(self._tell)
         self._background = Worker(lambda *_: None)
-        self._setting, self._complete = 0, False  # the thread that sets controls from here, if any
+        self._setting = threading.local()  # each thread knows whether it sets controls from here
+        self._complete = False
         self._order: pd.DataFrame | None = None
         self._make_controls(wish)
         self.face.on_msg(self._on_message)
@@ -114,16 +115,16 @@ class Explorer:
 
     def _react(self, do: Callable[[], None]) -> None:
         """Do what a change by hand asks for, not one that is made from here."""
-        if self._setting != threading.get_ident():
+        if not getattr(self._setting, "now", False):
             do()
 
     def _set(self, control: Any, **values: Any) -> None:
-        self._setting, before = threading.get_ident(), self._setting
+        self._setting.now = True
         try:
             for name, value in values.items():
                 setattr(control, name, value)
         finally:
-            self._setting = before
+            self._setting.now = False
 
     @property
     def wish(self) -> Wish:
@@ -262,6 +263,8 @@ class Explorer:
             self.face.opened = {}
         elif do == "cancel":
             self._worker.cancel()
+        elif do == "shown":
+            self.face.send_state(["view", "opened", "status", "kept"])
 
     def open(self, docno: str) -> None:
         """Show a listed passage in full, with what the judge says of it."""

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import re
-import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -285,13 +284,8 @@ def test_what_the_command_refuses(options, said, tmp_path, monkeypatch):
 def served(monkeypatch):
     """What the app would be served with; nothing is."""
     calls = []
-    monkeypatch.setattr(app.subprocess, "call", lambda words, env: calls.append((words, env)) or 0)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(app, "serve", lambda settings, **options: calls.append((settings, options)))
     return calls
-
-
-def settings_of(env):
-    return json.loads(env[app.SETTINGS])
 
 
 def test_help_is_there_without_what_the_app_needs():
@@ -303,20 +297,20 @@ def test_help_is_there_without_what_the_app_needs():
 
 def test_it_listens_on_this_machine_only_unless_told_otherwise(served):
     said = berds("app")
-    ((words, env),) = served
-    assert "--Voila.ip=127.0.0.1" in words and "no other machine can reach it" in said.stderr
-    assert settings_of(env) == {"questions": ["sample"], "split": "all", "k": 5}
-    assert "--no-browser" not in words and "--port=8866" in words
-    said = berds("app", "--host", "0.0.0.0", "--no-browser", "--port", 0)
-    assert "--Voila.ip=0.0.0.0" in served[1][0] and "there is no password" in " ".join(said.stderr.split())
-    assert "--no-browser" in served[1][0] and "--port=0" in served[1][0]
+    assert served[0] == (
+        {"questions": ["sample"], "split": "all", "k": 5},
+        {"port": 8866, "host": "127.0.0.1", "browser": True, "idle": 600},
+    )
+    assert "no other machine can reach it" in said.stderr
+    said = berds("app", "--host", "0.0.0.0", "--no-browser", "--port", 1234, "--idle", 20)
+    assert served[1][1] == {"port": 1234, "host": "0.0.0.0", "browser": False, "idle": 20}
+    assert "whoever reaches this machine and has the token" in " ".join(said.stderr.split())
 
 
 def test_what_it_is_told_reaches_the_notebook(served, monkeypatch):
     berds("app", "-q", "sample,sample", "-r", "bm25,bm25+expand:rule", "-k", 3, "-j", "laptop", "--split", "dev",
           "--corpus", "sample")  # fmt: skip
-    ((_, env),) = served
-    assert settings_of(env) == {
+    assert served[0][0] == {
         "questions": ["sample", "sample"],
         "split": "dev",
         "k": 3,
@@ -336,45 +330,39 @@ def test_what_it_is_told_reaches_the_notebook(served, monkeypatch):
         app.open_app()
 
 
-def test_the_command_that_serves_it():
-    words = app.command(port=1234, host="127.0.0.1", browser=False, idle=20)
-    assert words[:4] == [sys.executable, "-m", "voila", str(app.NOTEBOOK)] and words[-1] == "--no-browser"
-    options = dict(word.removeprefix("--").split("=", 1) for word in words[4:-1])
+def test_what_voila_is_told():
+    notebook, *words, last = app.arguments(port=1234, host="127.0.0.1", browser=False, idle=20)
+    assert notebook == str(app.NOTEBOOK) and last == "--no-browser"
+    options = dict(word.removeprefix("--").split("=", 1) for word in words)
     assert options["port"] == "1234" and options["MappingKernelManager.cull_idle_timeout"] == "20"
+    assert options["Voila.ip"] == "127.0.0.1"
     assert 1 <= int(options["MappingKernelManager.cull_interval"]) <= 20
     assert (
         options["VoilaConfiguration.file_allowlist"] == "[]"
         and options["VoilaConfiguration.show_tracebacks"] == "False"
     )
+    assert "--no-browser" not in app.arguments(port=1234, host="127.0.0.1", browser=True, idle=20)
     assert app.NOTEBOOK.is_file() and (app.TEMPLATES / "voila" / "templates" / options["template"]).is_dir()
     cells = json.loads(app.NOTEBOOK.read_text())["cells"]
     assert not [cell for cell in cells if cell.get("outputs")]
 
 
-def test_its_environment_keeps_what_was_there(monkeypatch):
+def test_its_environment_keeps_what_was_there(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JUPYTER_PATH", os.pathsep.join(["/one", "/two"]))
-    monkeypatch.setenv("BERDS_DATA", "/data")
     env = app.environment({"k": 3})
-    assert (
-        env["JUPYTER_PATH"].split(os.pathsep) == [str(app.TEMPLATES), "/one", "/two"] and env["BERDS_DATA"] == "/data"
-    )
-    assert settings_of(env) == {"k": 3} and app.SETTINGS not in os.environ
+    assert env["JUPYTER_PATH"].split(os.pathsep) == [str(app.TEMPLATES), "/one", "/two"]
+    assert json.loads(env[app.SETTINGS]) == {"k": 3, "folder": str(tmp_path)} and app.SETTINGS not in os.environ
     monkeypatch.delenv("JUPYTER_PATH")
     assert app.environment({})["JUPYTER_PATH"] == str(app.TEMPLATES)
 
 
 def test_without_voila_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "voila" else object())
-    monkeypatch.setattr(app.subprocess, "call", lambda *_, **__: pytest.fail("served"))
     result = tried("app")
     assert result.exit_code == 1 and "pip install 'berdslib[app]'" in result.stderr
     with pytest.raises(MissingDataError, match="the app needs Voilà"):
         app.serve({}, port=0, host="127.0.0.1", browser=False, idle=1)
-
-
-def test_the_end_of_the_server_is_that_of_the_command(served, monkeypatch):
-    monkeypatch.setattr(app.subprocess, "call", lambda *_, **__: 3)
-    assert tried("app").exit_code == 3
 
 
 @pytest.mark.parametrize(
@@ -384,6 +372,7 @@ def test_the_end_of_the_server_is_that_of_the_command(served, monkeypatch):
         (["-r", "bm25,minilm,mpnet"], 1, "two systems stand side by side"),
         (["-q", ","], 1, "names nothing"),
         (["-k", "21"], 2, "21"),
+        (["--port", "0"], 2, "port"),
         (["--port", "70000"], 2, "70000"),
         (["--idle", "0"], 2, "idle"),
     ],

@@ -461,3 +461,28 @@ def test_running_a_cell_again_closes_its_explorer_and_frees_what_it_held(explore
     del again
     gc.collect()
     assert passages() is None or not passages()._workshops
+
+
+class Meeting:
+    """A control whose value takes its time: while it is set, a control of another thread is set too."""
+
+    def __init__(self, begun, until):
+        vars(self).update(begun=begun, until=until)
+
+    def __setattr__(self, name, value):
+        self.begun.set()
+        assert self.until.wait(LONG)
+
+
+def test_a_change_by_hand_counts_whatever_two_threads_set_before(explored):
+    """The worker's setting begins within that of the main thread, and ends after it."""
+    explorer = explored()
+    assert explorer.wait(LONG)
+    main, worker, over = threading.Event(), threading.Event(), threading.Event()
+    other = threading.Thread(target=lambda: (main.wait(LONG), explorer._set(Meeting(worker, over), value=1)))
+    other.start()
+    explorer._set(Meeting(main, worker), value=1)
+    over.set()
+    other.join(LONG)
+    explorer.k.value = 1
+    assert explorer.wait(LONG) and explorer.face.view["k"] == 1

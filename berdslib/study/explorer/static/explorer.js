@@ -387,6 +387,7 @@ function render({ model, el }) {
   show();
   status();
   keep();
+  model.send({ do: "shown" }); // a page that is still loading can miss what the kernel says meanwhile
   return () => {
     document.removeEventListener("focusin", keepKeys);
     model.off("change:view", show);
