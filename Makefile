@@ -2,20 +2,27 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast test-data lab app notebooks students book bench setup clean
+.PHONY: demo test test-all test-fast test-slow test-data lab app notebooks students book bench setup clean
 
 ## make demo: set up, then run the quickstart notebook on the shipped sample (no network but the package registry)
 demo: .venv/.ready
 	$(BIN)/berds demo
 
-## make test: set up, then lint, type check and every test, the notebooks included
+## make test: set up, then lint, type check, every notebook and everything quick
 test: .venv/.test-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/check_sample.py
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -m "notebook or not slow"
+
+## make test-all: make test, then what takes long, then the tests on data sets of others
+test-all: test test-slow test-data
+
+## make test-slow: killed processes, a real browser, training, 4 bits, long properties
+test-slow: .venv/.test-ready
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -m "slow and not notebook"
 
 ## make test-fast: the inner loop, under 90 seconds: no data sets of others, no processes, no notebooks
 test-fast: .venv/.test-ready

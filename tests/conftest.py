@@ -66,4 +66,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "real_data" in item.fixturenames:
             item.add_marker("real_data")
-    items.sort(key=lambda item: not item.name.startswith("test_it_runs["))
+        if item.name.startswith("test_it_runs["):
+            item.add_marker("notebook")
+    items.sort(key=lambda item: not item.get_closest_marker("notebook"))
