@@ -14,11 +14,11 @@ from berdslib.construction import reading
 from berdslib.construction.drafts import Draft, Rejected, Rejection
 from berdslib.construction.statements import STATEMENT_LABELS, TOO_FEW, as_typed
 from berdslib.construction.steps import Step
-from berdslib.data.negation import negate
 from berdslib.data.records import OPPOSE, SUPPORT
 from berdslib.data.tables import is_missing, read_table, text_field, text_list
 from berdslib.errors import InputError
 from berdslib.files import read_lines
+from berdslib.statements.negation import negate
 
 _TITLE = re.compile(r"Discussion (?:Title|Name):\s*(\S.*)")
 _CLAIM = re.compile(r"(\d+(?:\.\d+)*)\.\s+(?:(Pro|Con):\s*)?(\S.*)")

@@ -1,0 +1,1 @@
+"""English statements by rule: yes and no of a question, the opposite of a statement, whether two contradict each other."""
