@@ -1,1 +1,1 @@
-"""English statements by rule: yes and no of a question, the opposite of a statement, whether two contradict each other."""
+"""English statements by rule: a question's yes and no, a statement's opposite, whether two contradict each other."""
