@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from berdslib.construction import reading
-from berdslib.construction.drafts import Draft, Rejected, Rejection
+from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step
 from berdslib.construction.statements import as_typed
-from berdslib.construction.steps import Step
 from berdslib.data.records import OPPOSE, SUPPORT
 from berdslib.data.tables import is_missing, read_table, text_field
 from berdslib.errors import InputError

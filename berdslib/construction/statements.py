@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from berdslib.construction import reading
-from berdslib.construction.drafts import Draft, Rejected
-from berdslib.construction.steps import Step
+from berdslib.construction.pipeline import Draft, Rejected, Step
 from berdslib.data.records import OPPOSE, SUPPORT
 from berdslib.statements.contradiction import same_text
 from berdslib.statements.negation import yes_and_no
