@@ -20,8 +20,8 @@ from unittest import mock
 import pandas as pd
 
 import berdslib as bd
-from berdslib.data import negation
 from berdslib.retrieval import expansion
+from berdslib.statements import negation
 from berdslib.stats import bootstrap_interval, paired_test
 
 SOURCES = ("arguana", "kialo", "opinionqa")

@@ -15,11 +15,11 @@ import pandas as pd
 
 import berdslib as bd
 from berdslib.data.datasets import load_passages, passage_file
-from berdslib.data.negation import negate
 from berdslib.data.records import make_verdicts
 from berdslib.models.cards import model_card
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval import one_vector
+from berdslib.statements.negation import negate
 
 KS = [5, 10, 100]
 TASKS = [f"pir-demo:{name}" for name in ("perspectrum", "ambigqa", "allsides", "exfever")]

@@ -16,10 +16,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from berdslib.construction.builders import read_items
-from berdslib.construction.drafts import Draft
-from berdslib.construction.making import make
-from berdslib.construction.steps import Step
+from berdslib.construction.builders import make, read_items
+from berdslib.construction.pipeline import Draft, Step
 from berdslib.data.tables import read_jsonl, write_jsonl
 from berdslib.llm.asking import Answer
 from berdslib.llm.chat import Messages, Reply

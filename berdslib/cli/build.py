@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
     import pandas as pd
 
     from berdslib.construction.build import Built
-    from berdslib.construction.drafts import Rejection
+    from berdslib.construction.pipeline import Rejection
 
 _BUILDERS = ("arguana", "kialo", "opinionqa", "questions")
 

@@ -109,7 +109,7 @@ def corpus_web(
     commands search each question in its own.
     """
     from berdslib.data.web import Web, failures, web_corpora
-    from berdslib.data.webtext import check_extractor
+    from berdslib.data.webpage import check_extractor
 
     if offline and retry_failed:
         raise click.UsageError("--offline fetches nothing, so it cannot --retry-failed")

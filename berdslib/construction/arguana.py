@@ -9,9 +9,8 @@ import re
 from pathlib import Path
 
 from berdslib.construction import reading
-from berdslib.construction.drafts import Draft, Rejection
+from berdslib.construction.pipeline import Draft, Rejection, Step
 from berdslib.construction.statements import STATEMENTS, as_typed
-from berdslib.construction.steps import Step
 from berdslib.data.formats import numbered_passages, passage_table
 from berdslib.data.records import Passage
 from berdslib.errors import InputError

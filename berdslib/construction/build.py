@@ -7,6 +7,7 @@ it was when it is run again: what is recorded is never asked, or paid, twice.
 from __future__ import annotations
 
 import hashlib
+import logging
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,20 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from berdslib.construction.builders import BUILDERS, read_items
-from berdslib.construction.drafts import Draft, Rejection, write_rejections
-from berdslib.construction.making import make, wording_of
-from berdslib.construction.rehearsal import Rehearsal
-from berdslib.construction.split import split_questions
+from berdslib.construction.builders import BUILDERS, COUNTS, make, read_items, wording_of
+from berdslib.construction.pipeline import Answers, ByChat, ByRule, Draft, Rehearsal, Rejection, write_rejections
 from berdslib.construction.statements import LABEL
-from berdslib.construction.steps import Answers, ByChat, ByRule
 from berdslib.data import own
 from berdslib.data.collection import Collection
+from berdslib.data.leaks import groups
 from berdslib.data.own import OwnCard, write_dataset
-from berdslib.data.records import Passage, check_passages
+from berdslib.data.records import Passage, Question, check_passages
 from berdslib.errors import InputError
 from berdslib.llm.budget import Budgeted
 from berdslib.llm.chat import ChatModel, Endpoint
@@ -40,6 +39,38 @@ EXCHANGES, SPENDING, REJECTED, UNANSWERED = "exchanges.jsonl", "spending.jsonl",
 FAILED, LOCK = "failed.jsonl", "build.lock"
 MAX_TOKENS = 1000  # of an answer: thirty statements, one for each answer to a question
 DEV_SHARE = 0.25  # of BeRDS (Table 1)
+logger = logging.getLogger(__name__)
+
+
+def split_questions(
+    questions: Sequence[Question],
+    gold: pd.DataFrame | None = None,
+    *,
+    dev: float = 0.25,
+    threshold: float = 0.8,
+    seed: int = 0,
+) -> list[Question]:
+    """Return the questions with their split, "dev" or "test"; those that leak into one another share one.
+
+    BeRDS splits 25 to 75 (Table 1: 250 and 750, 294 and 882, 258 and 774). The number of dev questions is rounded down,
+    and met exactly unless groups of leaking questions are too large for that.
+    Gold verdicts keep questions with nearly the same passages together too; `threshold` is the overlap from which two
+    questions leak, see :func:`berdslib.data.leaks.leaks`.
+    """
+    if not 0 < dev < 1:
+        raise InputError(f"the share of dev questions must lie between 0 and 1, not {dev}", field="dev")
+    together = groups(questions, gold, threshold=threshold)
+    wanted = int(dev * len(questions))
+    chosen: set[str] = set()
+    for i in np.random.default_rng(seed).permutation(len(together)):
+        if len(chosen) + len(together[i]) <= wanted:
+            chosen.update(together[i])
+    if not wanted:
+        logger.warning("%d questions are too few for a share of %g in dev: all are in test", len(questions), dev)
+    elif not chosen:
+        logger.warning("all questions are in test: those that overlap stay together, and no group is as small as %d",
+                       wanted)  # fmt: skip
+    return [q._replace(split="dev" if q.qid in chosen else "test") for q in questions]
 
 
 class Built(NamedTuple):
@@ -147,7 +178,7 @@ def build(
         write_rejections(folder / UNANSWERED, made.unanswered)
         (folder / FAILED).unlink(missing_ok=True)  # of an earlier run that ended with nothing
     unusable, total = len(items.unusable), items.usable + len(items.unusable)
-    row = {"step": "read", "items": total, "asked": 0, "left_out": unusable, "unanswered": 0}
+    row = dict(zip(COUNTS, ("read", total, 0, unusable, 0), strict=True))
     return Built(
         Collection(card.name, found, passages),
         [*items.unusable, *made.rejected],
@@ -169,25 +200,11 @@ def rehearse(
     seed: int = 0,
     wording: str = "ours",
 ) -> pd.DataFrame:
-    """Return what a build would ask and cost, without asking anything; see :class:`~.rehearsal.Rehearsal`.
+    """Return what a build would ask and cost, without asking anything; see :class:`~.pipeline.Rehearsal`.
 
-    Args:
-        builder: as for :func:`build`, and so are the others.
-        raw: the source's file or folder.
-        folder: where the build would go; what an earlier run recorded there need not be asked.
-        model: who would answer.
-        prices: per million prompt and completion tokens.
-        sample: items to draw.
-        seed: of the draw.
-        wording: of the prompts.
-
-    Returns:
-        A frame with a row for each step, and one for all: step, recorded, to_ask, prompt_tokens, completion_tokens,
-        likely_cost, most_cost.
-
-    Raises:
-        InputError: an unusable source or option, or the rules, which ask nobody.
-        MissingDataError: a model or a published wording that is not there.
+    The arguments are those of :func:`build`; what an earlier run recorded in the folder need not be asked. Returns a
+    frame with a row for each step, and one for all: step, recorded, to_ask, prompt_tokens, completion_tokens,
+    likely_cost, most_cost.
     """
     if model == ByRule.id:
         raise InputError("the rules ask nobody and cost nothing; a dry run is for a chat model")

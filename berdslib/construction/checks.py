@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from berdslib.construction.opposites import contradict, same_text, stem
 from berdslib.construction.statements import asks_yes_or_no
 from berdslib.data.records import Question
 from berdslib.errors import printable
 from berdslib.llm.untrusted import defuse_tag
+from berdslib.statements.contradiction import contradict, same_text, stem
 
 REASONS: Mapping[str, str] = {
     "blank": "The question or a statement holds no letter and no digit.",

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from berdslib.construction import reading
-from berdslib.construction.drafts import Draft, Rejected, Rejection
+from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step
 from berdslib.construction.statements import STATEMENT_LABELS, TOO_FEW, as_typed
-from berdslib.construction.steps import Step
-from berdslib.data.negation import negate
 from berdslib.data.records import OPPOSE, SUPPORT
 from berdslib.data.tables import is_missing, read_table, text_field, text_list
 from berdslib.errors import InputError
 from berdslib.files import read_lines
+from berdslib.statements.negation import negate
 
 _TITLE = re.compile(r"Discussion (?:Title|Name):\s*(\S.*)")
 _CLAIM = re.compile(r"(\d+(?:\.\d+)*)\.\s+(?:(Pro|Con):\s*)?(\S.*)")
@@ -79,7 +78,7 @@ def _of_row(row: Mapping[str, Any], path: Path, line: int) -> Draft:
 
 def _of_export(path: Path) -> Draft:
     """Return the question of an export; arguments for and against its claims are not looked at."""
-    title, claims = "", []
+    title, claims, open_claim = "", list[tuple[int, str | None, str]](), False
     for line, text in read_lines(path):
         if not title and text.strip():
             found = _TITLE.match(text.strip())
@@ -88,6 +87,10 @@ def _of_export(path: Path) -> Draft:
             title = found[1]
         elif claim := _CLAIM.match(text.strip()):
             claims.append((claim[1].count("."), claim[2], claim[3].strip()))
+            open_claim = True
+        elif open_claim := open_claim and bool(text.strip()):  # a claim may run over several lines, up to a blank one
+            depth, side, begun = claims[-1]
+            claims[-1] = depth, side, f"{begun} {text.strip()}"
     if not title:
         raise InputError("is empty; an export begins with 'Discussion Title: …'", path=path)
     top = [text for depth, side, text in claims if depth == 0 and side is None]

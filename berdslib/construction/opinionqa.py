@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from berdslib.construction import reading
-from berdslib.construction.drafts import Draft, Rejected, Rejection
+from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step
 from berdslib.construction.statements import as_typed
-from berdslib.construction.steps import Step
-from berdslib.data.negation import yes_and_no
 from berdslib.data.records import OPPOSE, SUPPORT
 from berdslib.data.tables import is_missing, read_table, text_field
 from berdslib.errors import InputError
+from berdslib.statements.negation import yes_and_no
 
 PERSONAL, FEW_OPTIONS = "personal experience", "fewer than two options"
 REASONS = {

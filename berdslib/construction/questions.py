@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from berdslib.construction.drafts import Draft, Rejection
+from berdslib.construction.pipeline import Draft, Rejection
 from berdslib.construction.statements import POSITIONS, STATEMENTS, as_typed, asks_to_choose, asks_yes_or_no
 from berdslib.data.formats import read_questions
 from berdslib.errors import InputError

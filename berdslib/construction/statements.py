@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 
 from berdslib.construction import reading
-from berdslib.construction.drafts import Draft, Rejected
-from berdslib.construction.opposites import same_text
-from berdslib.construction.steps import Step
-from berdslib.data.negation import yes_and_no
+from berdslib.construction.pipeline import Draft, Rejected, Step
 from berdslib.data.records import OPPOSE, SUPPORT
+from berdslib.statements.contradiction import same_text
+from berdslib.statements.negation import yes_and_no
 
 TOO_FEW = "too few perspectives"
 REASONS = {TOO_FEW: "Fewer than two perspectives came of it: there is nothing to cover."}

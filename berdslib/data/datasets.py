@@ -23,10 +23,9 @@ from berdslib.data.nuggets import is_nuggets
 from berdslib.data.own import is_own
 from berdslib.data.pairs import LabelledPair, read_labelled_pairs
 from berdslib.data.passages import CUTS
-from berdslib.data.question_corpora import OwnCorpora
 from berdslib.data.records import Passage, Question, check_questions, check_verdicts
 from berdslib.data.trec import read_verdicts
-from berdslib.data.web import is_web_corpora, open_web_corpora
+from berdslib.data.web import OwnCorpora, is_web_corpora, open_web_corpora
 from berdslib.errors import InputError, known
 
 __all__ = [

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from berdslib.data.negation import negate
 from berdslib.data.tables import read_jsonl, read_table, text_field, text_list
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, read_lines
+from berdslib.statements.negation import negate
 
 HALVES = ("A", "B", "all")
 AGREE, UNRELATED = "agree", "unrelated"

@@ -1,4 +1,4 @@
-"""A corpus from the web for each question: search, fetch the pages, take their text, cut it into passages.
+"""A corpus for each question, as a web search gives: search, fetch the pages, take their text, cut it into passages.
 
 What the search engine and the pages answered is kept in the user's cache, failures and their reasons included. The
 same call later reads from there and gives the same passages; ``offline=True`` makes sure that nothing else happens.
@@ -19,18 +19,17 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 from urllib.parse import urldefrag
 
 import pandas as pd
 
-from berdslib.data.download import TRANSIENT
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.passages import corpus_statistics, split_words
 from berdslib.data.records import Passage, Question, check_questions
-from berdslib.data.webfetch import Fetcher, Limits, Page, retry_after
-from berdslib.data.webtext import PageText, TextReader
+from berdslib.data.webpage import TRANSIENT, Fetcher, Limits, Page, PageText, TextReader, retry_after
 from berdslib.errors import BerdsError, InputError, MissingDataError
 from berdslib.files import StrPath, write_text
 from berdslib.paths import cache_dir
@@ -68,16 +67,8 @@ class Serper:
     """Google results through serper.dev, as in the paper: a POST with the query, the key in the header X-API-KEY.
 
     The key is read from the environment when a request is made; it is kept in no object and no file, and no message
-    shows it. The request goes through a proxy if the environment names one; pages never do.
-
-    Args:
-        url: of the service.
-        retries: further attempts after a failure that may pass (no answer, 429, 5xx).
-
-    Raises:
-        InputError: not an http or https address.
-
-    Source: BeRDS section 4.2.
+    shows it. The request goes through a proxy if the environment names one; pages never do. `retries`: further attempts
+    after a failure that may pass (no answer, 429, 5xx). Source: BeRDS section 4.2.
     """
 
     def __init__(self, url: str = "https://google.serper.dev/search", retries: int = 3) -> None:
@@ -86,11 +77,7 @@ class Serper:
         self.url, self.retries, self.id = url, retries, f"serper({url})"
 
     def ask(self, query: str, num: int) -> bytes:
-        """Return the service's answer without the key; waits and tries again after failures that may pass.
-
-        Raises:
-            SearchError: no key, refused, or failed for good.
-        """
+        """Return the service's answer without the key; waits and tries again after failures that may pass."""
         import httpx
 
         key = os.environ.get(_KEY, "").strip()
@@ -122,11 +109,7 @@ class Serper:
         raise SearchError(f"{self.url}: {why}")
 
     def read(self, answer: bytes) -> list[Result]:
-        """Return the organic results in their order.
-
-        Raises:
-            SearchError: not an answer of this service.
-        """
+        """Return the organic results in their order."""
         try:
             return [_result(row, i) for i, row in enumerate(json.loads(answer)["organic"], start=1)]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -158,11 +141,6 @@ class Web:
         offline: read from the cache only.
         retry_failed: fetch pages again whose last attempt failed.
         workers: hosts that are asked at the same time; each gets one request at a time.
-
-    Raises:
-        InputError: num or workers < 1.
-
-    Source: BeRDS section 4.2.
     """
 
     provider: Serper = field(default_factory=Serper)
@@ -183,8 +161,7 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
     """Write a corpus for each question, QID.jsonl, pages.csv with what came of each page, and corpora.json.
 
     The last one lists the questions with their files, and is written last: without it, a folder is not complete. In a
-    folder that was written before, everything is replaced; corpora of questions that are not asked now are removed, or,
-    after a run that did not end, left there and not listed.
+    folder that was written before, everything that is asked again is replaced, and what is not is no longer listed.
 
     Args:
         questions: at least one; an empty corpus is written for one without any text, with a warning.
@@ -194,11 +171,6 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
     Returns:
         The report, one row per page: qid, position, url, outcome (see :class:`Page` and :class:`PageText`), status,
         seconds, words, passages, docid (what the page's docnos begin with), final_url, fetched, reason.
-
-    Raises:
-        InputError: the folder holds other files.
-        SearchError: the search engine refuses or fails; what was fetched so far is in the cache.
-        MissingDataError: offline, and some questions were never asked; or a package is not installed.
 
     Source: BeRDS section 4.2.
     """
@@ -211,9 +183,6 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
     files = {q.qid: corpus_name(q.qid) for q in questions}
     if len(set(files.values())) < len(files):
         raise InputError("the ids of two questions lead to the same file", field="qid")
-    _require_searches(questions, web)
-    listing = folder / _LIST
-    before = _listed(folder) if listing.exists() else {}
     fetcher = Fetcher(web.limits, web.workers)
     rows: list[tuple[Any, ...]] = []
     with TextReader(web.extractor) as reader:
@@ -222,16 +191,17 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
             rows += pages
             if not passages:
                 logger.warning("no page for question %r gave any text", question.qid)
-            listing.unlink(missing_ok=True)  # until the end, the folder holds some of both runs
+            (folder / _LIST).unlink(missing_ok=True)  # until the end, the folder holds some of both runs
             if not is_web_corpora(folder):
                 _write_report(folder, [])  # so that one can tell what began here
             write_passages(folder / files[question.qid], passages)
-    for qid in before.keys() - files.keys():
-        (folder / before[qid]).unlink(missing_ok=True)
     report = _write_report(folder, rows)
-    with write_text(listing) as file:
+    with write_text(folder / _LIST) as file:
         json.dump(files, file, ensure_ascii=False, indent=1)
-    _tell(report)
+    missing = report.loc[report["outcome"] == MISSING, "url"].tolist()
+    if missing:
+        some = ", ".join(missing[:10]) + (" …" if len(missing) > 10 else "")
+        logger.warning("offline, and %d of %d pages are not in the cache: %s", len(missing), len(report), some)
     return report
 
 
@@ -240,18 +210,6 @@ def _write_report(folder: Path, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
     with write_text(folder / _REPORT) as file:
         report.to_csv(file, index=False, lineterminator="\n")
     return report
-
-
-def _tell(report: pd.DataFrame) -> None:
-    outcomes = ", ".join(f"{n} {outcome}" for outcome, n in report["outcome"].value_counts().items())
-    logger.info("%d pages, %d passages: %s", len(report), report["passages"].sum(), outcomes or "none")
-    missing = report.loc[report["outcome"] == MISSING, "url"].tolist()
-    if missing:
-        logger.warning("offline, and %d of %d pages are not in the cache: %s", len(missing), len(report), _few(missing))
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
 
 
 def corpus_name(qid: str) -> str:
@@ -267,10 +225,7 @@ def corpus_name(qid: str) -> str:
 
 
 def failures(report: pd.DataFrame) -> str:
-    """Say how many pages gave no text, and why: for each outcome, how many, and the reason that most of them have.
-
-    Args:
-        report: from :func:`web_corpora`.
+    """Say how many pages of a report gave no text, and for each outcome the reason that most of them have.
 
     >>> row = {"outcome": "status", "reason": "status 404"}
     >>> failures(pd.DataFrame([row, row, {"outcome": "ok", "reason": ""}]))
@@ -299,26 +254,24 @@ def is_web_corpora(path: StrPath) -> bool:
 
 
 def open_web_corpora(folder: StrPath) -> WebCorpora:
-    """Return the corpora of a folder that :func:`web_corpora` wrote, by the ids of their questions.
-
-    Raises:
-        InputError: no such folder, or one that a run began and did not complete.
-    """
+    """Return the corpora of a folder that :func:`web_corpora` wrote and completed, by the ids of their questions."""
     folder = Path(folder)
     if not is_web_corpora(folder):
         raise InputError(f"holds no corpora from the web ({_REPORT})", path=folder)
-    if not (folder / _LIST).is_file():
+    path = folder / _LIST
+    if not path.is_file():
         problem = f"holds no {_LIST}, which comes last: a run did not end here; again, it goes on from the cache"
         raise InputError(problem, path=folder)
-    return WebCorpora({qid: folder / name for qid, name in _listed(folder).items()})
+    try:
+        qids = list(dict(json.loads(path.read_bytes())))
+    except (TypeError, ValueError, RecursionError):
+        raise InputError("is no list of corpora from the web, {qid: file}", path=path) from None
+    # Which file is opened is up to the question's id, not to what a list from elsewhere says.
+    return WebCorpora({qid: folder / corpus_name(qid) for qid in qids})
 
 
 class WebCorpora(Mapping[str, list[Passage]]):
-    """The corpora of questions, qid → passages, in the order of the questions; each is read when it is asked for.
-
-    Args:
-        files: qid → file; an empty one for a question without any text.
-    """
+    """The corpora of questions, qid → passages, in the order of the questions; each is read when it is asked for."""
 
     def __init__(self, files: Mapping[str, Path]) -> None:
         self._files = files
@@ -339,17 +292,52 @@ class WebCorpora(Mapping[str, list[Passage]]):
         return len(self._files)
 
 
-def _listed(folder: Path) -> dict[str, str]:
-    """Return the questions whose corpora a folder holds: qid → name of the file."""
-    path = folder / _LIST
-    try:
-        files = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        files = None
-    # The names are for readers elsewhere: what is opened or removed here must not be up to this file.
-    if not isinstance(files, dict) or any(files[qid] != corpus_name(qid) for qid in files):
-        raise InputError("is no list of corpora from the web, {qid: file}", path=path)
-    return files
+class OwnCorpora(Sequence[Passage]):
+    """Corpora by question and, as a sequence, all their passages, each once.
+
+    Whatever takes a corpus takes these. :func:`berdslib.retrieval.retrievers.make_retriever` searches each question in
+    its own, one at a time. As a sequence, which a judge needs, all are held in memory: about a kilobyte a passage, and
+    4.5 MB a question at the size of BeRDS Table 2.
+
+    Args:
+        corpora: qid → its passages; none at all where the web gave no text. A page that was found for two questions has
+            the same docnos in both, and its text is that of the first.
+    """
+
+    def __init__(self, corpora: Mapping[str, Sequence[Passage]]) -> None:
+        self._corpora = corpora
+
+    def of(self, question: Question) -> Sequence[Passage]:
+        """Return the passages of a question; see :meth:`owner`."""
+        return self._corpora[self.owner(question)]
+
+    def owner(self, question: Question) -> str:
+        """Return the qid of the question whose corpus is searched: its own, or that of the one a query was made of."""
+        qid = question.owner or question.qid
+        if qid not in self._corpora:
+            there = ", ".join(map(repr, list(self._corpora)[:3]))
+            raise InputError(f"question {qid!r} has no corpus of its own; these have: {there} …", field="qid")
+        return qid
+
+    @cached_property
+    def _all(self) -> list[Passage]:
+        by_docno: dict[str, Passage] = {}
+        for passages in self._corpora.values():
+            for passage in passages:
+                by_docno.setdefault(passage.docno, passage)
+        return list(by_docno.values())
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, index: int) -> Passage: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Passage]: ...
+
+    def __getitem__(self, index: int | slice) -> Passage | list[Passage]:
+        return self._all[index]
 
 
 def web_statistics(folder: StrPath) -> dict[str, float]:
@@ -357,12 +345,7 @@ def web_statistics(folder: StrPath) -> dict[str, float]:
 
     A question without any passage counts in the first two means, and has no length to count in the third.
 
-    Returns:
-        corpora (number), passages, documents, mean_words (per passage); NaN where no question has a passage.
-
-    Raises:
-        InputError: see :func:`open_web_corpora`; or a row that cannot be read.
-
+    Returns corpora (number), passages, documents, mean_words (per passage); NaN where no question has a passage.
     Source: BeRDS Table 2, last row.
     """
     corpora = open_web_corpora(folder)
@@ -394,14 +377,9 @@ def _corpus(
 
 
 def search(query: str, web: Web | None = None) -> list[Result]:
-    """Return the results for a query, from the cache if it was asked before; each page once, without fragments.
-
-    Raises:
-        SearchError: the search engine refuses or fails.
-        MissingDataError: offline, and it was never asked.
-    """
+    """Return the results for a query, from the cache if it was asked before; each page once, without fragments."""
     web = web or Web()
-    path = _search_path(query, web)
+    path = cache_path("search", web.provider.id, query, web.num)
     kept = _recall(path)
     if kept is None:
         if web.offline:
@@ -416,20 +394,6 @@ def search(query: str, web: Web | None = None) -> list[Result]:
     if len(found) < web.num:
         logger.info("%d of %d results for %r", len(found), web.num, query)
     return list(found.values())
-
-
-def _search_path(query: str, web: Web) -> Path:
-    return cache_path("search", web.provider.id, query, web.num)
-
-
-def _require_searches(questions: Sequence[Question], web: Web) -> None:
-    """Say at once, offline, which questions were never asked."""
-    missing = [q.qid for q in questions if web.offline and not _search_path(q.text, web).exists()]
-    if missing:
-        raise MissingDataError(
-            f"offline, and {web.provider.id} was never asked {len(missing)} of {len(questions)} questions "
-            f"(num={web.num}): {_few(missing)}"
-        )
 
 
 def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:

@@ -15,7 +15,6 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data.collection import Expansions, are_full_queries
-from berdslib.data.negation import two_sides, yes_and_no
 from berdslib.data.records import Question, check_questions, ranked_run
 from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, strip_reasoning
@@ -27,6 +26,7 @@ from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.retrieval.base import Retriever, check_search, checked_search
 from berdslib.retrieval.fusion import reciprocal_rank_fusion, round_robin, take_turns
+from berdslib.statements.negation import two_sides, yes_and_no
 
 logger = logging.getLogger(__name__)
 
@@ -220,8 +220,8 @@ def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[s
     """Return expansions that need no model: what says yes, what says no, and the search for arguments on either side.
 
     A yes/no question becomes a statement and its negation by rule, and "A or B?" its two answers
-    (:func:`~berdslib.data.negation.two_sides`); where the rule is not sure, and for other questions, there is a search
-    for opinions in their place. Gold perspectives are not looked at.
+    (:func:`~berdslib.statements.negation.two_sides`); where the rule is not sure, and for other questions, there is a
+    search for opinions in their place. Gold perspectives are not looked at.
 
     Raises:
         InputError: no questions, or a repeated qid.

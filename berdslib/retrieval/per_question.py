@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 from tqdm.auto import tqdm
 
-from berdslib.data.question_corpora import OwnCorpora
 from berdslib.data.records import Passage, Question, make_run, ranked_run
+from berdslib.data.web import OwnCorpora
 from berdslib.retrieval.base import Retriever, check_search, checked_search
 
 # From a corpus to a retriever over it; a model that it needs has been loaded, once for however many corpora.

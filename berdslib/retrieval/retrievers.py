@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from berdslib.data.question_corpora import OwnCorpora
 from berdslib.data.records import Passage
+from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError
 from berdslib.models.cards import CARDS, model_card
 from berdslib.models.encoders import get_encoder
@@ -42,7 +42,7 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
         name: in ``RETRIEVERS``; "hf:org/model" is a dense retriever on any sentence-transformers checkpoint;
             "pyserini:INDEX" a Lucene index in a folder or of Pyserini's prebuilt ones, whatever the corpus. Parts
             behind a retriever are read by :func:`berdslib.retrieval.system_strings.parse_system`.
-        passages: the corpus; of :class:`~berdslib.data.question_corpora.OwnCorpora`, each question is searched in its
+        passages: the corpus; of :class:`~berdslib.data.web.OwnCorpora`, each question is searched in its
             own.
         options: passed on: ``analyser="english-stem"`` to BM25; ``index="faiss"`` and whatever else :class:`Dense` and
             :func:`~berdslib.models.encoders.get_encoder` take to dense retrievers; what your own maker takes to it.

@@ -20,9 +20,9 @@ import pandas as pd
 from berdslib.data.arguments import READER
 from berdslib.data.collection import Collection, Expansions, are_full_queries
 from berdslib.data.corpus import by_docno
-from berdslib.data.question_corpora import OwnCorpora
 from berdslib.data.records import RUN_COLUMNS, Passage, Question, check_run
 from berdslib.data.scenario import Handout, Scenario
+from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, known
 from berdslib.llm.extraction import extract_by
 from berdslib.models.base import Encoder

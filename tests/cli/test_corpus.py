@@ -17,7 +17,7 @@ from berdslib.data.datasets import load_passages, load_questions
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.records import Passage
 from berdslib.data.trec import read_trec_run
-from berdslib.data.webtext import page_text
+from berdslib.data.webpage import page_text
 from berdslib.errors import InputError
 from berdslib.retrieval.retrievers import make_retriever
 
@@ -197,7 +197,7 @@ def test_the_same_command_again_asks_nobody(servers, questions, tmp_path):
             assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert (len(pages.seen), len(serper.seen)) == asked
     text = said("web", "-q", questions, "-o", tmp_path / "c", "--offline")
-    assert "was never asked 1 of 2 questions (num=100): q2" in text
+    assert "was never asked for 100 x 'Who decides?'" in text
     pages.pages["not-found"] = ({}, html(SENTENCE))
     again = json.loads(
         berds("web", "-q", questions, "-o", tmp_path / "d", "--limit", "1", "--retry-failed", "--json").stdout

@@ -8,7 +8,7 @@ import pytest
 
 import berdslib as bd
 from berdslib.construction.builders import BUILDERS, reasons
-from berdslib.construction.steps import NO_RULE, REFUSED
+from berdslib.construction.pipeline import NO_RULE, REFUSED
 from berdslib.data.datasets import statistics
 from berdslib.data.leaks import across_splits, leaks
 from berdslib.data.validation import validate

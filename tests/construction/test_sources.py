@@ -9,9 +9,9 @@ from berdslib.construction.arguana import LONE, read_arguments
 from berdslib.construction.builders import read_items
 from berdslib.construction.kialo import NO_ANSWERS, read_discussions
 from berdslib.construction.opinionqa import FEW_OPTIONS, FILTER, SIDES, read_survey, shown
+from berdslib.construction.pipeline import ByRule, take
 from berdslib.construction.questions import TWICE, read_list
 from berdslib.construction.statements import asks_to_choose, asks_yes_or_no
-from berdslib.construction.steps import ByRule, take
 from berdslib.errors import InputError
 
 
@@ -92,6 +92,12 @@ OPEN_EXPORT = """Discussion Title: what should replace the zoo?
 1.2. A museum.
 1.3. Flats.
 """
+
+
+def test_a_claim_may_run_over_several_lines(tmp_path):
+    path = tmp_path / "k.txt"
+    path.write_text("Discussion Title: Which?\n\n1. Trams are\nthe best way.\n\nNo claim.\n2. Buses are best.\n")
+    assert read_discussions(path)[0][0].options == ("Trams are the best way.", "Buses are best.")
 
 
 def test_rows_of_discussions(tmp_path):

@@ -3,11 +3,10 @@
 import pytest
 
 from berdslib.construction.arguana import QUESTION
-from berdslib.construction.drafts import Draft
 from berdslib.construction.kialo import ONE_EACH, OPPOSITE
+from berdslib.construction.pipeline import NO_RULE, UNANSWERED, UNREADABLE, ByChat, ByRule, Draft, take
 from berdslib.construction.questions import STEPS
 from berdslib.construction.statements import LABEL, POSITIONS, STATEMENTS
-from berdslib.construction.steps import NO_RULE, UNANSWERED, UNREADABLE, ByChat, ByRule, take
 from berdslib.llm.chat import RefusedError, Reply, UnavailableError
 
 YES_OR_NO = STEPS[0]

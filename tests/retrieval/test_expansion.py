@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from berdslib.data.datasets import load_expansions, load_passages, load_questions
 from berdslib.data.load import load
-from berdslib.data.negation import negate, yes_and_no
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import evaluate, parse_measure
@@ -32,6 +31,7 @@ from berdslib.retrieval.expansion import (
     hyde_expansions,
     template_expansions,
 )
+from berdslib.statements.negation import negate, yes_and_no
 from berdslib.study.experiment import experiment
 
 Q1, Q2 = Question("q1", "Should zoos close?", ("Yes.", "No."), (None, None)), Question("q2", "Is tea good?")

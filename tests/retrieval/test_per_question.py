@@ -6,8 +6,8 @@ import pytest
 
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.question_corpora import OwnCorpora
 from berdslib.data.records import Passage, Question, ranked_run
+from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, Precision
 from berdslib.retrieval import systems as systems_module

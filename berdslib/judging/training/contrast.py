@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from berdslib.data.negation import negate
 from berdslib.data.tables import read_jsonl, read_table, text_field
 from berdslib.errors import InputError, known
 from berdslib.judging.training.pairs import (
@@ -27,6 +26,7 @@ from berdslib.judging.training.pairs import (
     share_of,
     window,
 )
+from berdslib.statements.negation import negate
 
 # Draws of each kind from each side of a debate.
 DRAWS = 3

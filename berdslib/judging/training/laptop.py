@@ -14,7 +14,6 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_curve, roc_auc_score
 
-from berdslib.data.negation import negate
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.files import atomic_path, write_text
@@ -26,6 +25,7 @@ from berdslib.judging.training.contrast import UNLABELLED, mixed
 from berdslib.judging.training.pairs import LAPTOP_SHARES, Example, is_held_out, mixture, split_by_topic
 from berdslib.judging.training.stance import StanceRecipe, train
 from berdslib.models.encoders import get_encoder
+from berdslib.statements.negation import negate
 from berdslib.stats import choose_threshold, yes_or_no
 
 # The held-out examples whose documents look like what a search engine lists; calibration rests on these.

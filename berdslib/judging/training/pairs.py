@@ -21,9 +21,9 @@ import numpy as np
 from berdslib.data.catalogue import dataset
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.fetch import candidate_paths, first_existing
-from berdslib.data.negation import negate
 from berdslib.data.tables import read_jsonl, read_table, text_field
 from berdslib.errors import InputError, known
+from berdslib.statements.negation import negate
 
 # A web snippet of BeRDS has 100 words (BeRDS section 4.2).
 WINDOW_WORDS = 100

@@ -14,7 +14,6 @@ import pandas as pd
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
 from berdslib.data.corpus import by_docno
-from berdslib.data.negation import two_sides
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, perspective_qid, ranked_run
 from berdslib.data.scenario import Handout
 from berdslib.errors import BerdsError, InputError, known
@@ -27,6 +26,7 @@ from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.system_strings import CROSS, EXPANDING, PROJECTED, System, is_dense, parse_system
 from berdslib.retrieval.systems import Workshop
+from berdslib.statements.negation import two_sides
 from berdslib.study.arguments import AnyJudge, is_recorded, judge_of
 from berdslib.study.experiment import judged, workshop
 from berdslib.study.explorer.views import Listing, most_telling, view_of, visible

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.data.negation import negate
 from berdslib.errors import InputError
 from berdslib.judging.training import contrast
 from berdslib.judging.training.contrast import (
@@ -31,6 +30,7 @@ from berdslib.judging.training.contrast import (
     turned,
     unlabelled,
 )
+from berdslib.statements.negation import negate
 
 WORDS = [f"w{i}" for i in range(120)]
 ZOOS = Debate(

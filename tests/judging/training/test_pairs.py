@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from berdslib.data.catalogue import dataset
 from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.negation import negate
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.training import pairs as training_pairs
 from berdslib.judging.training.pairs import (
@@ -26,6 +25,7 @@ from berdslib.judging.training.pairs import (
     split_by_topic,
     window,
 )
+from berdslib.statements.negation import negate
 
 # ---------------------------------------------------------------- negation
 

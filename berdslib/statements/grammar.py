@@ -12,63 +12,40 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+@lru_cache(maxsize=1)
+def word_lists() -> dict[str, str]:
+    """Return the lists of words.txt: name → words with blanks between them."""
+    text = (Path(__file__).parent / "words.txt").read_text(encoding="utf-8")
+    parts = re.split(r"^\[(\w+)\]$", re.sub(r"^#.*$", "", text, flags=re.M), flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-BE = _words("is are was were")
-HAVE = _words("has have had")
-DO = _words("do does did")
-MODALS = _words("should must will would can could may might shall")
+def listed(name: str) -> frozenset[str]:
+    """Return the words of a list."""
+    return frozenset(word_lists()[name].split())
+
+
+def listed_pairs(name: str) -> list[tuple[str, str]]:
+    """Return the pairs of a list, between which semicolons stand."""
+    return [(one, other) for one, other in map(str.split, word_lists()[name].split(";"))]
+
+
+BE, HAVE, DO, MODALS = map(listed, ("be", "have", "do", "modals"))
 AUXILIARIES = BE | HAVE | DO | MODALS
-PERSONAL = _words("i we you he she it they")
-_PRONOUNS = PERSONAL | _words("there everyone everybody anyone someone nobody everything")
-_PLURALS = _words("people men women children police")
-# What begins a part of the sentence that has verbs of its own.
-SUBORDINATORS = _words(
-    "because if when whenever while although though unless since until whether where why how so even"
-)
-RELATIVES = _words("who whom whose which that what")
-_DETERMINERS = _words(
-    "a an the no any every each some all both another this these those my your his her its our their one"
-)
-_PREPOSITIONS = _words(
-    "of in on at for from with by about between against without under over into through as like than via per despite "
-    "across amid among around during within toward towards upon behind beyond above below after before near onto to "
-    "off out up down beside besides throughout along outside inside regarding concerning following versus vs"
-)
-_ADVERBS = _words(
-    "also always ever still never truly really just even already often indeed now generally fully rather well"
-)
-# The verbs that do not just add "-ed".
-_PAST_FORMS = {
-    "be": "was", "become": "became", "begin": "began", "bring": "brought", "build": "built", "buy": "bought",
-    "catch": "caught", "choose": "chose", "come": "came", "cost": "cost", "cut": "cut", "do": "did", "draw": "drew",
-    "drive": "drove", "fall": "fell", "feel": "felt", "fight": "fought", "find": "found", "get": "got", "give": "gave",
-    "go": "went", "grow": "grew", "have": "had", "hit": "hit", "hold": "held", "hurt": "hurt", "keep": "kept",
-    "know": "knew", "lead": "led", "leave": "left", "lose": "lost", "make": "made", "mean": "meant", "meet": "met",
-    "pay": "paid", "put": "put", "read": "read", "rise": "rose", "run": "ran", "say": "said", "see": "saw",
-    "sell": "sold", "send": "sent", "set": "set", "speak": "spoke", "spend": "spent", "spread": "spread",
-    "stand": "stood", "steal": "stole", "take": "took", "teach": "taught", "tell": "told", "think": "thought",
-    "throw": "threw", "understand": "understood", "win": "won", "write": "wrote",
-}  # fmt: skip
+PERSONAL = listed("personal")
+SUBORDINATORS, RELATIVES = listed("subordinators"), listed("relatives")
+_PRONOUNS = PERSONAL | listed("other_pronouns")
+_PLURALS, _DETERMINERS, _PREPOSITIONS = map(listed, ("plurals", "determiners", "prepositions"))
+_ADVERBS, _MOSTLY_VERBS, _STAND_ALONE = map(listed, ("adverbs", "mostly_verbs", "stand_alone"))
+_BEHIND_VERBS, _UNFINISHED, _POINTING = map(listed, ("behind_verbs", "unfinished", "pointing"))
+_ARTICLES, _DEGREES, _CALLED, _MADE = map(listed, ("articles", "degrees", "called", "made"))
+_PAST_FORMS = dict(listed_pairs("past_forms"))
 _STRONG = {"has": "have", **{form: verb for verb, form in _PAST_FORMS.items() if form != verb}}
-_PARTICIPLES = frozenset(_PAST_FORMS.values()) | _words("become come run")
-# Nouns too, but in a question mostly verbs; and verbs that need no object.
-_MOSTLY_VERBS = _words("cause harm hurt help benefit lead outweigh")
-_STAND_ALONE = _words(
-    "work matter help end change count stop pay last vote fall rise return fight hurt act decline win continue exist "
-    "survive die live stay happen disappear succeed fail"
-)
-_BEHIND_VERBS = _words("NNS NNP TO IN JJ VBG CD JJR RBR")
-# A word behind these belongs with them.
-_UNFINISHED = _words("and or but nor such own too so very more most less only")
-_POINTING = _words("this that these those")
-_ARTICLES = _words("a an the no my your his her its our their")
+_PARTICIPLES = frozenset(_PAST_FORMS.values()) | listed("participles")
 _NO_NAMES = _DETERMINERS | _PREPOSITIONS | _PRONOUNS
-_DEGREES = _words("more most less too so very half")
 _VOWELS = "aeiou"
 
 
@@ -366,10 +343,6 @@ def _participle(low: Sequence[str]) -> int | None:
     if not found or (len(found) > 1 and low[found[0] + 1] == "by"):  # "the money raised by charities helped"
         return None
     return found[0]
-
-
-_CALLED = _words("considered called deemed rendered")
-_MADE = _words("making made keeping kept leaving left finding found getting")
 
 
 def _predicate(low: Sequence[str]) -> int | None:

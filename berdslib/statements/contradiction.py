@@ -8,44 +8,12 @@ from collections import Counter
 from functools import cache
 from typing import Any, NamedTuple
 
-# Pairs of which one side denies the other when one takes the other's place. Those that differ by a prefix only
-# ("fair", "unfair") are recognised without a list.
-_ANTONYMS = """
-abolish keep; abolish maintain; accept refuse; accept reject; allow ban; allow forbid; allow prevent; allow prohibit;
-approve reject; artificial natural; bad good; badly well; ban keep; ban legalise; ban legalize; ban permit; beneficial
-detrimental; beneficial harmful; benefit harm; benefit hurt; best worst; better worse; boost reduce; compulsory
-optional; compulsory voluntary; continue end; cut raise; dangerous safe; decline grow; decline improve; decline rise;
-decrease increase; deny grant; deter encourage; difficult easy; discourage encourage; easier harder; embrace reject;
-end start; endanger protect; enhance hinder; enough insufficient; evil good; excellent poor; exclude include; expand
-limit; expand reduce; expand restrict; facilitate hinder; fail succeed; failure success; fall rise; false true; fewer
-more; first last; forbid permit; forbidden permitted; good harm; good poor; guilty innocent; harm protect; harmful
-harmless; harmful helpful; help hinder; help hurt; high low; higher lower; hinder promote; illegal legal; immoral
-moral; impede promote; impossible possible; improve worsen; increase lower; increase reduce; inferior superior;
-irrational rational; keep remove; keep repeal; large small; larger smaller; least most; leave remain; less more; lose
-win; lower raise; mandatory optional; mandatory voluntary; modern outdated; negative positive; oppose support;
-optional required; overrated underrated; permit prohibit; poorly well; private public; protect threaten; raise reduce;
-right wrong; safe unsafe; start stop; strengthen undermine; strengthen weaken; strong weak; stronger weaker; useful
-useless
-"""
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from berdslib.statements.grammar import listed, listed_pairs
 
 _PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "anti")
-_NEGATIONS = _words("not no never none nobody nothing neither nor without")
-# Words without which a statement says the same. Modal verbs of permission and quantifiers are not among them.
-_LITTLE = _words(
-    "a an the be am is are was were been being do does did doing have has had having should must ought shall will "
-    "would that of to in it there indeed really truly actually also very"
-)
+_NEGATIONS, _LITTLE, _OF_MANY, _OF_SOME = map(listed, ("negations", "little", "of_many", "of_some"))
 _DENIED = re.compile(r"^it is (?:(?:not|un)\s?(?:true|the case|so)|false|wrong to say) that ")
 _CONFIRMED = re.compile(r"^(?:it is (?:true|the case)|there is no doubt|no doubt) that ")
-# Denied behind these, both can be true: many zoos are cruel, and many are not. "Not many" denies all. With "some" it is
-# the same wherever it stands, unless the whole is denied.
-_OF_MANY = _words("many few may might")
-_OF_SOME = _words("some someone somebody something sometimes somewhere several")
 # What denies something else than the statement, or nothing.
 _UNCLEAR = re.compile(r"\bnot (?:only|just|merely|simply|necessarily)\b|\bor not\b|\bno (?:doubt|matter)\b")
 _WORD = re.compile(r"\w+(?:[-.]\w+)*")
@@ -175,8 +143,8 @@ def are_opposites(first: str, second: str) -> bool:
 @cache
 def _opposites() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for pair in _ANTONYMS.split(";"):
-        one, other = map(stem, pair.split())
+    for pair in listed_pairs("antonyms"):
+        one, other = map(stem, pair)
         found.setdefault(one, set()).add(other)
         found.setdefault(other, set()).add(one)
     return found

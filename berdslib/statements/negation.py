@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from berdslib.data.grammar import (
+from berdslib.errors import InputError
+from berdslib.statements.grammar import (
     AUXILIARIES,
     BE,
     DO,
@@ -26,7 +27,6 @@ from berdslib.data.grammar import (
     tag,
     third_person,
 )
-from berdslib.errors import InputError
 
 # ---------------------------------------------------------------- statements
 

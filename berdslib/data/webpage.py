@@ -1,15 +1,16 @@
-"""One page from the web: politely, within limits, and from public addresses only.
+"""One page from the web: fetched politely, within limits and from public addresses only; and its text.
 
 A page, a redirect or a name server may point anywhere, also at machines that only this one can see. So a host's name is
 resolved once for each request, every address found must be public, and the request goes to one of these addresses, not
-to the name: whatever the name stands for a moment later does not matter. Host header and TLS server name keep the name.
-Addresses written as 127.1, 2130706433 or 0x7f000001 pass through the same resolution and check. A proxy from the
-environment is not used: it would resolve the names itself.
+to the name. Host header and TLS server name keep the name. A proxy from the environment is not used: it would resolve
+the names itself.
 
-The rules of a site's robots.txt are followed as RFC 9309 has them, read by the library Protego: the longest rule that
-fits decides, * and $ are understood, and of a file the first 500 KiB count. A file that is not there (status 4xx)
-allows everything. One that cannot be fetched (5xx, 429, no answer) allows nothing, and what was wrong with it is the
-outcome of the site's pages: "robots" are those alone that rules forbid.
+robots.txt is followed as RFC 9309 has it, by the library Protego. A file that is not there (status 4xx) allows
+everything. One that cannot be fetched (5xx, 429, no answer) allows nothing, and what was wrong with it is the outcome
+of the site's pages.
+
+Pages are untrusted, and a parser can be kept busy for hours by a small one. So they are parsed in a process of their
+own, which is ended when a page takes too long.
 """
 
 from __future__ import annotations
@@ -18,25 +19,31 @@ import asyncio
 import contextlib
 import email.utils
 import ipaddress
+import json
+import logging
 import math
+import os
 import random
 import re
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import time
 import weakref
 import zlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, as_completed
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
 
-from berdslib.data.download import TRANSIENT
-from berdslib.errors import MissingDataError
+from berdslib.errors import MissingDataError, known
+from berdslib.paths import PACKAGE
 from berdslib.version import __version__
 
 if TYPE_CHECKING:
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
 
 AGENT = "berdslib"
 PORTS = {"http": 80, "https": 443}
+TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # statuses that may pass
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 _KEPT = ("content-type", "content-language", "content-length", "last-modified", "etag", "date", "retry-after")
@@ -62,8 +70,8 @@ class Limits(NamedTuple):
     """What a page may take.
 
     Fields: ``connect`` and ``read`` seconds to wait for a connection (and the host's address) and for the next bytes;
-    ``total`` seconds for a page, with its robots.txt, redirects, attempts and the pauses between them; only the wait
-    behind other pages is excused; ``max_bytes`` of a page, as sent and unpacked; ``redirects`` at most; ``retries``
+    ``total`` seconds of all requests for a page, its robots.txt, redirects and attempts together, without the pauses
+    between them; ``max_bytes`` of a page, as sent and unpacked; ``redirects`` at most; ``retries``
     after failures that may pass; ``back_off`` seconds before the first of these, doubled for each further;
     ``longest_wait`` seconds that a server may ask for: a page that asks for more (Retry-After) is given up, a site's
     Crawl-delay is cut to it; ``pause`` seconds between two requests to a host; ``allow`` "address:port" that may be
@@ -231,22 +239,8 @@ def robots_rules(text: str) -> Protego:
 class _Visit:
     """What one page may still use, over its robots.txt, redirects and attempts."""
 
-    def __init__(self, clock: asyncio.Timeout, limits: Limits) -> None:
-        self.clock, self.total, self.retries = clock, limits.total, limits.retries
-
-    @property
-    def used(self) -> float:
-        """Seconds used so far."""
-        return self.total - (self.clock.when() or 0.0) + asyncio.get_running_loop().time()
-
-    @contextlib.asynccontextmanager
-    async def turn(self, gate: asyncio.Lock | asyncio.Semaphore) -> AsyncIterator[None]:
-        """Wait behind other pages, which does not count."""
-        used = self.used
-        self.clock.reschedule(None)
-        async with gate:
-            self.clock.reschedule(asyncio.get_running_loop().time() + self.total - used)
-            yield
+    def __init__(self, limits: Limits) -> None:
+        self.left, self.retries = limits.total, limits.retries
 
 
 class _Host:
@@ -274,9 +268,6 @@ class Fetcher:
         workers: requests at the same time, each to another host.
         resolve: (host, port) → IP addresses; the operating system's by default.
         transport: sends the requests; their addresses hold an IP address in place of the name.
-
-    Raises:
-        MissingDataError: a package for it is not installed.
     """
 
     def __init__(
@@ -295,7 +286,7 @@ class Fetcher:
         self.limits, self.resolve = limits or Limits(), resolve
         self._transport = transport or httpx.AsyncHTTPTransport(verify=ssl.create_default_context())
         self._workers = asyncio.Semaphore(workers)
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: defaultdict[str, _Host] = defaultdict(lambda: _Host(self.limits.pause))
         self._rules: dict[str, Protego | PageError] = {}  # of an origin, or why they could not be fetched
         self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._loop = asyncio.new_event_loop()
@@ -318,26 +309,23 @@ class Fetcher:
 
     async def _fetch(self, url: str) -> Page:
         began = datetime.now(UTC).isoformat(timespec="seconds")
-        trail = [url]
+        trail, visit = [url], _Visit(self.limits)
         try:
-            async with asyncio.timeout(self.limits.total) as clock:
-                visit = _Visit(clock, self.limits)
-                page = await self._follow(trail, visit, robots=True)
-        except TimeoutError:
-            page = Page(url, "timeout", f"not complete after {self.limits.total:g} s")
+            page = await self._follow(trail, visit)
         except PageError as error:
             page = Page(url, error.outcome, error.reason, error.status)
         headers = {name: page.headers[name] for name in _KEPT if name in page.headers}
-        return page._replace(url=url, final_url=trail[-1], headers=headers, seconds=round(visit.used, 3), fetched=began)
+        seconds = round(self.limits.total - visit.left, 3)
+        return page._replace(url=url, final_url=trail[-1], headers=headers, seconds=seconds, fetched=began)
 
-    async def _follow(self, trail: list[str], visit: _Visit, *, robots: bool) -> Page:
-        """Follow redirects from the last address of the trail, and write each into it."""
+    async def _follow(self, trail: list[str], visit: _Visit, *, robots: bool = False) -> Page:
+        """Follow redirects from the last address of the trail, and write each into it; robots: that is a robots.txt."""
         while True:
             url = page_url(trail[-1])
             trail[-1] = str(url)
-            if robots:
+            if not robots:
                 await self._require_robots(url, visit)
-            page = await self._insist(url, visit, any_type=not robots)
+            page = await self._insist(url, visit, any_type=robots)
             if page.status not in _REDIRECTS:
                 return page
             if len(trail) > self.limits.redirects:
@@ -346,45 +334,38 @@ class Fetcher:
 
     async def _require_robots(self, url: httpx.URL, visit: _Visit) -> None:
         origin = f"{url.scheme}://{url.netloc.decode()}"
-        async with visit.turn(self._reading[origin]):
+        async with self._reading[origin]:
             if origin not in self._rules:
-                await self._read_robots(origin, self._host(url.host), visit)
+                self._rules[origin] = await self._read_robots(origin, self._hosts[url.host], visit)
         rules = self._rules[origin]
         if isinstance(rules, PageError):  # a new one, as an exception collects the traces of all who raise it
             raise PageError(rules.outcome, f"robots.txt: {rules.reason}", status=rules.status)
         if not rules.can_fetch(str(url), AGENT):
             raise PageError("robots", "robots.txt does not allow it")
 
-    async def _read_robots(self, origin: str, host: _Host, visit: _Visit) -> None:
-        used = visit.used
+    async def _read_robots(self, origin: str, host: _Host, visit: _Visit) -> Protego | PageError:
+        came_late = visit.left < self.limits.total / 2
         try:
-            page = await self._follow([f"{origin}/robots.txt"], visit, robots=False)
+            page = await self._follow([f"{origin}/robots.txt"], visit, robots=True)
         except PageError as error:
-            if error.outcome == "refused":
-                raise
+            if error.outcome == "refused" or (error.outcome == "timeout" and came_late):
+                raise  # after slow redirects, that is not the site's fault
             absent = error.outcome == "status" and 400 <= error.status < 500 and error.status != 429
-            self._rules[origin] = robots_rules("") if absent else error
-        except asyncio.CancelledError:
-            if used < visit.total / 2:  # who came here late, over slow redirects, did not give it a chance
-                self._rules[origin] = PageError("timeout", f"not complete after {visit.total - used:.3g} s")
-            raise
-        else:
-            rules = self._rules[origin] = robots_rules(page.body[:_ROBOTS_BYTES].decode("utf-8-sig", "replace"))
-            host.pause = max(host.pause, min(rules.crawl_delay(AGENT) or 0.0, self.limits.longest_wait))
-            host.rest(host.pause)
-
-    def _host(self, name: str) -> _Host:
-        return self._hosts.setdefault(name, _Host(self.limits.pause))
+            return robots_rules("") if absent else error
+        rules = robots_rules(page.body[:_ROBOTS_BYTES].decode("utf-8-sig", "replace"))
+        host.pause = max(host.pause, min(rules.crawl_delay(AGENT) or 0.0, self.limits.longest_wait))
+        host.rest(host.pause)
+        return rules
 
     async def _insist(self, url: httpx.URL, visit: _Visit, *, any_type: bool) -> Page:
         """Ask until there is an answer, or a failure that stays; one at a time at a host, with a pause between two."""
-        host = self._host(url.host)
+        host = self._hosts[url.host]
         while True:
-            async with visit.turn(host.lock):
+            async with host.lock:
                 await asyncio.sleep(host.next_start - time.monotonic())
                 try:
-                    async with visit.turn(self._workers):
-                        return await self._ask(url, any_type=any_type)
+                    async with self._workers:
+                        return await self._in_time(url, visit, any_type=any_type)
                 except PageError as error:
                     if not error.again or not visit.retries or error.wait > self.limits.longest_wait:
                         raise
@@ -394,6 +375,16 @@ class Fetcher:
                     host.rest(error.wait or back_off * random.random())
                 finally:
                     host.rest(host.pause)
+
+    async def _in_time(self, url: httpx.URL, visit: _Visit, *, any_type: bool) -> Page:
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(visit.left):
+                return await self._ask(url, any_type=any_type)
+        except TimeoutError:
+            raise PageError("timeout", f"not complete after {self.limits.total:g} s") from None
+        finally:
+            visit.left -= time.monotonic() - began
 
     async def _ask(self, url: httpx.URL, *, any_type: bool) -> Page:
         """Send one request to the first of the host's addresses that answers."""
@@ -502,3 +493,211 @@ async def _body(response: httpx.Response, coding: str, limit: int) -> bytes:
     if unpack and unpack.unused_data.startswith(b"\x1f\x8b"):
         raise PageError("encoding", "several gzip members in one answer")
     return bytes(body)
+
+
+# ---------------------------------------------------------------- text
+
+# Codecs of Python that are no charsets of the web; some fail on bytes, and punycode can take forever.
+_NO_CHARSETS = frozenset({
+    "punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined",
+    "zlib", "bz2", "hex", "base64", "quopri", "uu", "rot-13",
+})  # fmt: skip
+# Text may begin with the words in the second line too, but has no NUL soon after.
+_BINARY = re.compile(
+    rb"%PDF-|\x89PNG|\xff\xd8\xff|PK\x03\x04|\x1f\x8b|\x7fELF"
+    rb"|(?=.{0,31}\0)(?:GIF8|OggS|ID3|RIFF)",
+    re.DOTALL,
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffd]")
+_LONGEST_TITLE = 300
+
+Extractor = Callable[[str], tuple[str, str]]
+
+
+class PageText(NamedTuple):
+    """Title and text of a page; ``outcome`` "ok", "binary", "no text", or "parser" if that failed on it."""
+
+    outcome: str
+    title: str = ""
+    text: str = ""
+
+
+def decode(body: bytes, content_type: str = "") -> str:
+    """Return the text of a page: by a byte order mark, else the header, else the page's own word, else detection.
+
+    A declared charset that fits less than half of what is beyond ASCII is passed over. Names mean what they mean to
+    browsers: latin-1 is Windows-1252, and gb2312 is gb18030.
+
+    >>> decode("é".encode("latin-1"), "text/html; charset=iso-8859-1")
+    'é'
+    """
+    from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, to_unicode
+
+    charset, mark = read_bom(body)
+    if charset and mark:
+        return to_unicode(body[len(mark) :], charset)
+    meta = html_body_declared_encoding(body) or ""
+    meta = "utf-8" if meta.startswith("utf-16") else meta  # else its own word could not be read byte by byte
+    for declared in (http_content_type_encoding(content_type), meta):
+        if declared and declared not in _NO_CHARSETS:
+            text = to_unicode(body, declared)
+            wrong = text.count("\ufffd")
+            if not wrong or 2 * wrong < sum(not c.isascii() for c in text):
+                return text
+    return _detected(body)
+
+
+def _detected(body: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    with contextlib.suppress(UnicodeDecodeError):
+        return body.decode("utf-8")
+    found = from_bytes(body[:65536])
+    best = found.best()
+    # Several charsets of one byte often fit equally well; then it is the one that browsers assume.
+    usual = any(m.encoding == "cp1252" and m.chaos <= best.chaos for m in found) if best else False
+    return body.decode("cp1252" if usual else best.encoding if best else "utf-8", "replace")
+
+
+def _trafilatura(html: str) -> tuple[str, str]:
+    import trafilatura
+
+    tree = trafilatura.load_html(html)
+    if tree is None:
+        return "", ""
+    return tree.findtext(".//title") or "", trafilatura.extract(tree, include_comments=False) or ""
+
+
+def _readability(html: str) -> tuple[str, str]:
+    document = import_module("readability").Document(html)
+    writer = import_module("html2text").HTML2Text(bodywidth=0)
+    writer.ignore_links = writer.ignore_images = True
+    return document.title(), writer.handle(document.summary())
+
+
+EXTRACTORS: dict[str, Extractor] = {"trafilatura": _trafilatura, "readability+html2text": _readability}
+
+
+def check_extractor(name: str) -> str:
+    """Return the name of an extractor that can be used here; raise the error that says what to install."""
+    for module in known("extractor", name, EXTRACTORS).split("+"):
+        if find_spec(module) is None:
+            package = module if module == "trafilatura" else "'berdslib[web-paper]'"
+            raise MissingDataError(f"extractor {name!r} needs {module}; install with: pip install {package}")
+    return name
+
+
+def page_text(body: bytes, content_type: str = "", extractor: str = "trafilatura") -> PageText:
+    """Return title and text of a page, in this process and without a time limit; see :class:`TextReader`.
+
+    Source: BeRDS section 4.2 ("readability+html2text"); trafilatura is our default.
+    """
+    text = decode(body, content_type)
+    if _BINARY.match(body) or 20 * len(_CONTROL.findall(text)) > len(text):
+        return PageText("binary")
+    kind = content_type.partition(";")[0].strip().lower()
+    title = ""
+    if kind != "text/plain" and (kind or "<" in text[:1024]):
+        try:
+            title, text = EXTRACTORS[extractor](_CONTROL.sub(" ", text))
+        except Exception as error:  # noqa: BLE001  the libraries document no errors, and the page is anything at all
+            logging.getLogger(__name__).info("the parser failed: %r", error)
+            return PageText("parser")
+    text = _CONTROL.sub(" ", text).strip()
+    return PageText("ok" if text else "no text", " ".join(_CONTROL.sub(" ", title).split())[:_LONGEST_TITLE], text)
+
+
+# ---------------------------------------------------------------- a process of its own
+
+
+class TextReader:
+    """Reads pages in another process, one at a time; a context manager.
+
+    Args:
+        extractor: a name in EXTRACTORS.
+        seconds: for a page; one that takes longer has the outcome "parser".
+    """
+
+    def __init__(self, extractor: str = "trafilatura", seconds: float = 20.0) -> None:
+        self.extractor, self.seconds = check_extractor(extractor), seconds
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> TextReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    def read(self, body: bytes, content_type: str = "") -> PageText:
+        """Return title and text of a page."""
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        note = {"size": len(body), "content_type": content_type, "extractor": self.extractor}
+        answer = self._answer(json.dumps(note).encode() + b"\n" + body)
+        if answer is None:  # it was too slow, or the page broke it
+            self.__exit__()
+            return PageText("parser")
+        return PageText(*answer)
+
+    def _start(self) -> None:
+        self.__exit__()
+        # A session of its own: Ctrl-C is for us, and closing its input ends it.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", _READER, *_import_folders()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            cwd=PACKAGE,
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+        )
+        if self._answer(b"", seconds=600) is None:
+            raise MissingDataError(f"the process that reads pages does not start ({sys.executable})")
+
+    def _answer(self, asked: bytes, seconds: float | None = None) -> list[str] | None:
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        timer = threading.Timer(seconds or self.seconds, process.kill)
+        timer.start()
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has ended, which the missing answer will tell
+                process.stdin.write(asked)
+                process.stdin.flush()
+            line = process.stdout.readline()
+        finally:
+            timer.cancel()
+        return json.loads(line) if line.endswith(b"\n") else None
+
+
+_READER = "import sys; sys.path[:] = sys.argv[1:]; from berdslib.data.webpage import serve; serve()"
+_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP")  # no keys for those who parse
+
+
+def _import_folders() -> list[str]:
+    """Return where the reader imports from: where this process does, but never from the current folder.
+
+    That may be a folder of somebody else's files, and a ``trafilatura.py`` among them would be run.
+    """
+    here = os.path.realpath(os.curdir)
+    return [str(PACKAGE.parent), *(p for p in sys.path if os.path.isabs(p) and os.path.realpath(p) != here)]
+
+
+def serve() -> None:
+    """Answer pages from standard input until it closes: what the other process does."""
+    logging.disable()  # the libraries complain about pages; outcomes tell what is to be told
+    import trafilatura  # noqa: F401  loaded now, so that no page's time goes into it
+    import w3lib.encoding  # noqa: F401
+
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # nothing but answers may go there
+    reply: tuple[str, ...] = ("ready",)
+    while True:
+        answers.write(json.dumps(reply).encode() + b"\n")
+        answers.flush()
+        note = requests.readline()
+        if not note:
+            return
+        asked = json.loads(note)
+        reply = page_text(requests.read(asked["size"]), asked["content_type"], asked["extractor"])

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.construction.opposites import are_opposites, contradict, same_text, stem
-from berdslib.data.negation import negate, yes_and_no
+from berdslib.statements.contradiction import are_opposites, contradict, same_text, stem
+from berdslib.statements.negation import negate, yes_and_no
 
 SUBJECTS = ["Zoos", "Public libraries", "Night trains", "School uniforms", "Short weeks"]
 PREDICATES = ["be closed", "be paid for by the state", "have more rights than cars", "replace flights", "last longer"]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berdslib.data.datasets import load_questions
-from berdslib.data.grammar import base_of, end_of_subject, past, tag_known, third_person
-from berdslib.data.negation import negate, two_sides, yes_and_no
 from berdslib.errors import InputError
+from berdslib.statements.grammar import base_of, end_of_subject, past, tag_known, third_person
+from berdslib.statements.negation import negate, two_sides, yes_and_no
 
 # ---------------------------------------------------------------- questions made of statements that are known
 

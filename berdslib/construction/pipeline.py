@@ -1,0 +1,283 @@
+"""A build step by step: items of a source, a prompt for each that is still in, and what its answer makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import pandas as pd
+
+from berdslib.data.records import Question
+from berdslib.data.tables import write_jsonl
+from berdslib.errors import InputError, MissingDataError
+from berdslib.llm.asking import Answer, ask_all
+from berdslib.llm.chat import ChatModel, Messages, Reply, Tokens, most_tokens
+from berdslib.llm.prompting import TASKS, Prompt, load_prompt
+from berdslib.llm.recorded import Recorded
+
+UNREADABLE, NO_RULE, REFUSED, UNANSWERED = "unreadable answer", "no rule", "refused", "unanswered"
+REASONS = {
+    UNREADABLE: "Not even when asked again did the model answer in the form that was asked for.",
+    REFUSED: "The endpoint does not take what was asked, as with a filter of contents or a text that is too long.",
+    NO_RULE: "No rule makes this step of the item; a chat model can.",
+}
+
+
+class Draft(NamedTuple):
+    """An item of the source, and what has been made of it so far.
+
+    Fields: ``key`` names it for good, and becomes the question's id; ``where`` is its file and line; ``question`` and
+    ``perspectives`` are "" and () until a step makes them, or the source has them; ``stances`` as in a Question;
+    ``sources`` the texts that it is made of; ``options`` the answers that the source offers; ``documents`` the ids of
+    those texts, where they have some; ``split`` that of the source, where it has one.
+    """
+
+    key: str
+    where: str = ""
+    question: str = ""
+    perspectives: tuple[str, ...] = ()
+    stances: tuple[str | None, ...] = ()
+    sources: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    split: str = ""
+
+    def as_question(self, source: str) -> Question:
+        """Return the question that was made of it."""
+        stances = self.stances or (None,) * len(self.perspectives)
+        return Question(self.key, self.question, self.perspectives, stances, source, self.split)
+
+
+class Rejection(NamedTuple):
+    """An item that was left out: by which ``step``, for which ``reason`` (a short name), and the ``detail`` of it."""
+
+    draft: Draft
+    step: str
+    reason: str
+    detail: str
+
+    def as_row(self) -> dict[str, Any]:
+        """Return what is written of it, the item with all that had been made."""
+        made = {name: value for name, value in self.draft._asdict().items() if value}
+        return {"step": self.step, "reason": self.reason, "detail": self.detail, **made}
+
+
+def write_rejections(path: Path, rejections: Iterable[Rejection]) -> None:
+    """Write rejected items, one JSON object a line."""
+    write_jsonl(path, (one.as_row() for one in rejections))
+
+
+class Rejected(Exception):  # noqa: N818 - not an error: the answer was read, and speaks against the item
+    """Raised by a step that reads an answer and leaves its item out.
+
+    With `ask_again` the answer may be better when asked again, and only a second one like it counts.
+    """
+
+    def __init__(self, reason: str, detail: str, *, ask_again: bool = False) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason, self.detail, self.ask_again = reason, detail, ask_again
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a build.
+
+    Args:
+        name: what it is called in counts and rejections.
+        task: whose prompt is asked, one of :data:`berdslib.llm.prompting.TASKS`.
+        values: what fills the prompt for an item: placeholder → text of the source, which is untrusted.
+        read: makes of an item and the answer the item after the step. Raises InputError where the answer cannot be
+            read, and Rejected where it speaks against the item.
+        by_rule: the answer that a rule gives, None where no rule is sure.
+        usual: an answer of usual length, in the form asked for; what a rehearsal goes on with.
+        applies: which items take this step; the others pass by.
+        optional: an item whose answer cannot be read, or that no rule answers, goes on as it is.
+    """
+
+    name: str
+    task: str
+    values: Callable[[Draft], dict[str, str]]
+    read: Callable[[Draft, str], Draft]
+    by_rule: Callable[[Draft], str | None]
+    usual: Callable[[Draft], str]
+    applies: Callable[[Draft], bool] = field(default=lambda _: True)
+    optional: bool = False
+
+    def messages(self, draft: Draft, prompt: Prompt) -> list[dict[str, str]]:
+        """Return what is asked for an item; its texts cannot close the tags that they stand between."""
+        return prompt.about(**self.values(draft))
+
+
+# ---------------------------------------------------------------- who answers
+
+
+class Answers(Protocol):
+    """Answers a step for several items: a chat model, the rules, or a rehearsal of either."""
+
+    id: str
+
+    def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
+        """Return an answer for each item, in their order."""
+        ...
+
+
+class ByChat:
+    """Answers from a chat model, several at a time; what the endpoint could not answer is that item's problem."""
+
+    def __init__(self, chat: ChatModel, workers: int = 4) -> None:
+        self.chat, self.workers, self.id = chat, workers, chat.id
+
+    def __call__(self, step: Step, _: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
+        """Ask for each item."""
+        return ask_all(self.chat, asked, workers=self.workers, desc=step.name)
+
+
+class ByRule:
+    """Answers from the rules, where there is one that is sure."""
+
+    id = "rule"
+
+    def __call__(self, step: Step, drafts: Sequence[Draft], _: Sequence[Messages], /) -> list[Answer]:
+        """Apply the step's rule to each item."""
+        said = (step.by_rule(draft) for draft in drafts)
+        return [Answer(None, NO_RULE) if one is None else Answer(Reply(one), "") for one in said]
+
+
+class Rehearsal:
+    """Answers that cost nothing: those that are recorded already, and answers of usual length in place of all others.
+
+    Which items a model would leave out nobody knows before, so that it is asked at most as often as here, unless it has
+    to be asked again for an answer that cannot be read.
+
+    Args:
+        chat: the model that would be asked; its id and longest answer count.
+        recorded: the file of answers of an earlier run; it need not be there.
+    """
+
+    def __init__(self, chat: ChatModel, recorded: Path) -> None:
+        self.id, self._longest = chat.id, int(getattr(chat, "max_tokens", 0))
+        self._recorded = Recorded(recorded, chat.id) if recorded.is_file() else None
+        self._rows: list[tuple[str, int, int, Tokens, Tokens]] = []
+
+    def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
+        """Return an answer for each item, and count what the missing ones would take."""
+        known = [self._known(messages) for messages in asked]
+        usual = [step.usual(draft) for draft in drafts]
+        missing = [(messages, text) for messages, text, reply in zip(asked, usual, known, strict=True) if not reply]
+        likely = sum((_likely(messages, text) for messages, text in missing), Tokens())
+        most = sum((most_tokens(messages, self._longest) for messages, _ in missing), Tokens())
+        self._rows.append((step.name, len(asked) - len(missing), len(missing), likely, most))
+        return [Answer(reply or Reply(text)) for reply, text in zip(known, usual, strict=True)]
+
+    def table(self, prices: tuple[float, float]) -> pd.DataFrame:
+        """Return what is left to ask and what it would cost, a row for each step and one for all.
+
+        Columns: step, recorded, to_ask, prompt_tokens, completion_tokens (as is likely), likely_cost and most_cost. The
+        most holds if no answer has to be asked for again.
+        """
+        names = ["step", "recorded", "to_ask", "prompt_tokens", "completion_tokens", "likely_cost", "most_cost"]
+        rows = [
+            (step, recorded, to_ask, likely.prompt, likely.completion, likely.cost(prices), most.cost(prices))
+            for step, recorded, to_ask, likely, most in self._rows
+        ]
+        whole = [sum(column) for column in [*zip(*rows, strict=True)][1:]]
+        return pd.DataFrame([*rows, ("all", *whole)], columns=names)
+
+    def _known(self, messages: Messages) -> Reply | None:
+        try:
+            return self._recorded.complete(messages) if self._recorded else None
+        except MissingDataError:
+            return None
+
+
+def _likely(messages: Messages, answer: str) -> Tokens:
+    # English has about four bytes to a token; a request has four tokens more for each of its turns.
+    said = [*(message["content"] for message in messages), answer]
+    *prompt, completion = (-(-len(text.encode()) // 4) for text in said)
+    return Tokens(sum(prompt) + 4 * len(prompt), completion)
+
+
+# ---------------------------------------------------------------- a step
+
+
+class Passed(NamedTuple):
+    """What came of a step: items still in, items left out, items without an answer, and how many took the step."""
+
+    drafts: list[Draft]
+    rejected: list[Rejection]
+    unanswered: list[Rejection]
+    asked: int
+
+
+def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "ours") -> Passed:
+    """Take a step with all items; those that it does not apply to pass unchanged.
+
+    An answer that cannot be read is sent back once, with what was wrong with it; the second one counts.
+    """
+    prompt = load_prompt(step.task, wording, needs=TASKS[step.task])
+    turn = {i: step.messages(d, prompt) for i, d in enumerate(drafts) if step.applies(d)}
+    found: dict[int, Draft | Rejection] = {i: d for i, d in enumerate(drafts) if i not in turn}
+    asked = len(turn)
+    again = _read_all(step, drafts, turn, answers, found)
+    turn = {i: _sent_back(turn[i], text, why.detail) for i, (text, why) in again.items()}
+    for i, (text, why) in _read_all(step, drafts, turn, answers, found).items():
+        found[i] = _left_out(step, drafts[i], why.reason, f"{why.detail}; the answer begins {text[:80]!r}")
+    outcomes = [found[i] for i in range(len(drafts))]
+    out = [one for one in outcomes if isinstance(one, Rejection)]
+    return Passed(
+        [one for one in outcomes if isinstance(one, Draft)],
+        [one for one in out if one.reason != UNANSWERED],
+        [one for one in out if one.reason == UNANSWERED],
+        asked,
+    )
+
+
+def _left_out(step: Step, draft: Draft, reason: str, detail: str) -> Draft | Rejection:
+    return draft if step.optional else Rejection(draft, step.name, reason, detail)
+
+
+def _read_all(
+    step: Step,
+    drafts: Sequence[Draft],
+    turn: Mapping[int, Messages],
+    answers: Answers,
+    found: dict[int, Draft | Rejection],
+) -> dict[int, tuple[str, Rejected]]:
+    """Ask, put what came of each item into `found`, and return the answers to be sent back, each with its fault."""
+    sent_back: dict[int, tuple[str, Rejected]] = {}
+    replies = answers(step, [drafts[i] for i in turn], list(turn.values())) if turn else []
+    for i, (reply, problem, refused) in zip(turn, replies, strict=True):
+        draft = drafts[i]
+        if reply is None and problem == NO_RULE:
+            found[i] = _left_out(step, draft, NO_RULE, "a chat model is needed")
+        elif reply is None and refused:
+            found[i] = _left_out(step, draft, REFUSED, problem)
+        elif reply is None:
+            found[i] = Rejection(draft, step.name, UNANSWERED, problem)
+        else:
+            try:
+                found[i] = step.read(draft, _whole(reply))
+            except Rejected as why:
+                if why.ask_again:
+                    sent_back[i] = reply.text, why
+                else:
+                    found[i] = Rejection(draft, step.name, why.reason, why.detail)
+            except InputError as error:
+                sent_back[i] = reply.text, Rejected(UNREADABLE, error.problem)
+    return sent_back
+
+
+def _whole(reply: Reply) -> str:
+    if reply.finish == "length":
+        raise InputError("it was cut off at the most tokens that an answer may have")
+    return reply.text
+
+
+def _sent_back(messages: Messages, answer: str, problem: str) -> list[dict[str, Any]]:
+    """Return the conversation so far, and that its answer could not be read."""
+    plea = f"That answer cannot be read: {problem}. Answer once more, and only in the form that was asked for."
+    # An empty turn is refused by some endpoints.
+    said = answer.strip() or "(no answer)"
+    return [*messages, {"role": "assistant", "content": said}, {"role": "user", "content": plea}]
