@@ -25,7 +25,7 @@ from urllib.parse import urldefrag
 
 import pandas as pd
 
-from berdslib.data.download import TRANSIENT
+from berdslib.data.fetch import TRANSIENT
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.passages import corpus_statistics, split_words
 from berdslib.data.records import Passage, Question, check_questions

@@ -35,7 +35,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
 
-from berdslib.data.download import TRANSIENT
+from berdslib.data.fetch import TRANSIENT
 from berdslib.errors import MissingDataError
 from berdslib.version import __version__
 
