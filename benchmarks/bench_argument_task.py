@@ -17,8 +17,10 @@ minority comes last, or first.
 import argparse
 import math
 import resource
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,7 +28,6 @@ import pandas as pd
 from berdslib.data.arguments import PROPERTIES
 from berdslib.data.records import ranked_run
 from berdslib.data.scenario import open_scenario
-from berdslib.data.synthetic_arguments import make_release
 from berdslib.evaluation.argument_task import (
     ARGUMENT_MEASURES,
     KS,
@@ -36,6 +37,9 @@ from berdslib.evaluation.argument_task import (
     group_shares,
 )
 from berdslib.evaluation.measures import rKL
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+from synthetic_release import make_release
 
 DEEPEST = max(KS)
 ALPHA = 0.5

@@ -11,7 +11,7 @@ import importlib
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from berdslib.errors import InputError, known
@@ -31,14 +31,15 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
     Args:
         kind: what these things are, for messages ("retriever").
         things: name → thing. A name that ends in ":" takes whatever follows it as its argument, as "hf:" does.
+        more: returns those that are written down elsewhere, asked at each look; they come behind all others.
 
     >>> pets = Registry("pet", {"cat": "Felis catus", "dog:": "Canis familiaris"})
     >>> pets.find("cat"), pets.find("dog:poodle")
     (('Felis catus', ''), ('Canis familiaris', 'poodle'))
     """
 
-    def __init__(self, kind: str, things: Mapping[str, Thing]) -> None:
-        self.kind, self._things = kind, dict(things)
+    def __init__(self, kind: str, things: Mapping[str, Thing], more: Callable[[], Mapping[str, Thing]] = dict) -> None:
+        self.kind, self._things, self._more = kind, dict(things), more
         self._built_in = frozenset(things)
 
     def add(self, name: str, thing: Thing) -> None:
@@ -61,11 +62,11 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         Raises:
             InputError: the name is not known; the message lists those that are.
         """
-        self._see_plugins()
+        things = self._all()
         head, colon, argument = name.partition(":")
-        if name not in self._things and colon and argument and head + colon in self._things:
-            return self._things[head + colon], argument
-        return self._things[known(self.kind, name, self.names())], ""
+        if name not in things and colon and argument and head + colon in things:
+            return things[head + colon], argument
+        return things[known(self.kind, name, self.names())], ""
 
     def is_built_in(self, name: str) -> bool:
         """Return whether a name, with its argument or without, is not one of the user's."""
@@ -73,33 +74,28 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
     def names(self) -> list[str]:
         """Return all names; one that takes an argument reads "hf:…"."""
-        self._see_plugins()
-        return [f"{name}…" if name.endswith(":") else name for name in self._things]
-
-    def __contains__(self, name: object) -> bool:
-        self._see_plugins()
-        return name in self._things
+        return [f"{name}…" if name.endswith(":") else name for name in self]
 
     def __getitem__(self, name: str) -> Thing:
-        self._see_plugins()
-        return self._things[name]
+        return self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
-        self._see_plugins()
-        return iter(self._things)
+        return iter(self._all())
 
     def __len__(self) -> int:
-        self._see_plugins()
-        return len(self._things)
+        return len(self._all())
 
-    @staticmethod
-    def _see_plugins() -> None:
+    def _all(self) -> Mapping[str, Thing]:
+        """Return what there is, once the user's plugins have added theirs."""
         wanted = {name.strip() for name in os.environ.get(PLUGINS, "").split(",") if name.strip()}
-        if wanted <= _imported and not _importing_now:
-            return
-        with _importing:
-            for name in sorted(wanted - _imported):
-                _import_plugin(name)
+        if not wanted <= _imported or _importing_now:
+            with _importing:
+                for name in sorted(wanted - _imported):
+                    _import_plugin(name)
+        others = self._more()
+        return (
+            {**self._things, **{k: v for k, v in others.items() if k not in self._things}} if others else self._things
+        )
 
 
 def _import_plugin(name: str) -> None:

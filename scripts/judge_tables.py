@@ -20,13 +20,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from stance import HALVES, half_of, held_out
 
 import berdslib as bd
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import dataset
 from berdslib.data.fetch import candidate_paths, first_existing
+from berdslib.data.readers import StancePair
 from berdslib.data.records import Passage, ranked_run
-from berdslib.data.stance import HALVES, StancePair, half_of, held_out
 from berdslib.data.tables import read_jsonl
 from berdslib.judging.base import Pair
 from berdslib.judging.registry import make_judge

@@ -14,7 +14,6 @@ from projection_tasks import tasks_by_value
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.load import load
-from berdslib.data.pir_sample import location_task, story_task
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import docno_order, top_k
 from berdslib.retrieval.projection import perspective_vectors, scores, unit_vectors
@@ -209,7 +208,7 @@ def with_strength_chosen(task):
 def all_tasks(folder):
     loaded = [load(f"pir-demo:{name}") for name in DEMO]
     loaded += [stance_task(load_questions("sample", "all"), load_gold("sample"), load_passages("sample"))]
-    return [*loaded, story_task(), location_task(), *tasks_by_value(folder).values()]
+    return [*loaded, load("pir-sample:stories"), load("pir-sample:location"), *tasks_by_value(folder).values()]
 
 
 def with_interval(values):

@@ -13,9 +13,9 @@ import re
 from collections import defaultdict
 
 import numpy as np
+from pir_sample import ARTICLES, PLACES
 
 from berdslib.data.pir import PirQuery, pir_collection
-from berdslib.data.pir_sample import ARTICLES, PLACES
 from berdslib.data.records import Passage
 
 ROOTS, VALUES, OTHERS = 50, 4, 300  # roots, perspectives of a root at most, passages that are gold of nothing
@@ -156,7 +156,7 @@ def topic_names(path):
 
 # ---------------------------------------------------------------- written by a generator
 
-# What each of berdslib.data.pir_sample.ARTICLES is about.
+# What each of pir_sample.ARTICLES is about.
 TOPICS = (
     "a strike of hospital staff", "local transport", "a flood", "interest rates", "a forest fire", "school budgets",
     "corruption", "football", "an exhibition", "a protest of farmers", "a dam", "medical research", "a bank failure",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from berdslib.cli.inputs import split_names
-from berdslib.cli.options import DEPTH, FOLDER, JSON, POSITIVE, RECORDINGS, say, together
+from berdslib.cli.options import DEPTH, FOLDER, JSON, POSITIVE, RECORDINGS, together
 from berdslib.cli.root import main
 from berdslib.errors import BerdsError, InputError, printable
 
@@ -60,31 +60,18 @@ def argue() -> None:
     RELEASE is a folder with corpus.jsonl, baseline-queries and perspective-queries, or the name of a data set.
 
     \b
-    berds argue make release                                          (a synthetic one, to try things on)
+    python scripts/synthetic_release.py release                       (a synthetic one, to try things on)
     berds argue run release -s explicit -r bm25,minilm -o predictions
     berds argue evaluate release predictions/bm25.jsonl -s explicit
     berds argue compare release predictions/*.jsonl -s explicit
     """
 
 
-@argue.command("make")
-@click.argument("folder", type=FOLDER)
-@click.option("--arguments", default=26_000, show_default=True, type=POSITIVE, help="How many.")
-@click.option("--issues", default=300, show_default=True, type=POSITIVE, help="Questions that they answer.")
-@click.option("--seed", default=0, show_default=True, help="The same seed makes the same release.")
-@JSON
-def make(folder: Path, arguments: int, issues: int, seed: int, as_json: bool) -> None:
-    """Write a synthetic release to FOLDER: made-up arguments of made-up people, which say so wherever they are shown.
-
-    \b
-    berds argue make small --arguments 600 --issues 12
-    """
-    from berdslib.data.release_summary import summarise
-    from berdslib.data.synthetic_arguments import make_release, write_release
-
-    release = make_release(seed=seed, arguments=arguments, issues=issues)
-    write_release(folder, release)
-    say({"output": folder, **summarise(release)}, f"{release!r} → {folder}", as_json)
+@argue.command("make", context_settings={"ignore_unknown_options": True})
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def make(options: Sequence[str]) -> None:
+    """Is a script now: python scripts/synthetic_release.py FOLDER --arguments N --issues M --seed S."""
+    raise InputError(f"is a script now:  python scripts/synthetic_release.py {' '.join(options) or 'FOLDER'}")
 
 
 @argue.command("run")
@@ -124,8 +111,7 @@ def run(
     \b
     berds argue run release -s explicit --split dev -r bm25,minilm+profile:fusion -o predictions
     """
-    from berdslib.data.predictions import ENOUGH, write_predictions
-    from berdslib.data.releases import load_scenario
+    from berdslib.data.scenario import ENOUGH, load_scenario, write_predictions
     from berdslib.retrieval.system_strings import parse_system
     from berdslib.study.experiment import file_stems, search
     from berdslib.study.leaderboard import settings
@@ -292,11 +278,8 @@ def validate(
     berds argue validate release
     berds argue validate release bm25.jsonl -s explicit --split test
     """
-    from berdslib.data.arguments import is_release, read_release
-    from berdslib.data.predictions import read_predictions
-    from berdslib.data.release_summary import summarise
-    from berdslib.data.releases import load_release
-    from berdslib.data.scenario import open_scenario
+    from berdslib.data.arguments import is_release, read_release, summarise
+    from berdslib.data.scenario import load_release, open_scenario, read_predictions
 
     if predictions and scenario is None:
         raise click.UsageError("predictions are for a scenario; name it with -s")
@@ -375,8 +358,7 @@ def _scores(
     """Return the scores of all files that can be used, by system, and what is wrong with the others."""
     from tqdm.auto import tqdm
 
-    from berdslib.data.predictions import read_predictions
-    from berdslib.data.releases import load_scenario
+    from berdslib.data.scenario import load_scenario, read_predictions
     from berdslib.evaluation.argument_task import evaluate_arguments
 
     named = _system_names(predictions)

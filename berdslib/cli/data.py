@@ -195,7 +195,7 @@ def data_export(
     BEIR knows no perspectives: a passage's score there is the number of perspectives that it supports. Its qrels are
     named after the split of the questions, or "test" where they have none or several.
     """
-    from berdslib.data.export import export_collection
+    from berdslib.data.formats import export_collection
 
     if run_path and not (layout == "berds" or str(path).removesuffix(".gz").endswith(".jsonl")):
         raise click.UsageError("only a BeRDS JSONL lists a run; --run is for --layout berds")

@@ -19,7 +19,7 @@ _DATASET = click.argument("folder", type=click.Path(exists=True, file_okay=False
 @JSON
 def data_validate(folder: Path, as_json: bool) -> None:
     """Check a data set of your own before others get it; exit with 1 where something must be mended."""
-    from berdslib.data.validation import validate
+    from berdslib.data.own import validate
 
     found = validate(folder)
     if as_json:
@@ -38,10 +38,10 @@ def data_validate(folder: Path, as_json: bool) -> None:
 @JSON
 def data_add(folder: Path, as_json: bool) -> None:
     """Have a data set of your own load by the name on its card, from anywhere; the folder stays where it is."""
-    from berdslib.data.catalogue import add
-    from berdslib.data.own import remembered_folders
+    from berdslib.data.catalogue import added_folders
+    from berdslib.data.own import add
 
-    before = remembered_folders()
+    before = added_folders()
     one = add(folder)
     replaced = before.get(one.name, str(folder.resolve()))
     if replaced != str(folder.resolve()):

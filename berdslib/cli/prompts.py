@@ -59,7 +59,7 @@ def prompts_import(task: str, source: Path, wording: str | None) -> None:
 @click.option("--url", help="Another address. [that of the authors' repository; its file has a checksum on record]")
 def prompts_fetch(task: str, wording: str | None, url: str | None) -> None:
     """Download a published wording from its authors and keep it, as `import` does with a local file."""
-    from berdslib.data.download import download
+    from berdslib.data.fetch import download
     from berdslib.llm.prompting import import_prompt
 
     kept = published_path(task, wording)

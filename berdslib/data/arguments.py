@@ -20,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from berdslib.data.tables import first_field, from_json, is_missing, read_jsonl
+from berdslib.data.tables import check_new, first_field, is_missing, read_json, read_jsonl
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
 
@@ -93,7 +93,7 @@ class Release:
         baseline: queries of text alone.
         perspective: queries that also name a property.
         ranked_for: whose properties the perspective queries name: "author", or "reader" as in the third test set.
-        synthetic: made by :mod:`berdslib.data.synthetic_arguments`, which everything that shows it then says.
+        synthetic: made by scripts/synthetic_release.py, which everything that shows it then says.
         number_ids: ids of arguments, and of queries, are numbers in its files, and so in predictions.
     """
 
@@ -127,16 +127,22 @@ def in_words(asked: Profile) -> str:
 
 def is_release(path: StrPath) -> bool:
     """Return whether a folder looks like a release."""
-    return (Path(path) / CORPUS).is_file() and any((Path(path) / f"{kind}-queries").is_dir() for kind in _KINDS)
+    folder = Path(path)
+    return _plain_or_gz(folder / CORPUS).is_file() and any((folder / f"{kind}-queries").is_dir() for kind in _KINDS)
 
 
 _KINDS = ("baseline", "perspective")
 
 
+def _plain_or_gz(path: Path) -> Path:
+    zipped = path.with_name(f"{path.name}.gz")
+    return zipped if zipped.is_file() and not path.is_file() else path
+
+
 def read_release(folder: StrPath, name: str | None = None, *, problems: list[InputError] | None = None) -> Release:
     """Read a release; either of the published sets of field names will do.
 
-    Files of one object a line are streamed; one that is a JSON list is read as a whole.
+    Files of one object a line are streamed; one that is a JSON list is read as a whole. Each may be compressed (.gz).
 
     A file ``release.json`` beside the corpus may say ``{"ranked_for": "reader"}`` (the third test set) and
     ``"synthetic": true``; the owners' own folders have none.
@@ -152,7 +158,7 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
     """
     folder = Path(folder)
     about = read_manifest(folder / MANIFEST)
-    arguments, are_numbers = _read_corpus(folder / CORPUS)
+    arguments, are_numbers = _read_corpus(_plain_or_gz(folder / CORPUS))
     docnos = {one.docno for one in arguments}
     found: dict[str, list[ArgumentQuery]] = {}
     query_numbers = True
@@ -161,7 +167,7 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
         with _collected(problems):
             _check_files(folder / f"{kind}-queries")
         for split in SPLITS:
-            path = folder / f"{kind}-queries" / f"queries_{split}.jsonl"
+            path = _plain_or_gz(folder / f"{kind}-queries" / f"queries_{split}.jsonl")
             if path.is_file():
                 with _collected(problems):
                     queries, numbers = _read_queries(path, split, docnos, named=kind == "perspective")
@@ -203,7 +209,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """
     if not path.is_file():
         return {}
-    about = from_json("".join(text for _, text in read_lines(path)), path)
+    about = read_json(path)
     if not isinstance(about, dict):
         raise InputError(f"an object was expected, not {type(about).__name__}", path=path)
     with errors_in(path):
@@ -217,22 +223,20 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _check_files(folder: Path) -> None:
-    """Refuse files of queries that would not be read: of a split by another name, or compressed under theirs."""
+    """Refuse files of queries that would not be read: of a split by another name."""
     expected = [f"queries_{split}.jsonl" for split in SPLITS]
     for path in sorted([*folder.glob("queries_*.jsonl"), *folder.glob("queries_*.jsonl.gz")]):
-        if path.name not in expected:
+        if path.name.removesuffix(".gz") not in expected:
             raise InputError(f"unknown file of queries; known: {', '.join(expected)}", path=path)
 
 
 def _read_corpus(path: Path) -> tuple[list[Argument], bool]:
     arguments: list[Argument] = []
-    lines: dict[str, int] = {}
+    lines: dict[Any, int] = {}
     numbers = True
     for line, row in _rows(path):
         docno, is_number = _id(row, ("argument_id",), path, line)
-        if docno in lines:
-            raise InputError(f"{docno!r} is on line {lines[docno]} already", path=path, line=line, field="argument_id")
-        lines[docno] = line
+        check_new(lines, docno, f"argument {docno!r}", path, line, "argument_id")
         numbers &= is_number
         text, issue = (_text(row, names, path, line) for names in (_TEXT, _ISSUE))
         stance = _optional_text(row, "stance", path, line)
@@ -244,12 +248,10 @@ def _read_corpus(path: Path) -> tuple[list[Argument], bool]:
 
 
 def _read_queries(path: Path, split: str, docnos: set[str], *, named: bool) -> tuple[list[ArgumentQuery], bool]:
-    queries, lines, numbers = [], dict[str, int](), True
+    queries, lines, numbers = [], dict[Any, int](), True
     for line, row in _rows(path):
         qid, is_number = _id(row, ("query_id",), path, line)
-        if qid in lines:
-            raise InputError(f"{qid!r} is on line {lines[qid]} already", path=path, line=line, field="query_id")
-        lines[qid] = line
+        check_new(lines, qid, f"query {qid!r}", path, line, "query_id")
         numbers &= is_number
         given = next((name for name in _ASKED if not is_missing(row.get(name))), None)
         if not named and given is not None:
@@ -301,7 +303,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     if first != "[":
         yield from read_jsonl(path)
         return
-    listed = from_json("".join(text for _, text in read_lines(path)), path)
+    listed = read_json(path)
     for number, row in enumerate(listed, start=1):
         if not isinstance(row, dict):
             raise InputError(f"a JSON object was expected, not {type(row).__name__}", path=path, line=number)
@@ -420,3 +422,66 @@ def listed_docnos(
         twice = next(one for one, times in Counter(ids).items() if times > 1)
         raise InputError(f"{twice!r} is listed twice", path=path, line=line, field=name)
     return tuple(dict.fromkeys(ids))
+
+
+# ---------------------------------------------------------------- in counts
+
+
+def summarise(release: Release) -> dict[str, Any]:
+    """Return how much of what a release holds, and how much is not known.
+
+    Args:
+        release: arguments and queries.
+
+    Returns:
+        release, synthetic, ranked_for, arguments, issues; queries: a row for each kind and split with how many there
+        are and how many come with their answers; unknown: property → how many arguments lack it; contradictions, see
+        :func:`contradictions`, or None where the release is ranked for the reader.
+    """
+    kinds = {"baseline": release.baseline, "perspective": release.perspective}
+    queries = [
+        {
+            "kind": kind,
+            "split": split,
+            "queries": sum(q.split == split for q in found),
+            "with_answers": sum(q.split == split and q.relevant is not None for q in found),
+        }
+        for kind, found in kinds.items()
+        for split in dict.fromkeys(q.split for q in found)
+    ]
+    return {
+        "release": release.name,
+        "synthetic": release.synthetic,
+        "ranked_for": release.ranked_for,
+        "arguments": len(release.arguments),
+        "issues": len({one.issue for one in release.arguments}),
+        "queries": queries,
+        "unknown": {name: sum(name not in one.profile for one in release.arguments) for name in PROPERTIES},
+        "contradictions": contradictions(release) if release.ranked_for == AUTHOR else None,
+    }
+
+
+def contradictions(release: Release) -> dict[str, int]:
+    """Count relevant arguments whose author is known not to be what the query asks for.
+
+    Args:
+        release: ranked for the author; for a reader, an argument of anybody may be relevant.
+
+    Returns:
+        relevant: pairs of a perspective query and an argument that answers it; contradicting: those in which the
+        profile has the property with none of the values asked for; queries: with such a pair.
+    """
+    profiles = {one.docno: one.profile for one in release.arguments}
+    wrong = {
+        q.qid: sum(_contradicts(profiles[docno], q.asked) for docno in q.relevant or ()) for q in release.perspective
+    }
+    return {
+        "relevant": sum(len(q.relevant or ()) for q in release.perspective),
+        "contradicting": sum(wrong.values()),
+        "queries": sum(n > 0 for n in wrong.values()),
+    }
+
+
+def _contradicts(profile: Profile, asked: Profile) -> bool:
+    """Say whether a property is known and none of its values is asked for; what is not known contradicts nothing."""
+    return any(name in profile and not set(values) & set(profile[name]) for name, values in asked.items())

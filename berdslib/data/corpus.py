@@ -18,9 +18,10 @@ from typing import Any, overload
 import numpy as np
 
 from berdslib import paths
-from berdslib.data.formats import iter_passages, numbered_passages, passage_table, repeated
+from berdslib.data.formats import iter_passages, numbered_passages, passage_table
 from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, cut_documents, documents_by, without_duplicates
 from berdslib.data.records import Passage
+from berdslib.data.tables import repeated
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, atomic_path, unfinished_names
 

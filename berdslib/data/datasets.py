@@ -1,4 +1,4 @@
-"""Data sets by name: where they are, how to read them, how to download them.
+"""Parts of data sets by name, or of files: questions, passages, gold verdicts, pairs, recorded expansions.
 
 Files are looked for under BERDS_DATA first, then in the user's cache; only then is the network asked. A part of a file
 never comes before the whole of it, and one split is never substituted for another.
@@ -7,6 +7,7 @@ never comes before the whole of it, and one split is never substituted for anoth
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from reprlib import repr as shortened
@@ -14,35 +15,19 @@ from typing import Any
 
 import pandas as pd
 
-from berdslib.data import formats
-from berdslib.data.catalogue import DATASETS, dataset
+from berdslib.data import formats, own
+from berdslib.data.catalogue import DATASETS, Dataset
 from berdslib.data.corpus import Corpus, is_corpus, open_corpus
-from berdslib.data.dataset import Dataset, RemoteFile
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
-from berdslib.data.nuggets import is_nuggets
-from berdslib.data.own import is_own
-from berdslib.data.pairs import LabelledPair, read_labelled_pairs
 from berdslib.data.passages import CUTS
+from berdslib.data.readers import READERS, LabelledPair, nuggets_at, read_labelled_pairs
 from berdslib.data.records import Passage, Question, check_questions, check_verdicts
 from berdslib.data.trec import read_verdicts
 from berdslib.data.web import OwnCorpora, is_web_corpora, open_web_corpora
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError, MissingDataError, known
 
-__all__ = [
-    "Dataset",
-    "RemoteFile",
-    "card",
-    "dataset",
-    "fetch",
-    "load_expansions",
-    "load_gold",
-    "load_pairs",
-    "load_passages",
-    "load_questions",
-    "names",
-    "passage_file",
-    "statistics",
-]
+READERS["own"] = own.READER
+_KINDS = {"questions": ("questions", "both"), "passages": ("passages", "both"), "both": ("both",), "pairs": ("pairs",)}
 
 
 def names(kind: str | None = None) -> list[str]:
@@ -54,11 +39,76 @@ def names(kind: str | None = None) -> list[str]:
     Raises:
         InputError: the kind is not known.
     """
-    if kind is None:
-        return list(DATASETS)
-    known("kind of data set", kind, ("questions", "passages", "both", "pairs"))
-    accepted = {kind, "both"} if kind in ("questions", "passages") else {kind}
-    return [name for name, one in DATASETS.items() if one.kind in accepted]
+    accepted = None if kind is None else _KINDS[known("kind of data set", kind, _KINDS)]
+    return [name for name, one in DATASETS.items() if accepted is None or one.kind in accepted]
+
+
+# ---------------------------------------------------------------- what a name stands for
+
+
+def find(name: str | Path) -> Dataset | Path:
+    """Return the data set that a name or a folder stands for, or else the path that is meant.
+
+    A known name comes first, also before a folder of that name. The folder of a data set, with its card, is a data set
+    like those that are known by name, and so are questions with nuggets. A path is a Path, or a text that names
+    something or looks like a path.
+
+    Raises:
+        InputError: a text that is no path and no known name.
+    """
+    path = Path(name)
+    if isinstance(name, str) and name in DATASETS:
+        return _with_card(DATASETS[name])
+    if own.is_own(path):
+        return own.as_dataset(path)
+    if (nuggets := nuggets_at(path)) is not None:
+        return nuggets
+    if isinstance(name, Path) or path.exists() or path.suffix != "" or len(path.parts) > 1:
+        return path
+    return DATASETS.find(name)[0]  # which says what there is
+
+
+def dataset(name: str | Path) -> Dataset:
+    """Return the entry of a data set: one that is known by name, or a folder with the card of one.
+
+    Raises:
+        InputError: the name is not known.
+
+    >>> dataset("kialo").hf_repo
+    'timchen0618/Kialo'
+    """
+    found = find(name)
+    return found if isinstance(found, Dataset) else DATASETS.find(str(name))[0]
+
+
+def _with_card(one: Dataset) -> Dataset:
+    """Return a data set of the user's as its card describes it now; if it cannot be read, loading it says so."""
+    if one.reader != "own":
+        return one
+    try:
+        return replace(own.as_dataset(Path(one.place)), name=one.name)
+    except (InputError, OSError) as error:
+        return replace(one, title="a data set of your own that cannot be read", parts=("questions",), how=str(error))
+
+
+def _part(name: str | Path, part: str) -> tuple[Dataset, Callable[..., Any]] | Path:
+    """Return a data set and what reads a part of it, or the path that is meant."""
+    one = find(name)
+    if isinstance(one, Path):
+        return one
+    if part not in one.parts:
+        able = [n for n, other in DATASETS.items() if part in other.parts]
+        raise InputError(f"load_{part} does not work with {one.name!r} (see its card), only with: {', '.join(able)}")
+    return one, READERS[one.reader][part]
+
+
+def _splits(one: Dataset, split: str | None) -> tuple[str, ...]:
+    if not one.splits:
+        if split in (None, "all"):
+            return ()
+        raise InputError(f"{one.name!r} is not split; use split = 'all', not {split!r}", field="split")
+    known("split", split or one.splits[0], (*one.splits, "all"))
+    return one.splits if split == "all" else (split or one.splits[0],)
 
 
 # ---------------------------------------------------------------- loading
@@ -70,8 +120,8 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
     Args:
         name: a data set, the path of a file that :func:`berdslib.data.formats.read_questions` reads, or a BEIR folder,
             whose queries have their own text as their one perspective.
-        split: "dev", "test" or "all"; None = "dev" where the data set has splits, else everything. Of a BEIR folder,
-            what its qrels are of; None = "test" where there are several.
+        split: a split, or "all"; None = the first of a data set's, which is "dev" where it has one, or everything where
+            it has none. Of a BEIR folder, what its qrels are of; None = "test" where there are several.
         limit: only the first so many; 0 = all.
 
     Raises:
@@ -79,14 +129,15 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
         InputError: an unknown name or split, or a file that cannot be read.
     """
     check_limit(limit)
-    if is_path(name) and formats.is_beir(name):
-        return _beir_questions(Path(name), split)[: limit or None]
-    if is_path(name):
-        questions = of_split(formats.read_questions(name), split or "all", str(name))
-        return questions[: limit or None]
-    one, load = _loader(str(name), "load_questions")
-    questions = load(one, _splits(one, split))
-    return list(check_questions(questions, need_perspectives=True))[: limit or None]
+    found = _part(name, "questions")
+    if isinstance(found, tuple):
+        one, read = found
+        questions = list(check_questions(read(one, _splits(one, split)), need_perspectives=True))
+    elif formats.is_beir(found):
+        questions = formats.beir_questions(found, split)
+    else:
+        questions = of_split(formats.read_questions(found), split or "all", str(found))
+    return questions[: limit or None]
 
 
 def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]:
@@ -107,16 +158,16 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
     """
     check_limit(limit)
     name, _, cut = str(name_or_path).rpartition(":")
+    opened: Sequence[Passage]
     if cut in CUTS:
-        corpus = open_corpus(passage_file(name), cut=cut)
-        return corpus[:limit] if limit else corpus
-    path = passage_file(name_or_path)
-    if is_web_corpora(path):
-        corpora = OwnCorpora(open_web_corpora(path))
-        return corpora[:limit] if limit else corpora
-    if is_corpus(path):
-        return Corpus(path)[:limit] if limit else Corpus(path)
-    return formats.read_passages(path, limit)
+        opened = open_corpus(passage_file(name), cut=cut)
+    elif is_web_corpora(path := passage_file(name_or_path)):
+        opened = OwnCorpora(open_web_corpora(path))
+    elif is_corpus(path):
+        opened = Corpus(path)
+    else:
+        return formats.read_passages(path, limit)
+    return opened[:limit] if limit else opened
 
 
 def passage_file(name_or_path: str | Path) -> Path:
@@ -126,11 +177,11 @@ def passage_file(name_or_path: str | Path) -> Path:
         MissingDataError: the data set is not on this machine.
         InputError: an unknown name, or a data set without passages.
     """
-    if is_path(name_or_path):
-        return Path(name_or_path)
-    one, where = _loader(str(name_or_path), "load_passages")
-    found: Path = where(one)
-    return found
+    found = _part(name_or_path, "passages")
+    if isinstance(found, Path):
+        return found
+    path: Path = found[1](found[0])
+    return path
 
 
 def load_gold(name: str | Path) -> pd.DataFrame:
@@ -144,29 +195,22 @@ def load_gold(name: str | Path) -> pd.DataFrame:
         MissingDataError: the data set is not on this machine.
         InputError: an unknown name, a data set without gold verdicts, or a file that cannot be read.
     """
-    if is_path(name) and Path(name).is_dir():
-        return check_verdicts(pd.concat([formats.beir_gold(name, part) for part in formats.beir_splits(name)]))
-    if is_path(name):
-        return read_verdicts(name)
-    one, load = _loader(str(name), "load_gold")
-    gold: pd.DataFrame = load(one)
-    return gold
+    found = _part(name, "gold")
+    if isinstance(found, Path):
+        return formats.beir_gold(found) if found.is_dir() else read_verdicts(found)
+    return check_verdicts(found[1](found[0]))
 
 
 def load_pairs(name: str | Path) -> list[LabelledPair]:
     """Return the (document, perspective) pairs that people labelled, of a data set ("pers-det") or of a file.
 
-    Args:
-        name: a data set, or a file that :func:`berdslib.data.pairs.read_labelled_pairs` reads.
-
     Raises:
         MissingDataError: the data set is not on this machine.
         InputError: an unknown name, a data set of another kind, or a file that cannot be read.
     """
-    if is_path(name):
-        return read_labelled_pairs(name)
-    one, where = _loader(str(name), "load_pairs")
-    return read_labelled_pairs(where(one))
+    found = _part(name, "pairs")
+    pairs: list[LabelledPair] = read_labelled_pairs(found) if isinstance(found, Path) else found[1](found[0])
+    return pairs
 
 
 def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple[str, str]]]:
@@ -183,9 +227,20 @@ def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple
         MissingDataError: no expansions of that split, on this machine or reachable.
         InputError: an unknown name or split, or a file that cannot be read.
     """
-    one, load = _loader(name, "load_expansions")
-    found: dict[str, list[tuple[str, str]]] = load(one, _splits(one, split))
-    return found
+    found = _part(name, "expansions")
+    if isinstance(found, Path):
+        raise InputError("expansions are those of a data set", path=found)
+    one, read = found
+    expansions: dict[str, list[tuple[str, str]]] = read(one, _splits(one, split))
+    return expansions
+
+
+def recorded_expansions(one: Dataset, split: str | None) -> dict[str, list[tuple[str, str]]]:
+    """Return recorded expansions; of those that were never recorded, or are not on this machine, there are none."""
+    try:
+        return load_expansions(one.name, split) if "expansions" in one.parts else {}
+    except MissingDataError:
+        return {}  # a system that needs them says so, and what there is instead
 
 
 def fetch(name: str) -> list[Path]:
@@ -256,68 +311,20 @@ def statistics(questions: Sequence[Question]) -> dict[str, float]:
     }
 
 
-# ---------------------------------------------------------------- BEIR folders
-
-
-def _beir_questions(folder: Path, split: str | None) -> list[Question]:
-    there = formats.beir_splits(folder)
-    if split is None and len(there) > 1 and "test" not in there:
-        raise InputError(f"say which split; there are {', '.join(there)}", path=folder, field="split")
-    first = ["test"] if "test" in there else []
-    wanted = {None: first or there, "all": [*first, *(part for part in there if part not in first)]}
-    chosen = wanted.get(split) or [str(split)]
-    questions = [q for part in chosen for q in formats.beir_questions(folder, part)]
-    distinct: dict[str, Question] = {}
-    for q in questions:  # one that is in two splits is that of the first, in its place
-        distinct.setdefault(q.qid, q)
-    return list(distinct.values())
-
-
 # ---------------------------------------------------------------- arguments
 
 
-def _loader(name: str, what: str) -> tuple[Dataset, Callable[..., Any]]:
-    one = dataset(name)
-    if what not in one.loaders:
-        able = [n for n, d in DATASETS.items() if what in d.loaders]
-        raise InputError(f"{what} does not work with {name!r} (see its card), only with: {', '.join(able)}")
-    return one, one.loaders[what]
-
-
-def _splits(one: Dataset, split: str | None) -> tuple[str, ...]:
-    if not one.splits:
-        if split in (None, "all"):
-            return ()
-        raise InputError(f"{one.name!r} is not split; use split = 'all', not {split!r}", field="split")
-    known("split", split or "dev", (*one.splits, "all"))
-    return one.splits if split == "all" else (split or "dev",)
-
-
-def of_split(questions: list[Question], split: str, path: str) -> list[Question]:
+def of_split(questions: Sequence[Question], split: str, path: str) -> list[Question]:
     """Return the questions of a split, or all of them for "all".
 
     Raises:
         InputError: there are none.
     """
-    if split == "all":
-        return questions
-    found = [q for q in questions if q.split == split]
+    found = [q for q in questions if split in ("all", q.split)]
     if not found:
         there = ", ".join(sorted({q.split for q in questions} - {""})) or "none"
         raise InputError(f"holds no questions of the split {split!r}; splits in it: {there}", path=path, field="split")
     return found
-
-
-def is_path(name: str | Path) -> bool:
-    """Return whether a path is meant: a Path, or a text that is no data set and names something or looks like one.
-
-    The folder of a data set, with its card, is a data set like those that are known by name, and so are questions with
-    nuggets.
-    """
-    path = Path(name)
-    if name in DATASETS or is_own(path) or is_nuggets(path):
-        return False
-    return isinstance(name, Path) or path.exists() or path.suffix != "" or len(path.parts) > 1
 
 
 def check_limit(limit: int) -> None:

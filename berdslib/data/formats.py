@@ -5,12 +5,11 @@ All of them stream and also read ``.gz``. Nothing is skipped silently.
 
 from __future__ import annotations
 
-import contextlib
-import json
+import csv
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,16 @@ from berdslib.data.records import (
     SUPPORT,
     Passage,
     Question,
+    check_passages,
+    check_questions,
     check_run,
     check_verdicts,
     make_verdicts,
     ranked_run,
 )
 from berdslib.data.tables import (
+    check_new,
+    from_json,
     is_missing,
     number,
     read_jsonl,
@@ -36,8 +39,9 @@ from berdslib.data.tables import (
     write_jsonl,
     yes_probability,
 )
-from berdslib.errors import InputError
-from berdslib.files import StrPath, write_text
+from berdslib.data.trec import check_trec_ids, write_trec_qrels
+from berdslib.errors import InputError, known
+from berdslib.files import StrPath, atomic_path, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -48,18 +52,7 @@ TEXT_FIELDS = ("text", "contents", "content", "raw", "passage", "passage_text", 
 TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "headline")
 
 
-def _check_new(seen: dict[Any, int], key: Any, what: str, path: StrPath, line: int, field: str) -> None:
-    """Remember the line of a key, and raise an error if it occurred on an earlier one."""
-    first = seen.setdefault(key, line)
-    if first != line:
-        raise repeated(what, first, path, line, field)
-
-
-def repeated(what: str, first: int, path: StrPath, line: int, field: str) -> InputError:
-    """Return the error for something that occurs on two lines of a file."""
-    return InputError(
-        f"{what} occurs twice, first in line {first}; each must be unique", path=path, line=line, field=field
-    )
+LAYOUTS = ("beir", "berds", "trec")
 
 
 # ---------------------------------------------------------------- questions
@@ -69,8 +62,8 @@ def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[
     """Read questions from JSONL, CSV or TSV.
 
     Accepted columns: `question` (or `text`, `title`), `perspectives` (a list), optionally `qid` (or `id`, `_id`),
-    `stances`, `source`, `split`. Without an id, questions are numbered from 0. The official BeRDS files (with `ctxs`)
-    and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here too.
+    `stances`, `source`, `split`, `labels`. Without an id, questions are numbered from 0. The official BeRDS files (with
+    `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here too.
 
     Raises:
         InputError: a missing or wrong field, a repeated qid, an empty file.
@@ -79,19 +72,15 @@ def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[
     first = next(rows, None)
     if first is None:
         raise InputError("holds no questions", path=path)
-    rows = _chain_first(first, rows)
+    rows = chain([first], rows)
     if "org_q" in first[1]:
         return [q for q, _ in _group_expansions(rows, path, source, split)]
     questions = []
-    seen: dict[str, int] = {}
+    seen: dict[Any, int] = {}
     for i, (line, row) in enumerate(rows):
         questions.append(_question(row, i, path, line, source, split))
-        _check_qid(seen, questions[-1], path, line)
+        check_new(seen, questions[-1].qid, f"question id {questions[-1].qid!r}", path, line, "qid")
     return questions
-
-
-def _check_qid(seen: dict[str, int], question: Question, path: StrPath, line: int) -> None:
-    _check_new(seen, question.qid, f"question id {question.qid!r}", path, line, "qid")
 
 
 def _question(row: Mapping[str, Any], number: int, path: StrPath, line: int, source: str, split: str) -> Question:
@@ -104,27 +93,27 @@ def _question(row: Mapping[str, Any], number: int, path: StrPath, line: int, sou
         stances=_stances(row, len(perspectives), path, line),
         source=text_field(row, ("source",), path, line, default=source),
         split=text_field(row, ("split",), path, line, default=split),
+        labels=_labels(row, len(perspectives)),
     )
+
+
+def _labels(row: Mapping[str, Any], n: int) -> tuple[str, ...]:
+    """Return the short names of the perspectives; a field that holds something else is another tool's."""
+    found = row.get("labels")
+    is_ours = isinstance(found, list) and len(found) == n and all(isinstance(one, str) for one in found)
+    return tuple(found) if is_ours and found else ()
 
 
 def _stances(row: Mapping[str, Any], n: int, path: StrPath, line: int) -> tuple[str | None, ...]:
     value = row.get("stances")
-    if isinstance(value, str) and value:
-        with contextlib.suppress(json.JSONDecodeError, RecursionError):
-            value = json.loads(value)
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = from_json(value, path, line, "stances")
     if is_missing(value) or value == "" or value == []:
         return (None,) * n
     if not isinstance(value, list) or len(value) != n or any(v not in (SUPPORT, OPPOSE, None) for v in value):
         problem = f'a list of {n} stances was expected, each "support", "oppose" or null'
         raise InputError(problem, path=path, line=line, field="stances")
     return tuple(value)
-
-
-def _chain_first(
-    first: tuple[int, dict[str, Any]], rest: Iterator[tuple[int, dict[str, Any]]]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    yield first
-    yield from rest
 
 
 # ---------------------------------------------------------------- recorded expansions
@@ -153,6 +142,7 @@ def _group_expansions(
     rows: Iterable[tuple[int, dict[str, Any]]], path: StrPath, source: str, split: str
 ) -> list[tuple[Question, list[tuple[str, str]]]]:
     questions: dict[str, Question] = {}
+    qids: set[str] = set()
     expansions: dict[str, list[tuple[str, str]]] = {}
     for line, row in rows:
         text = text_field(row, ("org_q",), path, line)
@@ -160,8 +150,9 @@ def _group_expansions(
         if text not in questions:
             qid = text_field(row, ("org_id",), path, line, default=str(len(questions)))
             qid = f"{source}-{qid}" if source else qid
-            if any(q.qid == qid for q in questions.values()):
+            if qid in qids:
                 raise InputError(f"{qid!r} is used for two different questions", path=path, line=line, field="org_id")
+            qids.add(qid)
             questions[text] = Question(qid, text, perspectives, (None,) * len(perspectives), source, split)
         elif questions[text].perspectives != perspectives:
             problem = "differ from those in an earlier row of the same question"
@@ -241,9 +232,9 @@ def read_passages(path: StrPath, limit: int = 0) -> list[Passage]:
     """
     passages = []
     table = passage_table(path)
-    seen: dict[str, int] = {}
+    seen: dict[Any, int] = {}
     for line, passage in islice(numbered_passages(table), limit or None):
-        _check_new(seen, passage.docno, f"docno {passage.docno!r}", table, line, "docno")
+        check_new(seen, passage.docno, f"docno {passage.docno!r}", table, line, "docno")
         passages.append(passage)
     if not passages:
         raise InputError("holds no passages", path=path)
@@ -278,35 +269,54 @@ def beir_splits(folder: StrPath) -> list[str]:
     return sorted(found)
 
 
-def beir_questions(folder: StrPath, split: str) -> list[Question]:
-    """Return those queries of a BEIR folder that a split judges, each with its own text as its one perspective.
+def beir_questions(folder: StrPath, split: str | None = None) -> list[Question]:
+    """Return the queries of a BEIR folder that a split judges, each with its own text as its one perspective.
+
+    Args:
+        folder: of the data set.
+        split: a split, "all", or None for "test" where there are several; a query that is in two splits is that of the
+            first, in its place.
+
+    Raises:
+        InputError: a missing file, a row that cannot be read, or several splits of which none is named.
+    """
+    folder, there = Path(folder), beir_splits(folder)
+    if split is None and len(there) > 1 and "test" not in there:
+        raise InputError(f"say which split; there are {', '.join(there)}", path=folder, field="split")
+    first = [part for part in there if part == "test"]
+    wanted = {None: first or there, "all": [*first, *(part for part in there if part != "test")]}
+    splits = wanted.get(split) or [str(split)]
+    asked = {part: set(_beir_qrels(folder, part)["qid"]) for part in splits}
+    found: dict[str, Question] = {}
+    queries = read_questions(_beir_file(folder, "queries.jsonl"))
+    for part in splits:
+        for q in queries:
+            if q.qid in asked[part]:
+                found.setdefault(q.qid, Question(q.qid, q.text, (q.text,), (None,), folder.name, part))
+    return list(found.values())
+
+
+def beir_gold(folder: StrPath) -> pd.DataFrame:
+    """Return the judgements of all splits of a BEIR folder as verdicts; a score above 0 is a yes.
+
+    Of a passage that two splits judge for the same query, that of the first split counts, "test" before the others.
 
     Raises:
         InputError: a missing file, or a row that cannot be read.
     """
-    folder = Path(folder)
-    asked = set(beir_gold(folder, split)["qid"])
-    return [
-        Question(q.qid, q.text, (q.text,), (None,), folder.name, split)
-        for q in read_questions(_beir_file(folder, "queries.jsonl"))
-        if q.qid in asked
-    ]
+    splits = sorted(beir_splits(folder), key=lambda part: part != "test")
+    whole = pd.concat([_beir_qrels(Path(folder), part) for part in splits])
+    return check_verdicts(whole.drop_duplicates(["qid", "docno"]))
 
 
-def beir_gold(folder: StrPath, split: str) -> pd.DataFrame:
-    """Return the judgements of a split of a BEIR folder as verdicts; a score above 0 is a yes.
-
-    Raises:
-        InputError: a missing file, or a row that cannot be read.
-    """
-    qrels_path = _beir_file(Path(folder), f"qrels/{split}.tsv")
+def _beir_qrels(folder: Path, split: str) -> pd.DataFrame:
+    path = _beir_file(folder, f"qrels/{split}.tsv")
     rows = []
-    seen: dict[tuple[str, str], int] = {}
-    for line, row in read_table(qrels_path):
-        qid = text_field(row, ("query-id",), qrels_path, line)
-        docno = text_field(row, ("corpus-id",), qrels_path, line)
-        _check_new(seen, (qid, docno), f"passage {docno!r} of query {qid!r}", qrels_path, line, "corpus-id")
-        relevant = number(row.get("score"), qrels_path, line, "score") > 0
+    seen: dict[Any, int] = {}
+    for line, row in read_table(path):
+        qid, docno = (text_field(row, (field,), path, line) for field in ("query-id", "corpus-id"))
+        check_new(seen, (qid, docno), f"passage {docno!r} of query {qid!r}", path, line, "corpus-id")
+        relevant = number(row.get("score"), path, line, "score") > 0
         rows.append((qid, 0, docno, float(relevant), relevant))
     return make_verdicts(rows, "gold")
 
@@ -328,7 +338,7 @@ def write_beir(
     verdicts = check_verdicts(verdicts)
     write_jsonl(folder / "queries.jsonl", ({"_id": q.qid, "text": q.text} for q in questions))
     write_passages(folder / "corpus.jsonl", passages)
-    gains = verdicts[verdicts["supports"]].groupby(["qid", "docno"]).size()
+    gains = verdicts.groupby(["qid", "docno"])["supports"].sum()  # 0 where somebody looked and found no support
     table = gains.reset_index(name="score").rename(columns={"qid": "query-id", "docno": "corpus-id"})
     with write_text(folder / "qrels" / f"{split}.tsv") as file:
         table.to_csv(file, sep="\t", index=False, lineterminator="\n")
@@ -368,7 +378,7 @@ def read_berds(
     passages: dict[str, Passage] = {}
     lists: dict[str, list[str]] = {}
     verdict_rows: list[tuple[str, int, str, float, bool]] = []
-    seen: dict[str, int] = {}
+    seen: dict[Any, int] = {}
     for place, (line, row) in enumerate(read_jsonl(path)):
         question = _question(row, place, path, line, "berds", "")
         if not question.perspectives:
@@ -389,7 +399,7 @@ def read_berds(
             for docno, values, said in zip(docnos, p_yes, supports, strict=True):
                 pairs = enumerate(zip(values, said, strict=True))
                 verdict_rows += [(question.qid, i, docno, p, yes) for i, (p, yes) in pairs]
-        _check_qid(seen, question, path, line)
+        check_new(seen, question.qid, f"question id {question.qid!r}", path, line, "qid")
         questions.append(question)
         lists[question.qid] = docnos
     if not questions:
@@ -520,3 +530,84 @@ def write_berds(
 def _by_key(verdicts: pd.DataFrame) -> dict[tuple[str, int, str], tuple[float, bool]]:
     columns = (verdicts[name] for name in ("qid", "pid", "docno", "p_yes", "supports"))
     return {(q, int(i), d): (float(p), bool(yes)) for q, i, d, p, yes in zip(*columns, strict=True)}
+
+
+# ---------------------------------------------------------------- for other tools
+
+
+def write_trec_collection(
+    folder: Path, questions: Sequence[Question], passages: Iterable[Passage], gold: pd.DataFrame
+) -> None:
+    """Write what pyndeval and ir-measures read, and what their numbers stand for.
+
+    That is `qrels.txt`, diversity qrels with the perspectives as subtopics from 0; `topics.tsv`, the questions;
+    `subtopics.tsv`, the perspectives; and `corpus.jsonl`, the passages.
+
+    Raises:
+        InputError: an id that no TREC file can carry, or nothing can be written there.
+    """
+    corpus = list(passages)
+    check_passages(corpus)
+    check_trec_ids(questions, corpus)
+    topics: list[Sequence[object]] = [("qid", "question"), *((q.qid, q.text) for q in questions)]
+    subtopics: list[Sequence[object]] = [("qid", "subtopic", "perspective", "stance")]
+    subtopics += [
+        (q.qid, i, p, stance or "")
+        for q in questions
+        for i, (p, stance) in enumerate(zip_longest(q.perspectives, q.stances))
+    ]
+    with atomic_path(folder, marker="qrels.txt") as unfinished:
+        write_trec_qrels(unfinished / "qrels.txt", gold)
+        write_passages(unfinished / "corpus.jsonl", corpus)
+        _write_tsv(unfinished / "topics.tsv", topics)
+        _write_tsv(unfinished / "subtopics.tsv", subtopics)
+
+
+def _write_tsv(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    with write_text(path) as file:
+        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
+
+
+def export_collection(
+    path: StrPath,
+    questions: Sequence[Question],
+    passages: Iterable[Passage],
+    gold: pd.DataFrame,
+    *,
+    layout: str | None = None,
+    split: str = "test",
+    run: pd.DataFrame | None = None,
+) -> None:
+    """Write questions, passages and gold verdicts in a layout that other tools read.
+
+    BEIR knows no perspectives: there a passage's score is the number of perspectives that it supports, and which they
+    are is lost. The official BeRDS rows keep them, and hold listed passages only. TREC's diversity qrels keep them too,
+    as numbers; the folder has their statements beside them.
+
+    Args:
+        path: a folder for "beir" and "trec"; a file for "berds", .jsonl or .jsonl.gz.
+        questions: at least one.
+        passages: the corpus; for "beir" it is streamed.
+        gold: verdicts; those of other questions are left out.
+        layout: "beir", "berds" or "trec"; None for "berds" where the path ends in .jsonl or .jsonl.gz, else "beir".
+        split: of "beir", what the file of qrels is called.
+        run: of "berds", each question's list; None for its passages with a verdict, those that support most first.
+
+    Raises:
+        InputError: an unknown layout, unusable questions, passages or verdicts, or a folder that holds anything else.
+    """
+    is_table = str(path).removesuffix(".gz").endswith(".jsonl")
+    layout = known("layout", layout or ("berds" if is_table else "beir"), LAYOUTS)
+    check_questions(questions)
+    gold = check_verdicts(gold)
+    gold = gold[gold["qid"].isin([q.qid for q in questions])]
+    if layout == "beir":
+        write_beir(path, questions, passages, gold, split)
+        return
+    if layout == "trec":
+        write_trec_collection(Path(path), questions, passages, gold)
+        return
+    corpus = list(passages)
+    check_passages(corpus)
+    shown = gold.groupby(["qid", "docno"], sort=False)["supports"].sum().astype(float).rename("score").reset_index()
+    write_berds(path, questions, {p.docno: p for p in corpus}, shown if run is None else run, gold, "gold-preds")

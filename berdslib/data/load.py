@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from berdslib.data.catalogue import DATASETS, dataset
-from berdslib.data.collection import Collection, Expansions
-from berdslib.data.dataset import Dataset
+from berdslib.data.arguments import is_release
+from berdslib.data.catalogue import DATASETS, Dataset
+from berdslib.data.collection import Collection
 from berdslib.data.datasets import (
     check_limit,
-    is_path,
-    load_expansions,
+    find,
     load_gold,
     load_passages,
     load_questions,
     of_split,
+    recorded_expansions,
 )
 from berdslib.data.formats import is_beir
 from berdslib.data.own import is_own
-from berdslib.data.pir import is_pir_file, is_pir_folder, place_of, read_task, task_names
-from berdslib.data.pir_sample import location_task, story_task
+from berdslib.data.pir import is_pir, place_of, read_task
 from berdslib.data.records import Passage
-from berdslib.data.releases import scenario_named
-from berdslib.data.scenario import Scenario
-from berdslib.errors import InputError, MissingDataError, known, says_what_it_takes
+from berdslib.data.scenario import Scenario, load_scenario
+from berdslib.errors import InputError, known, says_what_it_takes
 
 logger = logging.getLogger(__name__)
-
-_PIR, _RELEASES = "pir-", "perspectivearg-"
-_PIR_SAMPLE: Mapping[str, Callable[[], Collection]] = {"location": location_task, "stories": story_task}
 
 # A corpus or verdicts: a data set's name, a file or folder, or what is there already.
 Corpus = str | Path | Sequence[Passage]
@@ -60,8 +55,8 @@ def load(
             questions (JSONL, TSV or CSV); a BEIR folder; or several of these, which need `passages`. A known name
             comes before a folder of that name beside you: "./theperspective" is the folder.
         passages: a data set, file or folder to search, or a list of passages; None for the data set's own.
-        split: "dev", "test" or "all", but of PerspectiveArg "train", "dev" or "test"; None for "dev" where a data set
-            has splits, else for everything.
+        split: a split of the data set, or "all", which PerspectiveArg has not; None for "dev" where there is one, else
+            for its first ("test" of a BEIR folder); for everything of what is not split, and of a file.
         gold: verdicts to score by: a file, a data set, or a frame; None for the data set's own, where it has some.
         limit: only the first so many questions of each; 0 for all.
 
@@ -105,58 +100,42 @@ def _load_one(name: str | Path, shared: Sequence[Passage] | None, split: str | N
 
 def _whole(name: str | Path, shared: Sequence[Passage] | None, split: str | None) -> Collection:
     """Return everything that a name stands for; its own corpus is read only where no other takes its place."""
-    _tell_of_a_folder(name)
-    # Of the data sets, those of PerspectiveArg have scenarios; of folders, nobody knows before they are looked at.
-    may_be_scenario = not _is_name(name) or str(name).startswith(_RELEASES)
-    if may_be_scenario and (scenario := scenario_named(name, split)) is not None:
-        return scenario
-    place, task = _task(name)
-    if isinstance(place, Path):
-        return _of_split(read_task(place, task), split)
-    if place == f"{_PIR}sample":
-        tasks = ", ".join(_PIR_SAMPLE)
-        if task is None:
-            raise InputError(f"{place!r} holds several tasks; name one of: {tasks}, as in {place}:location")
-        return _of_split(_PIR_SAMPLE[known("task", task, _PIR_SAMPLE)](), split)
-    if is_path(name):
-        return _from_path(Path(name), shared, split)
-    one = dataset(str(name))
-    if one.make is not None:
-        return _made(one, split)
-    questions = load_questions(str(name), split)
-    own = load_passages(str(name)) if shared is None and "load_passages" in one.loaders else ()
-    verdicts = load_gold(str(name)) if "load_gold" in one.loaders else None
-    return Collection(one.name, questions, own, verdicts, _recorded(one, split))
-
-
-def _is_name(name: str | Path) -> bool:
-    """Return whether a data set is named, with a task or a scenario behind its colon or without."""
-    return isinstance(name, str) and name.partition(":")[0] in DATASETS
-
-
-def _tell_of_a_folder(name: str | Path) -> None:
-    """Say how to open a folder that has a data set's name; of one of your own, it is mostly the data set itself."""
-    head = str(name).partition(":")[0]
-    if _is_name(name) and Path(head).is_dir() and (DATASETS.is_built_in(head) or not is_own(head)):
-        logger.warning("%r is a data set; a folder %r is here, too; to open it: './%s'", head, head, name)
-
-
-def _task(name: str | Path) -> tuple[str | Path, str | None]:
-    """Return where a task of PIR lies, a path, and which it is; for anything else the name as text, and None."""
     text, (head, _, task) = str(name), str(name).rpartition(":")
-    for place, chosen in ((text, None), (head, task)):
-        if not _is_name(name):
-            if place and (is_pir_file(Path(place)) or is_pir_folder(Path(place))):
-                return Path(place), chosen
-        elif place == f"{_PIR}sample":
-            return place, chosen
-        elif place.startswith(_PIR) and place in DATASETS and dataset(place).make is None:
-            one = dataset(place)
-            if one.hf_repo:  # it holds one task, whatever its folder is called
-                own = place.removeprefix(_PIR)
-                chosen = known("PIR task", chosen or own, (own,))
-            return place_of(one), chosen
-    return text, None
+    is_known = isinstance(name, str) and text.partition(":")[0] in DATASETS
+    if is_known:
+        _tell_of_a_folder(text.partition(":")[0])
+    # A name or a path, or one with a task or a scenario of it behind a colon. Of paths, their content tells.
+    for place, chosen in ((text, ""), (head, task)):
+        one = DATASETS.get(place) if is_known else None
+        reader = one.reader if one else ""
+        if reader == "perspectivearg" or (not is_known and place and is_release(place)):
+            return load_scenario(place, chosen, split)
+        if reader == "pir" or (not is_known and place and is_pir(Path(place))):
+            return _pir_task(one or Path(place), chosen, split)
+    found = find(name)
+    if isinstance(found, Path):
+        return _from_path(found, shared, split)
+    if found.make is not None:
+        return _made(found, split)
+    questions = load_questions(name, split)
+    own = load_passages(name) if shared is None and "passages" in found.parts else ()
+    gold = load_gold(name) if "gold" in found.parts else None
+    return Collection(found.name, questions, own, gold, recorded_expansions(found, split))
+
+
+def _tell_of_a_folder(name: str) -> None:
+    """Say how to open a folder that has a data set's name; of one of your own, it is mostly the data set itself."""
+    if Path(name).is_dir() and (DATASETS.is_built_in(name) or not is_own(name)):
+        logger.warning("%r is a data set; a folder %r is here, too; to open it: './%s'", name, name, name)
+
+
+def _pir_task(place: Dataset | Path, task: str, split: str | None) -> Collection:
+    if isinstance(place, Path):
+        return _of_split(read_task(place, task or None), split)
+    if place.hf_repo:  # it holds one task, whatever its folder is called
+        own = place.name.removeprefix("pir-")
+        task = known("PIR task", task or own, (own,))
+    return _of_split(read_task(place_of(place), task or None), split)
 
 
 def _from_path(path: Path, shared: Sequence[Passage] | None, split: str | None) -> Collection:
@@ -180,17 +159,7 @@ def _made(one: Dataset, split: str | None) -> Collection:
 def _of_split(whole: Collection, split: str | None) -> Collection:
     """Return the part of a collection that is of a split; where it has splits, "dev" if none is named."""
     has_dev = any(q.split == "dev" for q in whole.questions)
-    return whole.only(of_split(list(whole.questions), split or ("dev" if has_dev else "all"), whole.name))
-
-
-def _recorded(one: Dataset, split: str | None) -> Expansions:
-    """Return recorded expansions; of those that were never recorded, or are not on this machine, there are none."""
-    if "load_expansions" not in one.loaders:
-        return {}
-    try:
-        return load_expansions(one.name, split)
-    except MissingDataError:
-        return {}  # a system that needs them says so, and what there is instead
+    return whole.only(of_split(whole.questions, split or ("dev" if has_dev else "all"), whole.name))
 
 
 def _passages(given: Corpus | None) -> Sequence[Passage] | None:
@@ -206,18 +175,3 @@ def _joined(parts: Sequence[Collection], passages: Sequence[Passage]) -> Collect
     questions = [q for one in parts for q in one.questions]
     gold = pd.concat(verdicts, ignore_index=True) if len(verdicts) == len(parts) else None
     return Collection(",".join(one.name for one in parts), questions, passages, gold, expansions)
-
-
-def tasks_in(name: str | Path) -> list[str]:
-    """Return the names of the tasks of PIR that a data set, a JSON file or a folder holds.
-
-    Raises:
-        InputError: it holds none, or cannot be read.
-        MissingDataError: it is neither on this machine nor reachable.
-    """
-    if name == f"{_PIR}sample":
-        return list(_PIR_SAMPLE)
-    place, task = _task(name)
-    if not isinstance(place, Path):
-        raise InputError(f"{str(name)!r} is no data set of PIR, and no file or folder of tasks")
-    return [task] if task and place.is_dir() else task_names(place)

@@ -7,28 +7,25 @@ it can be given to others: `dataset.json` is the card, `README.md` says the same
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from filelock import FileLock
 
 from berdslib.data import formats, trec
-from berdslib.data.dataset import Dataset
+from berdslib.data.catalogue import DATASETS, Dataset, added_dataset, added_folders, added_list
+from berdslib.data.leaks import across_splits, leaks
 from berdslib.data.records import Passage, Question, check_questions
-from berdslib.data.tables import from_json, write_jsonl
+from berdslib.data.tables import read_json, write_jsonl
 from berdslib.errors import InputError, MissingDataError, errors_in, printable
-from berdslib.files import read_lines, store_errors, write_text
-from berdslib.paths import cache_dir
-
-logger = logging.getLogger(__name__)
+from berdslib.files import store_errors, write_text
 
 FORMAT = "berdslib-dataset-1"
 CARD, QUESTIONS, CORPUS, GOLD, README = "dataset.json", "questions.jsonl", "corpus.jsonl", "gold.tsv", "README.md"
@@ -136,36 +133,26 @@ def read_card(folder: Path) -> OwnCard:
     Raises:
         InputError: no such card, or one in another form.
     """
-    return _card(folder, card_row(folder))
+    return _read_card(folder)[0]
 
 
-def _card(folder: Path, row: Mapping[str, Any]) -> OwnCard:
-    with errors_in(folder / CARD):
-        return OwnCard(**{name: row[name] for name in ("name", "title", "licence", "source", "language", "made")})
+_FIELDS = {"made": (dict, "an object"), "questions": (int, "a number"), "splits": (list, "a list"),
+           "corpus": (bool, "true or false"), "gold": (bool, "true or false")}  # fmt: skip
 
 
-_FIELDS: Mapping[str, type] = {
-    "name": str, "title": str, "licence": str, "source": str, "language": str, "made": dict, "questions": int,
-    "splits": list, "corpus": bool, "gold": bool,
-}  # fmt: skip
-
-
-def card_row(folder: Path) -> dict[str, Any]:
-    """Return the card of a data set's folder as it is written, with what it says of its files.
-
-    Raises:
-        InputError: no such card, or one in another form.
-    """
+def _read_card(folder: Path) -> tuple[OwnCard, dict[str, Any]]:
+    """Return the card of a folder, and all that is written on it: also what it says of its files."""
     path = folder / CARD
-    found = from_json("".join(text for _, text in read_lines(path)), path)
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    row = read_json(path)
+    if not isinstance(row, dict) or row.get("format") != FORMAT:
         raise InputError(f'the card of a data set was expected, with "format": "{FORMAT}"', path=path)
-    for name, kind in _FIELDS.items():
-        if not isinstance(found.get(name), kind):
-            wanted = {str: "text", dict: "an object", int: "a number", list: "a list", bool: "true or false"}[kind]
-            problem = f"{wanted} was expected, not {type(found.get(name)).__name__}"
+    for name, (kind, wanted) in _FIELDS.items():
+        if not isinstance(row.get(name), kind):
+            problem = f"{wanted} was expected, not {type(row.get(name)).__name__}"
             raise InputError(problem, path=path, field=name)
-    return found
+    with errors_in(path):
+        values: list[Any] = [row.get(one.name) for one in fields(OwnCard)]
+        return OwnCard(*values), row
 
 
 def as_dataset(folder: Path) -> Dataset:
@@ -174,121 +161,69 @@ def as_dataset(folder: Path) -> Dataset:
     Raises:
         InputError: the card cannot be read.
     """
-    row = card_row(folder)
-    card = _card(folder, row)
-
-    def questions(_: Dataset, asked: Sequence[str] = ()) -> list[Question]:
-        return [q for q in own_questions(folder, card.name) if not asked or q.split in asked]
-
-    loaders: dict[str, Any] = {"load_questions": questions}
-    if row["corpus"]:
-        loaders["load_passages"] = lambda _: folder / CORPUS
-    if row["gold"]:
-        loaders["load_gold"] = lambda _: trec.read_verdicts(folder / GOLD)
-    return Dataset(
-        name=card.name,
+    card, row = _read_card(folder)
+    return added_dataset(
+        card.name,
+        str(folder),
         title=card.title,
-        paper="own",
         kind="both" if row["corpus"] else "questions",
         source=card.source or "a data set of your own",
         licence=card.licence,
         size=f"{row['questions']} questions",
+        parts=("questions", *(part for part, said in (("passages", "corpus"), ("gold", "gold")) if row[said])),
         splits=tuple(row["splits"]),
-        loaders=loaders,
         how=f"It lies in {folder}.",
     )
 
 
-def own_questions(folder: Path, name: str) -> list[Question]:
-    """Return all questions of a data set's folder, under the name of the data set.
+def _questions(one: Dataset, splits: Sequence[str] = ()) -> list[Question]:
+    """Return the questions of a folder, of some splits or all, under the name of the data set."""
+    folder = Path(one.place)
+    try:
+        name = _read_card(folder)[0].name
+    except (InputError, OSError) as error:
+        problem = f"the data set {one.name!r} was added from {folder}, which cannot be used: {error}"
+        raise MissingDataError(f"{problem}. Add it again from where it is now:  berds data add FOLDER") from None
+    found = formats.read_questions(folder / QUESTIONS)
+    return [q._replace(source=name) for q in found if not splits or q.split in splits]
+
+
+READER: Mapping[str, Callable[..., Any]] = {
+    "questions": _questions,
+    "passages": lambda one: Path(one.place) / CORPUS,
+    "gold": lambda one: trec.read_verdicts(Path(one.place) / GOLD),
+}
+
+
+def add(folder: Path) -> Dataset:
+    """Have a data set of one's own load by the name on its card, here and in every later process.
+
+    A name from before now means this folder.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: no data set's folder, the name is built in, something grave is wrong with it, or the list of those
+            that were added cannot be read or written.
     """
-    return [q._replace(source=name) for q in formats.read_questions(folder / QUESTIONS)]
-
-
-# ---------------------------------------------------------------- by name
-
-
-def remember(folder: Path) -> Dataset:
-    """Write down that a data set loads by the name on its card; a name from before now means this folder.
-
-    Raises:
-        InputError: no data set, or the list of those that were added cannot be read or written.
-    """
-    one, path = as_dataset(folder), _list()
+    if grave := [one.problem for one in validate(folder) if one.grave]:
+        raise InputError("; ".join(grave), path=folder)
+    one, path = as_dataset(folder.resolve()), added_list()
+    with errors_in(folder / CARD):
+        DATASETS.add(one.name, one)
     with store_errors(path, "the list of data sets of your own"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_suffix(".lock")):  # two that add at once would each write what they read, and their own
-            known = {**remembered_folders(), one.name: str(folder.resolve())}
-            with write_text(path) as file:
-                file.write(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+        # Locked, since two that add at once would each write what they read, and their own.
+        with FileLock(path.with_suffix(".lock")), write_text(path) as file:
+            file.write(json.dumps({**added_folders(), one.name: one.place}, indent=1, ensure_ascii=False) + "\n")
     return one
-
-
-def remembered() -> Iterator[Dataset]:
-    """Yield the data sets that load by name; one whose folder is gone says so when it is loaded."""
-    try:
-        known = remembered_folders()
-    except InputError as error:
-        logger.warning("data sets of your own are not known by name: %s", error)
-        return
-    for name, place in known.items():
-        folder = Path(place)
-        try:
-            yield replace(as_dataset(folder), name=name)
-        except (InputError, OSError) as error:
-            yield _broken(name, folder, str(error))
-
-
-def remembered_folders() -> dict[str, str]:
-    """Return name → folder of the data sets that were added.
-
-    Raises:
-        InputError: the list cannot be read.
-    """
-    path = _list()
-    if not path.is_file():
-        return {}
-    with errors_in(path):
-        found = from_json("".join(text for _, text in read_lines(path)), path)
-        if not isinstance(found, dict) or not all(isinstance(place, str) for place in found.values()):
-            raise InputError("an object of names and folders was expected; remove the file to begin anew", path=path)
-    return found
-
-
-def _list() -> Path:
-    return cache_dir() / "data" / "own.json"
-
-
-def _broken(name: str, folder: Path, problem: str) -> Dataset:
-    def missing(*_: Any) -> Any:
-        raise MissingDataError(
-            f"the data set {name!r} was added from {folder}, which cannot be used: {problem}. Add it again from where "
-            f"it is now:  berds data add FOLDER"
-        )
-
-    return Dataset(
-        name=name,
-        title="a data set of your own that cannot be read",
-        paper="own",
-        kind="questions",
-        source=str(folder),
-        licence="unknown",
-        size="unknown",
-        loaders={"load_questions": missing},
-        how=problem,
-    )
 
 
 # ---------------------------------------------------------------- what is written
 
 
 def splits_of(questions: Sequence[Question]) -> list[str]:
-    """Return the splits, dev before test; none where a question is in none, or in one of another name."""
+    """Return the splits, dev first, then test; none where a question is in none."""
     there = {q.split for q in questions}
-    return [part for part in ("dev", "test") if part in there] if there <= {"dev", "test"} else []
+    return [] if "" in there else sorted(there, key=lambda split: (split != "dev", split != "test", split))
 
 
 def _row(question: Question) -> dict[str, Any]:
@@ -299,6 +234,7 @@ def _row(question: Question) -> dict[str, Any]:
         "stances": list(question.stances or (None,) * len(question.perspectives)),
         "source": question.source,
         "split": question.split,
+        **({"labels": list(question.labels)} if question.labels else {}),
     }
 
 
@@ -329,3 +265,66 @@ def _in_words(card: OwnCard, questions: Sequence[Question], *, has_corpus: bool,
 
 def _plain(value: object) -> str:
     return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
+
+
+# ---------------------------------------------------------------- is it fit to be shared?
+
+
+class Finding(NamedTuple):
+    """Something about a data set: ``grave`` where it must be mended before others can use it; and the ``problem``."""
+
+    grave: bool
+    problem: str
+
+
+def validate(folder: Path) -> list[Finding]:
+    """Return what is wrong with a data set's folder; nothing where all is well.
+
+    Args:
+        folder: as :func:`write_dataset` writes it, perhaps changed by hand since.
+
+    Raises:
+        InputError: a file that cannot be read at all; it says where.
+    """
+    card, row = _read_card(folder)
+    questions = formats.read_questions(folder / QUESTIONS)
+    check_questions(questions, need_perspectives=True)
+    must, should = list[str](), list[str]()
+    if row["questions"] != len(questions):
+        must.append(f"the card says {row['questions']} questions, and there are {len(questions)}")
+    if sorted(splits_of(questions)) != sorted(row["splits"]):
+        there = ", ".join(sorted({q.split or "none" for q in questions}))
+        must.append(f"the card says the splits {', '.join(row['splits']) or 'none'}, and there are {there}")
+    across = across_splits(leaks(questions, kinds=("text", "perspectives")))
+    if len(across):
+        pair = f"{across['first'].iloc[0]!r} and {across['second'].iloc[0]!r} (see: berds data leaks)"
+        must.append(f"{len(across)} pairs of questions leak across splits, such as {pair}")
+    if card.licence.strip().lower() == "none stated":
+        should.append("no licence is stated; without one nobody may use it")
+    if not card.source:
+        should.append("the card does not say where the texts come from")
+    if single := [q.qid for q in questions if len(q.perspectives) < 2]:
+        should.append(f"{len(single)} questions have one perspective only, such as {single[0]!r}")
+    for name, said in ((CORPUS, "corpus"), (GOLD, "gold")):
+        if (folder / name).exists() and not row[said]:
+            should.append(f"{name} is there, and no part of it by its card")
+    if row["gold"]:
+        gold = trec.read_verdicts(folder / GOLD)
+        must += _strays(gold, questions, formats.read_passages(folder / CORPUS) if row["corpus"] else None)
+        unjudged = {q.split for q in questions} - {q.split for q in questions if q.qid in set(gold["qid"])}
+        should += [f"no question of the split {part!r} has gold verdicts" for part in sorted(unjudged)]
+    return [*(Finding(True, one) for one in must), *(Finding(False, one) for one in should)]
+
+
+def _strays(gold: pd.DataFrame, questions: Sequence[Question], passages: Sequence[Passage] | None) -> list[str]:
+    """Say how many verdicts are about what is not there."""
+    sizes = {q.qid: len(q.perspectives) for q in questions}
+    size = gold["qid"].map(sizes)
+    about = {"questions": gold["qid"][size.isna()], "perspectives": gold["qid"][gold["pid"] >= size]}
+    if passages is not None:
+        about["passages"] = gold["docno"][~gold["docno"].isin({p.docno for p in passages})]
+    return [
+        f"{len(ids)} gold verdicts are about {what} that are not there, such as {ids.iloc[0]!r}"
+        for what, ids in about.items()
+        if len(ids)
+    ]

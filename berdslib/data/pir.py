@@ -10,16 +10,18 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from berdslib.data.catalogue import Dataset
 from berdslib.data.collection import Collection
-from berdslib.data.dataset import Dataset
 from berdslib.data.fetch import cache_of, candidate_paths, data_paths, fetch_files, first_existing
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts, no_repeats
-from berdslib.data.tables import from_json, number, read_table, text_field
+from berdslib.data.tables import number, read_json, read_jsonl, read_table, text_field
 from berdslib.errors import InputError, errors_in, known
-from berdslib.files import StrPath, read_lines
+from berdslib.files import StrPath
+from berdslib.paths import shipped
 
 # The lists of the official layout that hold one entry a query.
 _PER_QUERY = ("queries", "source_queries", "perspectives", "query_labels")
@@ -131,55 +133,54 @@ def read_task(path: Path, task: str | None = None) -> Collection:
     return _official_task(known("PIR task", chosen, tasks), tasks[chosen], path)
 
 
-def task_names(path: Path) -> list[str]:
-    """Return the names of the tasks in a JSON file or a folder of tables.
-
-    Raises:
-        InputError: a file that cannot be read.
-    """
-    return [path.name] if path.is_dir() else list(_read_tasks(path))
-
-
 def place_of(one: Dataset) -> Path:
     """Return where the tasks of a data set lie; the full tasks are downloaded if they are not there.
 
     Raises:
         MissingDataError: they are neither on this machine nor reachable.
     """
-    return _folder(one) if one.hf_repo else first_existing(one, candidate_paths(one, one.local), "tasks")
+    if one.shipped:
+        return shipped(one.shipped) / "tasks.json"
+    if not one.hf_repo:
+        return first_existing(one, candidate_paths(one, one.local), "tasks")
+    for place in (*data_paths(one.local), cache_of(one)):
+        if place.is_dir():
+            return place
+    return Path(os.path.commonpath([file.parent for file in fetch_files(one)]))
 
 
-def is_pir_file(path: Path) -> bool:
-    """Return whether a path names a JSON file, the authors' layout; BeRDS' own files are JSONL."""
-    return path.is_file() and ".json" in path.suffixes
-
-
-def is_pir_folder(path: Path) -> bool:
-    """Return whether a folder of tables holds queries with a root, which those of a plain BEIR folder lack."""
-    if not path.is_dir() or not _files(path, "queries"):
+def is_pir(path: Path) -> bool:
+    """Return whether a path is a JSON file in the authors' layout, or a folder of tables whose queries have a root."""
+    if path.is_file() and ".json" in path.suffixes:
+        return not _is_jsonl(path)
+    if not path.is_dir() or not _may_hold_queries(path) or not _files(path, "queries"):
         return False
     _, _, row = next(_rows(path, "queries"), (None, 0, {}))
     return any(field in row for field in _ROOT)
 
 
-def _folder(one: Dataset) -> Path:
-    for place in (*data_paths(one.local), cache_of(one)):
-        if place.is_dir():
-            return place
-    files = fetch_files(one)
-    return Path(os.path.commonpath([file.parent for file in files]))
+def _is_jsonl(path: Path) -> bool:
+    """Return whether the first line is a row by itself, as of questions: an object that holds a text."""
+    try:
+        _, row = next(read_jsonl(path), (0, {}))
+    except InputError:
+        return False
+    return any(isinstance(value, str) for value in row.values())
+
+
+def _may_hold_queries(folder: Path) -> bool:
+    """Look no deeper than the folders in a folder: it may be anything, and a whole tree takes long to walk."""
+    near = chain(folder.glob("*"), folder.glob("*/*"))
+    return any(path.name.lower().startswith("queries") for path in near)
+
+
+def location_groups() -> dict[str, str]:
+    """Return docno → country of every article of "pir-sample:location"; see evaluation.bias."""
+    task = read_json(shipped("pir-sample") / "tasks.json")["location"]
+    return dict(zip(task["docnos"], task["groups"], strict=True))
 
 
 # ---------------------------------------------------------------- the authors' JSON
-
-
-def read_json(path: StrPath) -> Any:
-    """Return what a JSON file holds.
-
-    Raises:
-        InputError: no such file, or not JSON.
-    """
-    return from_json("".join(part for _, part in read_lines(path)), path)
 
 
 def _read_tasks(path: Path) -> dict[str, dict[str, Any]]:
@@ -194,6 +195,7 @@ def _read_tasks(path: Path) -> dict[str, dict[str, Any]]:
 
 def _official_task(name: str, content: Mapping[str, Any], path: Path) -> Collection:
     corpus = _texts(content, "corpus", path)
+    docnos = _texts(content, "docnos", path) if "docnos" in content else places(len(corpus))
     columns = [_texts(content, field, path) for field in _PER_QUERY]
     n = len(columns[0])
     for field, column in zip(_PER_QUERY, columns, strict=True):
@@ -202,13 +204,14 @@ def _official_task(name: str, content: Mapping[str, Any], path: Path) -> Collect
     for field, column in zip(_PER_QUERY[:3], columns, strict=False):
         if blank := [i for i, text in enumerate(column) if not text.strip()]:
             raise InputError(f"entry {blank[0]} is blank", path=path, field=field)
-    gold = _gold_lists(content.get("key_ref"), n, len(corpus), path)
+    gold = _gold_lists(content.get("key_ref"), n, docnos, path)
     rows = [
         PirQuery(str(i), text, root, perspective, gold[i], label)
         for i, (text, root, perspective, label) in enumerate(zip(*columns, strict=True))
     ]
     with errors_in(path):
-        return pir_collection(name, rows, passages_of(corpus))
+        passages = tuple(Passage(docno, text) for docno, text in zip(docnos, corpus, strict=True))
+        return pir_collection(name, rows, passages)
 
 
 def _texts(content: Mapping[str, Any], field: str, path: Path) -> list[str]:
@@ -218,15 +221,15 @@ def _texts(content: Mapping[str, Any], field: str, path: Path) -> list[str]:
     return found
 
 
-def _gold_lists(key_ref: Any, n_queries: int, n_texts: int, path: Path) -> list[tuple[str, ...]]:
-    """Return the gold docnos of each query. The release writes places as numbers or as strings; both are read."""
+def _gold_lists(key_ref: Any, n_queries: int, texts: Sequence[str], path: Path) -> list[tuple[str, ...]]:
+    """Return the gold docnos of each query, given those of all texts. Places are numbers or strings in the release."""
     if not isinstance(key_ref, dict):
         raise InputError("an object query → places in the corpus was expected", path=path, field="key_ref")
     by_query = {str(query): listed for query, listed in key_ref.items()}
     unknown = by_query.keys() - {str(i) for i in range(n_queries)}
     if unknown and n_queries:
         raise InputError(f"there is no query {min(unknown)!r} among {n_queries}", path=path, field="key_ref")
-    docnos = {str(i): docno for i, docno in enumerate(places(n_texts))}
+    docnos = {str(i): docno for i, docno in enumerate(texts)}
     lists = []
     for i in range(n_queries):
         listed = by_query.get(str(i))
@@ -235,7 +238,7 @@ def _gold_lists(key_ref: Any, n_queries: int, n_texts: int, path: Path) -> list[
         gold = dict.fromkeys(str(place) for place in listed)
         stray = [place for place in gold if place not in docnos]
         if stray:
-            raise InputError(f"{stray[0]!r} of query {i} is not one of {n_texts} places", path=path, field="key_ref")
+            raise InputError(f"{stray[0]!r} of query {i} is not one of {len(texts)} places", path=path, field="key_ref")
         lists.append(tuple(docnos[place] for place in gold))
     return lists
 
@@ -248,11 +251,6 @@ def places(n: int) -> list[str]:
     """
     width = len(str(n - 1))
     return [f"{i:0{width}d}" for i in range(n)]
-
-
-def passages_of(texts: Sequence[str]) -> tuple[Passage, ...]:
-    """Return texts as passages whose docnos are their places."""
-    return tuple(Passage(docno, text) for docno, text in zip(places(len(texts)), texts, strict=True))
 
 
 # ---------------------------------------------------------------- folders of tables

@@ -85,9 +85,10 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
         if isinstance(q.perspectives, str) or not all(isinstance(p, str) for p in q.perspectives):
             problem = f"question {q.qid!r} needs a list of texts, not {shortened(q.perspectives)}"
             raise InputError(problem, field="perspectives")
-        if q.labels and len(q.labels) != len(q.perspectives):
-            problem = f"question {q.qid!r} has {len(q.perspectives)} perspectives and {len(q.labels)} labels"
-            raise InputError(problem, field="labels")
+        for field, listed in (("stances", q.stances), ("labels", q.labels)):
+            if listed and len(listed) != len(q.perspectives):
+                problem = f"question {q.qid!r} has {len(q.perspectives)} perspectives and {len(listed)} {field}"
+                raise InputError(problem, field=field)
         if need_perspectives and not q.perspectives:
             raise InputError(f"question {q.qid!r} has no perspectives, so it cannot be scored", field="perspectives")
     _check_apart(questions)

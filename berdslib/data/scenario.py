@@ -18,18 +18,40 @@ for the training split.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from berdslib.data.arguments import AUTHOR, READER, SPLITS, ArgumentQuery, Profile, Release, in_words
+import pandas as pd
+
+from berdslib.data.arguments import (
+    AUTHOR,
+    READER,
+    SPLITS,
+    ArgumentQuery,
+    Profile,
+    Release,
+    in_words,
+    listed_docnos,
+    read_release,
+)
+from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
-from berdslib.data.records import Passage, Question, make_verdicts, no_repeats
-from berdslib.errors import InputError, known
+from berdslib.data.fetch import candidate_paths, first_existing
+from berdslib.data.records import Passage, Question, check_run, make_verdicts, no_repeats, ranked_run
+from berdslib.data.tables import check_new, read_jsonl, text_field, write_jsonl
+from berdslib.errors import InputError, MissingDataError, known
+from berdslib.files import StrPath
+from berdslib.paths import shipped
 
 BASELINE, EXPLICIT, IMPLICIT = "baseline", "explicit", "implicit"
 SCENARIOS = (BASELINE, EXPLICIT, IMPLICIT)
+_OF_2019 = "perspectivearg-2019"
+ENOUGH = 20  # arguments that a query of a predictions file lists at least: the deepest cut-off of the task's measures
+REPEATS = ("error", "once")
+_QUERY, _LISTED = "query_id", "relevant_candidates"
 
 
 class OfAuthors(dict[str, Any]):
@@ -234,3 +256,157 @@ def _docnos(release: Release, rule: str) -> dict[str, str]:
         one.docno: hashlib.blake2b(one.docno.encode("utf-8", "surrogatepass"), key=key, digest_size=10).hexdigest()
         for one in release.arguments
     }
+
+
+# ---------------------------------------------------------------- by name
+
+
+def load_scenario(name: str, rule: str, split: str | None = None, *, train: str | None = None) -> Scenario:
+    """Return a scenario of a release of PerspectiveArg.
+
+    Args:
+        name: a data set, such as "perspectivearg-sample", or a release's folder.
+        rule: "baseline", "explicit" or "implicit".
+        split: "train", "dev" or "test"; None for "dev", or the first that has queries for this scenario.
+        train: another release, whose training split systems may learn from; None for the same, or for those of 2023
+            that of 2019, if it is there.
+
+    Raises:
+        InputError: an unknown name, scenario or split, or a release that cannot be read.
+        MissingDataError: it is not on this machine.
+    """
+    if not rule:
+        raise InputError(f"name one of its scenarios: {', '.join(f'{name}:{one}' for one in SCENARIOS)}")
+    known("scenario", rule, SCENARIOS)
+    release = load_release(name)
+    queries = release.baseline if rule == BASELINE else release.perspective
+    there = {query.split for query in queries}
+    first = next((one for one in ("dev", "train", "test") if one in there), "dev")
+    return open_scenario(release, rule, split or first, training=_training(name, train))
+
+
+def load_release(name: str) -> Release:
+    """Return a release of PerspectiveArg: a data set, or a folder.
+
+    Raises:
+        InputError: it is neither, or cannot be read.
+        MissingDataError: it is not on this machine.
+    """
+    if name not in DATASETS or DATASETS[name].reader != "perspectivearg":
+        return read_release(Path(name))
+    one = DATASETS[name]
+    if one.shipped:
+        return read_release(shipped(one.shipped))
+    return read_release(first_existing(one, candidate_paths(one, one.local), "release").parent, name)
+
+
+def _training(name: str, train: str | None) -> Release | None:
+    if train is not None:
+        return load_release(train)
+    if name not in DATASETS or DATASETS[name].shipped or name == _OF_2019:
+        return None
+    try:
+        return load_release(_OF_2019)
+    except MissingDataError:
+        return None  # a system that learns says what it needs
+
+
+# ---------------------------------------------------------------- predictions files
+
+# Source: the task's published description. One JSON object a line, with the ids of the release:
+#     {"query_id": 0, "relevant_candidates": [2019017914, 201904055, …]}
+# A run has the docnos of its scenario, which are other ones where profiles are hidden; here one becomes the other.
+
+
+def write_predictions(path: StrPath, run: pd.DataFrame, scenario: Scenario) -> None:
+    """Write a run as a predictions file: queries in the scenario's order, ids as the release has them.
+
+    A query without an answer is left out; the file then needs ``least=0`` to be read.
+
+    Args:
+        path: the file to write (compressed if it ends in .gz); it appears under its name when it is complete.
+        run: frame qid, docno and score (or rank) in the scenario's docnos.
+        scenario: what was searched.
+
+    Raises:
+        InputError: a frame that is not a run, a query or an argument that is not the scenario's, or nothing can be
+            written there.
+    """
+    run = check_run(run)
+    qids = [q.qid for q in scenario.questions]
+    _check_own(run["qid"], set(qids), "a query", scenario)
+    _check_own(run["docno"], scenario.ids.keys(), "an argument", scenario)
+    as_argument, as_query = (int if are_numbers else str for are_numbers in scenario.release.number_ids)
+    lists = run["docno"].groupby(run["qid"], sort=False).agg(list)
+    rows = (
+        {
+            _QUERY: as_query(qid),
+            _LISTED: [as_argument(scenario.ids[docno]) for docno in lists[qid]],
+        }
+        for qid in qids
+        if qid in lists.index
+    )
+    write_jsonl(path, rows)
+
+
+def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, repeats: str = "error") -> pd.DataFrame:
+    """Read a predictions file as a run.
+
+    Args:
+        path: JSONL, gzipped or not.
+        scenario: whose queries it answers.
+        least: how many different arguments each query must list, or all where the corpus has fewer; with 0 a query
+            may also have no answer, and scores as if it found nothing; so may all.
+        repeats: of an id that is listed twice: "error", or "once" to take the first and leave out the others
+            (docs/divergences.md A9).
+
+    Returns:
+        Frame qid, docno, rank, score; docnos are the scenario's.
+
+    Raises:
+        InputError: a file that does not hold predictions, a query or an argument that is not the scenario's, one that
+            is there twice, too short a list, or a query without an answer; the message names file, line and field.
+    """
+    known("treatment of repeats", repeats, REPEATS)
+    if isinstance(least, bool) or not isinstance(least, int) or least < 0:
+        raise InputError(f"must be a whole number from 0, not {least!r}", field="least")
+    enough = min(least, len(scenario.passages))
+    asked = {q.qid for q in scenario.questions}
+    docno_of, line_of = scenario.docnos, dict[Any, int]()
+    lists: dict[str, list[str]] = {}
+    for line, row in read_jsonl(path):
+        qid = text_field(row, (_QUERY,), path, line)
+        check_new(line_of, qid, f"query {qid!r}", path, line, _QUERY)
+        if qid not in asked:
+            raise InputError(_whose(qid, scenario), path=path, line=line, field=_QUERY)
+        found = listed_docnos(row, _LISTED, docno_of, path, line, repeats=repeats)
+        if len(found) < enough:
+            counted = f"{len(found)} different argument{'' if len(found) == 1 else 's'}"
+            raise InputError(f"lists {counted}; at least {enough} are needed", path=path, line=line, field=_LISTED)
+        lists[qid] = [docno_of[one] for one in found]
+    if enough and not lists:
+        raise InputError("holds no predictions", path=path)
+    missing = [q.qid for q in scenario.questions if q.qid not in lists]
+    if enough and missing:
+        problem = f"answers {len(lists)} of {len(asked)} queries of {scenario.split!r}; the first without an answer is"
+        raise InputError(f"{problem} {missing[0]!r}", path=path, field=_QUERY)
+    return ranked_run(lists)
+
+
+def _check_own(ids: pd.Series, own: Container[str], what: str, scenario: Scenario) -> None:
+    strange = next((one for one in ids.unique() if one not in own), None)
+    if strange is not None:
+        problem = f"{strange!r} is not {what} of {scenario.name!r} ({scenario.split})"
+        raise InputError(problem, field="qid" if what == "a query" else "docno")
+
+
+def _whose(qid: str, scenario: Scenario) -> str:
+    """Say of which split or kind a query is that this scenario does not ask."""
+    release = scenario.release
+    kinds = {"baseline": release.baseline, "perspective": release.perspective}
+    own = "baseline" if scenario.rule == BASELINE else "perspective"
+    for kind in (own, *(kinds.keys() - {own})):
+        split = next((query.split for query in kinds[kind] if query.qid == qid), None)
+        if split is not None:
+            return f"{qid!r} is a {kind} query of {split!r}; this scenario asks the {own} queries of {scenario.split!r}"
+    return f"{qid!r} is not a query of the release"

@@ -59,6 +59,38 @@ def from_json(text: str, path: StrPath, line: int | None = None, field: str | No
     return value
 
 
+def read_json(path: StrPath) -> Any:
+    """Return what a file of JSON holds.
+
+    Raises:
+        InputError: no such file, or not JSON.
+    """
+    return from_json("".join(text for _, text in read_lines(path)), path)
+
+
+def check_new(seen: dict[Any, int], key: Any, what: str, path: StrPath, line: int, field: str) -> None:
+    """Remember the line of a key, and raise InputError if it occurred on an earlier one."""
+    if (first := seen.setdefault(key, line)) != line:
+        raise repeated(what, first, path, line, field)
+
+
+def repeated(what: str, first: int, path: StrPath, line: int, field: str) -> InputError:
+    """Return the error for something that occurs on two lines of a file."""
+    problem = f"{what} occurs twice, first in line {first}; each must be unique"
+    return InputError(problem, path=path, line=line, field=field)
+
+
+def id_list(value: object, path: StrPath, line: int, field: str) -> list[str]:
+    """Return a list of ids, which are texts or whole numbers, as texts.
+
+    Raises:
+        InputError: something else.
+    """
+    if not isinstance(value, list) or any(isinstance(i, bool) or not isinstance(i, int | str) for i in value):
+        raise InputError("a list of passage ids was expected", path=path, line=line, field=field)
+    return [str(i) for i in value]
+
+
 def write_jsonl(path: StrPath, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write one JSON object a line, atomically."""
     with write_text(path) as file:
@@ -158,7 +190,8 @@ def first_field(row: Mapping[str, Any], names: Sequence[str], path: StrPath, lin
     Raises:
         InputError: all of them are missing or null.
     """
-    name = next((n for n in names if not is_missing(row.get(n))), None)
+    there = [n for n in names if not is_missing(row.get(n))]
+    name = next((n for n in there if row[n] != ""), there[0] if there else None)
     if name is None:
         others = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
         problem = f"missing; {others}the row has: {', '.join(map(str, row))}"
@@ -174,7 +207,7 @@ def text_field(
     Raises:
         InputError: the field is missing or null (and there is no default), blank, or of another type.
     """
-    if default is not None and all(is_missing(row.get(n)) for n in names):
+    if default is not None and all(is_missing(row.get(n)) or row[n] == "" for n in names):
         return default
     name, value = first_field(row, names, path, line)
     if isinstance(value, bool) or not isinstance(value, str | int | float):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from berdslib.data.corpus import Corpus
 from berdslib.data.records import (
     MOST_PERSPECTIVES,
     Passage,
@@ -73,7 +72,8 @@ def check_trec_ids(questions: Iterable[Question], passages: Iterable[Passage]) -
         passages: the corpus; of one on disk only the docnos are read.
     """
     _require_no_blanks("qid", (q.qid for q in questions))
-    _require_no_blanks("docno", passages.docnos() if isinstance(passages, Corpus) else (p.docno for p in passages))
+    docnos = passages.docnos() if hasattr(passages, "docnos") else (p.docno for p in passages)
+    _require_no_blanks("docno", docnos)
 
 
 def read_trec_qrels(path: StrPath, judge: str = "gold", *, first_subtopic: int | None = None) -> pd.DataFrame:

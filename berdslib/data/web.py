@@ -26,10 +26,11 @@ from urllib.parse import urldefrag
 
 import pandas as pd
 
+from berdslib.data.fetch import TRANSIENT
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.passages import corpus_statistics, split_words
 from berdslib.data.records import Passage, Question, check_questions
-from berdslib.data.webpage import TRANSIENT, Fetcher, Limits, Page, PageText, TextReader, retry_after
+from berdslib.data.webpage import Fetcher, Limits, Page, PageText, TextReader, retry_after
 from berdslib.errors import BerdsError, InputError, MissingDataError
 from berdslib.files import StrPath, write_text
 from berdslib.paths import cache_dir

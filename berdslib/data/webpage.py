@@ -42,6 +42,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
 
+from berdslib.data.fetch import TRANSIENT
 from berdslib.errors import MissingDataError, known
 from berdslib.paths import PACKAGE
 from berdslib.version import __version__
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
 AGENT = "berdslib"
 PORTS = {"http": 80, "https": 443}
-TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # statuses that may pass
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 _KEPT = ("content-type", "content-language", "content-length", "last-modified", "etag", "date", "retry-after")

@@ -14,9 +14,8 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data import trec
-from berdslib.data.catalogue import DATASETS
+from berdslib.data.catalogue import DATASETS, Dataset
 from berdslib.data.collection import Collection
-from berdslib.data.dataset import Dataset
 from berdslib.data.records import Passage, Question, check_k, check_run, check_verdicts, list_ids
 from berdslib.data.scenario import Handout, Scenario
 from berdslib.errors import InputError, check_call, known, says_what_it_takes

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.pairs import LabelledPair
+from berdslib.data.readers import NEGATED, PROPOSAL, LabelledPair, StancePair
 from berdslib.data.records import Passage
-from berdslib.data.stance import NEGATED, PROPOSAL, StancePair
 from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement_report
 from berdslib.evaluation.calibration import agreement_by, calibration_table, length_bucket, negation_report
@@ -84,7 +83,7 @@ def judge_report(
     """Return all that labelled pairs say about one judge: F1, AUC, calibration, negation, by length and by kind.
 
     Args:
-        pairs: with both labels among them, see :mod:`berdslib.data.stance`.
+        pairs: with both labels among them, see :class:`berdslib.data.readers.StancePair`.
         judge: its name.
         store: where verdicts are kept.
         bins: of the calibration.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_COMPUTING = {".py", ".txt", ".json", ".safetensors"}  # code, prompts, settings and weights
+_COMPUTING = {".py", ".toml", ".txt", ".json", ".safetensors"}  # code, cards, prompts, settings and weights
 # Bytes of a file that are hashed: all, but for weights. Beside those stands what they scored, which changes with them.
 _HASHED = 2**20
 _LOCK = ".lock"  # in a run's folder

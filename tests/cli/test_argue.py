@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 from shell import berds, tried
+from synthetic_release import make_release, write_release
 from tiny_release import (
     SECRET,
     argument,
@@ -16,8 +17,7 @@ from tiny_release import (
 )
 
 from berdslib.data.arguments import read_release
-from berdslib.data.predictions import read_predictions
-from berdslib.data.scenario import open_scenario
+from berdslib.data.scenario import open_scenario, read_predictions
 from berdslib.errors import InputError
 from berdslib.retrieval.bm25 import BM25
 from berdslib.study import experiment, front
@@ -332,14 +332,8 @@ def test_answers_that_contradict_the_query_are_a_warning_without_a_profile(tmp_p
 
 
 def test_a_synthetic_release_is_made_searched_and_scored(tmp_path):
-    small = ("--arguments", "600", "--issues", "12")
-    made, twin, other = (tmp_path / name for name in ("made", "twin", "other"))
-    assert "SYNTHETIC" in berds("argue", "make", made, *small).stderr
-    told = json.loads(berds("argue", "make", other, *small, "--seed", "7", "--json").stdout)
-    assert (told["arguments"], told["issues"], told["synthetic"], told["output"]) == (600, 12, True, str(other))
-    berds("argue", "make", twin, *small, "--seed", "0")
-    corpora = [(folder / "corpus.jsonl").read_bytes() for folder in (made, twin, other)]
-    assert corpora[0] == corpora[1] != corpora[2]
+    made = tmp_path / "made"
+    write_release(made, make_release(arguments=600, issues=12))
     berds("argue", "run", made, "-s", "explicit", "-r", "bm25", "-k", "50", "-o", tmp_path)
     (first, *_) = json.loads(
         berds("argue", "evaluate", made, tmp_path / "bm25.jsonl", "-s", "explicit", "--least", "0", "--json").stdout
@@ -348,46 +342,6 @@ def test_a_synthetic_release_is_made_searched_and_scored(tmp_path):
     assert "warning" not in berds("argue", "validate", made).output
 
 
-def test_the_size_of_a_release_is_by_default_that_of_the_task():
-    said = berds("argue", "make", "--help").stdout
-    assert "[default: 26000" in said and "[default: 300" in said
-
-
-@pytest.mark.slow
-def test_a_release_goes_by_the_name_of_a_data_set_too(tmp_path):
-    name = "perspectivearg-sample"
-    berds("argue", "run", name, "-s", "implicit", "-r", "bm25", "-o", tmp_path)
-    shown = berds("argue", "compare", name, tmp_path / "bm25.jsonl", "-s", "implicit", "--least", "0").stdout
-    assert "SYNTHETIC" in shown and f"Release {name!r} (SYNTHETIC)" in berds("argue", "validate", name).stdout
-
-
-def test_synthetic_data_say_so_in_every_table_and_file(tmp_path, files):
-    folder = write_files(tmp_path / "made up", release_files() | SYNTHETIC)
-    common, out = ("-s", "explicit"), ("-o", tmp_path / "out")
-    assert "SYNTHETIC" in berds("argue", "run", folder, *common, "-r", "bm25", "-o", tmp_path / "p").stderr
-    assert "SYNTHETIC" in berds("argue", "evaluate", folder, *files, *common, *out).stdout
-    assert "SYNTHETIC" in berds("argue", "compare", folder, *files, *common, *out).stdout
-    assert "SYNTHETIC" in berds("argue", "validate", folder).stdout
-    for name in ("relevance", "diversity", "leaderboard"):
-        assert pd.read_csv(tmp_path / "out" / f"{name}.csv")["synthetic"].all()
-    assert json.loads((tmp_path / "out" / "results.json").read_text())["settings"]["synthetic"]
-    for command in ("evaluate", "compare"):
-        assert '"synthetic":true' in berds("argue", command, folder, *files, *common, "--json").stdout.replace(" ", "")
-
-
-OF_ARGUE = [("argue", name) for name in ("make", "run", "evaluate", "compare", "validate")]
-
-
-@pytest.mark.parametrize("command", [*OF_ARGUE, ("evaluate",), ("experiment",)])
-def test_every_command_has_examples_in_its_help_one_a_line(command):
-    lines = [line.strip() for line in berds(*command, "--help").stdout.splitlines()]
-    examples = [line for line in lines if line.startswith(f"berds {' '.join(command)} ")]
-    assert examples and all(line.count("berds ") == 1 for line in examples)
-
-
-def test_nothing_that_is_printed_or_written_holds_a_profile(release, files, tmp_path):
-    common = ("-s", "explicit", "-o", tmp_path / "out")
-    said = [berds("argue", "run", release, *common, "-r", "bm25").output]
-    said += [berds("argue", command, release, *files, *common).output for command in ("evaluate", "compare")]
-    said += [path.read_text() for path in (tmp_path / "out").iterdir()]
-    assert len(said) == 8 and all(said) and SECRET not in "".join(said)
+def test_making_a_release_is_a_script_now():
+    said = tried("argue", "make", "folder", "--issues", "12")
+    assert said.exit_code == 1 and "python scripts/synthetic_release.py folder --issues 12" in said.stderr

@@ -6,7 +6,7 @@ import pytest
 from shell import berds, tried
 
 from berdslib.data.datasets import load_gold, load_pairs, load_passages, load_questions
-from berdslib.data.pairs import read_labelled_pairs
+from berdslib.data.readers import read_labelled_pairs
 from berdslib.errors import InputError
 from berdslib.judging.registry import JUDGES
 from berdslib.judging.store import VerdictStore

@@ -11,9 +11,8 @@ from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, UNANSWERED,
 from berdslib.construction.builders import BUILDERS, reasons
 from berdslib.construction.review import read_sources
 from berdslib.data.leaks import across_splits, leaks
-from berdslib.data.own import read_card
+from berdslib.data.own import read_card, validate
 from berdslib.data.tables import read_jsonl
-from berdslib.data.validation import validate
 from berdslib.errors import InputError
 from berdslib.llm.budget import BudgetError
 from berdslib.llm.chat import ChatError, Reply, UnavailableError

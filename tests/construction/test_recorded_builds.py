@@ -11,7 +11,7 @@ from berdslib.construction.builders import BUILDERS, reasons
 from berdslib.construction.pipeline import NO_RULE, REFUSED
 from berdslib.data.datasets import statistics
 from berdslib.data.leaks import across_splits, leaks
-from berdslib.data.validation import validate
+from berdslib.data.own import validate
 from berdslib.paths import shipped
 
 ROOT = Path(__file__).parents[2]

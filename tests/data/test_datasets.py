@@ -14,12 +14,10 @@ from layouts import write_questions
 
 from berdslib import paths
 from berdslib.cli import main
-from berdslib.data import berds
 from berdslib.data import datasets as registry
 from berdslib.data import fetch as fetching
-from berdslib.data.catalogue import DATASETS
+from berdslib.data import readers
 from berdslib.data.corpus import write_corpus
-from berdslib.data.dataset import Dataset
 from berdslib.data.datasets import (
     card,
     dataset,
@@ -47,7 +45,7 @@ def own_places(monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(socket, "getaddrinfo", _no_network)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("berdslib.data.download.BACK_OFF", 0.0)
+    monkeypatch.setattr("berdslib.data.fetch.BACK_OFF", 0.0)
 
 
 def _no_network(*args, **kwargs):
@@ -84,7 +82,7 @@ def sample(monkeypatch, tmp_path):
     write_verdicts(folder / "verdicts.tsv", verdicts)
     rows = [("a1", "Animals first", "They suffer."), ("a1", "Breeding", "They are saved."), ("k1", "Taste", "Tea.")]
     write_jsonl(folder / "expansions.jsonl", [dict(zip(("qid", "name", "text"), row, strict=True)) for row in rows])
-    monkeypatch.setattr(paths, "shipped", lambda name: {"sample": folder}[name])
+    monkeypatch.setattr(paths, "shipped", lambda name: folder)
     return folder
 
 
@@ -182,23 +180,6 @@ def test_the_card_as_json_names_its_loaders():
 
 def test_the_card_of_the_human_labels_says_that_they_are_for_measuring():
     assert "FOR MEASURING ONLY" in card("pers-det")
-
-
-def test_a_card_with_loaders_is_all_that_a_data_set_needs(monkeypatch):
-    question = Question("m1", "Is it?", ("Yes.",), (None,), "mine", "dev")
-    loaders = {
-        "load_questions": lambda one, splits: [question] if "dev" in splits else [],
-        "load_expansions": lambda one, splits: {"m1": [(one.name, " ".join(splits))]},
-    }
-    facts = dict.fromkeys(("title", "paper", "source", "licence", "size"), "mine")
-    mine = Dataset("mine", kind="questions", splits=("dev", "test"), loaders=loaders, **facts)
-    monkeypatch.setattr(DATASETS, "_things", dict(DATASETS))
-    DATASETS.add("mine", mine)
-    assert load_questions("mine") == [question]
-    assert load_expansions("mine", "all") == {"m1": [("mine", "dev test")]}
-    assert "loader:  load_questions, load_expansions" in card("mine")
-    with pytest.raises(InputError, match="load_gold does not work with 'mine'"):
-        load_gold("mine")
 
 
 # ---------------------------------------------------------------- the sample
@@ -347,9 +328,9 @@ def test_expansions_are_downloaded_into_the_cache(monkeypatch, tmp_path):
         (tmp_path / "served" / "berds" / "kialo_query_exp.dev.jsonl").rename(target)
         return target
 
-    monkeypatch.setattr(berds, "download", download)
+    monkeypatch.setattr(readers, "download", download)
     assert load_expansions("kialo").keys() == {"kialo-774"}
-    monkeypatch.setattr(berds, "download", None)  # not asked a second time
+    monkeypatch.setattr(readers, "download", None)  # not asked a second time
     assert load_expansions("kialo").keys() == {"kialo-774"}
 
 

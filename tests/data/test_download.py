@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from berdslib.data import download as module
-from berdslib.data.download import download
+from berdslib.data import fetch as module
+from berdslib.data.fetch import download
 from berdslib.errors import InputError, MissingDataError
 
 BODY = bytes(range(256)) * 4096  # 1 MiB

@@ -5,8 +5,7 @@ import csv
 import pyndeval
 import pytest
 
-from berdslib.data.export import export_collection
-from berdslib.data.formats import beir_gold, beir_questions, read_berds, read_passages
+from berdslib.data.formats import beir_gold, beir_questions, export_collection, read_berds, read_passages
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_qrels
 from berdslib.errors import InputError
@@ -17,18 +16,19 @@ CATS = Question("c1", "Do cats love us?", ("They do.", "They do not.", "Some do.
 
 
 def read_beir(folder, split):
-    return beir_questions(folder, split), read_passages(folder), beir_gold(folder, split)
+    return beir_questions(folder, split), read_passages(folder), beir_gold(folder)
 
 
 def test_a_collection_is_exported_as_a_beir_folder(tmp_path):
     passages = [Passage("d1", "t", "T"), Passage("d2", "u")]
-    gold = make_verdicts([("t1", 0, "d1", 1.0, True), ("t1", 1, "d1", 1.0, True), ("c1", 0, "d2", 1.0, True)], "gold")
+    gold = make_verdicts([("t1", 0, "d1", 1.0, True), ("t1", 1, "d1", 1.0, True), ("c1", 0, "d2", 0.0, False)], "gold")
     for _ in range(2):  # what it wrote, it replaces
         export_collection(tmp_path / "set", [TEA, CATS], passages, gold, split="dev")
     questions, again, verdicts = read_beir(tmp_path / "set", "dev")
     assert again == passages
     assert [q.qid for q in questions] == ["t1", "c1"]
-    assert verdicts[verdicts["supports"]][["qid", "docno"]].values.tolist() == [["c1", "d2"], ["t1", "d1"]]
+    found = verdicts[["qid", "docno", "supports"]].values.tolist()
+    assert found == [["c1", "d2", False], ["t1", "d1", True]]  # what was judged not to support is kept
     (tmp_path / "set" / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match=r"holds 'thesis\.tex'"):
         export_collection(tmp_path / "set", [TEA], passages, gold)

@@ -17,10 +17,8 @@ from tiny_release import (
     write_files,
 )
 
-from berdslib.data.arguments import in_words, read_release
-from berdslib.data.predictions import read_predictions
-from berdslib.data.release_summary import summarise
-from berdslib.data.scenario import open_scenario
+from berdslib.data.arguments import in_words, read_release, summarise
+from berdslib.data.scenario import open_scenario, read_predictions
 from berdslib.errors import InputError
 
 CORPUS, PREDICTIONS, MANIFEST = "corpus.jsonl", "predictions.jsonl", "release.json"
@@ -28,6 +26,7 @@ BASELINE_DEV, DEV = "baseline-queries/queries_dev.jsonl", "perspective-queries/q
 FIRST, SECOND = jsonl(argument(0)), argument(1)
 GOOD = {**release_files(), PREDICTIONS: jsonl(*predicted("dev"))}
 PROFILE = SECOND["demographic_profile"]
+TWICE = "occurs twice, first in line 1; each must be unique"
 CUT = "damaged gzip file, readable up to line 0: Compressed file ended before the end-of-stream marker was reached"
 KNOWN = "age, civil_status, denomination, education, gender, political_attitude, political_issues, residence"
 QUERY_FILES = "queries_train.jsonl, queries_dev.jsonl, queries_test.jsonl"
@@ -85,7 +84,7 @@ RELEASES = [
      f"{CORPUS}:2 [argument_id]: text or a whole number was expected, not 1.5"),
     ("an argument id that is a profile", corpus(argument_id=PROFILE),
      f"{CORPUS}:2 [argument_id]: text or a whole number was expected, not dict"),
-    ("an argument twice", corpus(argument_id="2019000"), f"{CORPUS}:2 [argument_id]: '2019000' is on line 1 already"),
+    ("an argument twice", corpus(argument_id="2019000"), f"{CORPUS}:2 [argument_id]: argument '2019000' {TWICE}"),
     ("an argument without text", corpus(text=None),
      f"{CORPUS}:2 [text]: missing; looked for text, argument; the row has: "
      "argument_id, target, stance, demographic_profile"),
@@ -115,11 +114,8 @@ RELEASES = [
      "perspective-queries/queries_{train,dev,test}.jsonl"),
     ("queries of a split by another name", {"baseline-queries/queries_val.jsonl": jsonl(baseline_query("dev"))},
      f"baseline-queries/queries_val.jsonl: unknown file of queries; known: {QUERY_FILES}"),
-    ("queries in a file whose name says that it is compressed",
-     {DEV: None, f"{DEV}.gz": gzip.compress(GOOD[DEV].encode())},
-     f"{DEV}.gz: unknown file of queries; known: {QUERY_FILES}"),
     ("an empty file of queries", {DEV: "\n"}, f"{DEV}: holds no queries"),
-    ("a query id twice", queries(query_id="110"), f"{DEV}:2 [query_id]: '110' is on line 1 already"),
+    ("a query id twice", queries(query_id="110"), f"{DEV}:2 [query_id]: query '110' {TWICE}"),
     ("a query of two splits", queries(query_id=100),
      "perspective-queries [query_id]: '100' is a query of train and of dev"),
     ("a perspective query without a property", queries(demographic_properties=None),
@@ -181,7 +177,7 @@ FILES = [
     ("a query of another scenario", answers(query_id=1),
      f"{PREDICTIONS}:2 [query_id]: '1' is a baseline query of 'dev'; "
      "this scenario asks the perspective queries of 'dev'"),
-    ("a query answered twice", answers(query_id="110"), f"{PREDICTIONS}:2 [query_id]: '110' is on line 1 already"),
+    ("a query answered twice", answers(query_id="110"), f"{PREDICTIONS}:2 [query_id]: query '110' {TWICE}"),
     ("a query without an answer", {PREDICTIONS: jsonl(*predicted("dev")[1:])},
      f"{PREDICTIONS} [query_id]: answers 2 of 3 queries of 'dev'; the first without an answer is '110'"),
     ("candidates by another name", answers(relevant_candidates=None, candidates=[1]),
@@ -265,7 +261,9 @@ def test_a_list_over_many_lines_reads_as_lines_do(tmp_path):
 
 def test_gzipped_files_are_read(tmp_path):
     zipped = {name: gzip.compress(content.encode()) for name, content in GOOD.items()}
-    assert len(read_all(write_files(tmp_path, zipped))) == 60
+    assert len(read_all(write_files(tmp_path / "a", zipped))) == 60
+    by_name = {name if name == PREDICTIONS else f"{name}.gz": content for name, content in zipped.items()}
+    assert len(read_all(write_files(tmp_path / "b", by_name))) == 60
 
 
 def test_a_property_that_is_not_known_is_not_there(tmp_path):

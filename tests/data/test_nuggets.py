@@ -14,7 +14,7 @@ from shell import berds
 from berdslib.data.datasets import card, fetch, load_gold, load_passages, load_questions
 from berdslib.data.leaks import leaks
 from berdslib.data.load import load
-from berdslib.data.nuggets import is_nuggets, read_nuggets
+from berdslib.data.readers import nuggets_at, read_nuggets
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, MissingDataError
@@ -113,6 +113,11 @@ def test_a_folder_by_its_path(tmp_path):
     assert load_questions(str(folder), "all")[0].source == "mine"
 
 
+def test_the_folder_that_one_stands_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(written(tmp_path / "mine", QUERY))
+    assert_is_freshstack(load("."), "mine")
+
+
 def test_a_file_by_its_path_searches_a_corpus_that_is_named(tmp_path):
     folder = written(tmp_path / "mine", QUERY)
     found = load(folder / "queries.jsonl", passages=folder / "corpus.jsonl")
@@ -205,16 +210,16 @@ def test_the_card_says_that_the_files_were_never_seen(name):
 
 def test_what_is_taken_for_nuggets(tmp_path):
     folder = written(tmp_path / "mine", QUERY)
-    assert is_nuggets(folder) and is_nuggets(str(folder / "queries.jsonl"))
+    assert nuggets_at(folder) and nuggets_at(folder / "queries.jsonl")
     for row in (
         {"question": "Is it?", "perspectives": ["So."], "aspects": [{"text": "So."}]},  # a set of the usual kind
         {"question": "Is it?", "aspects": ["sound", "light"]},
         {"question": "Is it?"},
     ):
         write_jsonl(tmp_path / "other.jsonl", [row])
-        assert not is_nuggets(tmp_path / "other.jsonl")
+        assert not nuggets_at(tmp_path / "other.jsonl")
     (tmp_path / "broken.jsonl").write_text("{\n")
-    assert not any(is_nuggets(tmp_path / name) for name in ("broken.jsonl", "nothing.jsonl", "", "mine/corpus.jsonl"))
+    assert not any(nuggets_at(tmp_path / name) for name in ("broken.jsonl", "nothing.jsonl", "", "mine/corpus.jsonl"))
     with pytest.raises(InputError, match=r"broken.jsonl:1: not valid JSON"):
         load(tmp_path / "broken.jsonl")
 

@@ -12,11 +12,11 @@ import pytest
 
 import berdslib as bd
 from berdslib.construction.review import read_sources
-from berdslib.data import catalogue, own
+from berdslib.data import own
+from berdslib.data.catalogue import DATASETS, added_folders
 from berdslib.data.datasets import card, load_gold, load_passages, load_questions, names
-from berdslib.data.own import OwnCard, as_dataset, read_card, remember, remembered, write_dataset
+from berdslib.data.own import OwnCard, add, as_dataset, read_card, validate, write_dataset
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
-from berdslib.data.validation import validate
 from berdslib.errors import InputError, MissingDataError
 
 ZOO = Question("zoo", "Should zoos close?", ("They should.", "They should not."), (SUPPORT, OPPOSE), "mine", "dev")
@@ -58,6 +58,18 @@ def test_a_set_without_splits_corpus_or_gold(tmp_path):
     assert bd.load(tmp_path / "bare", passages=CORPUS).passages == CORPUS
 
 
+def test_a_set_with_other_splits_and_labels(tmp_path):
+    """Of the first of its splits is what is loaded where none is named; any split can be asked for."""
+    test_only = [ZOO._replace(split="test", labels=("yes", "no"))]
+    write_dataset(tmp_path / "tested", CARD, test_only)
+    assert list(bd.load(tmp_path / "tested").questions) == test_only
+    write_dataset(tmp_path / "trained", CARD, [ZOO, TEA, TEA._replace(qid="t", split="train")])
+    assert bd.load(tmp_path / "trained").questions == (ZOO,)
+    assert [q.qid for q in bd.load(tmp_path / "trained", split="train").questions] == ["t"]
+    with pytest.raises(InputError, match=r"\[stances\]: question 'zoo' has 2 perspectives and 1 stances"):
+        write_dataset(tmp_path / "wrong", CARD, [ZOO._replace(stances=(SUPPORT,))])
+
+
 def test_a_set_scores_systems(folder):
     result = bd.experiment("bm25", bd.load(folder, split="all"), ["MRecall@1", "MRecall@2"])
     scored = result.table.groupby("measure")["mean"].first()
@@ -67,14 +79,15 @@ def test_a_set_scores_systems(folder):
 def test_by_name_here_and_in_a_later_process(folder, monkeypatch, tmp_path):
     with pytest.raises(InputError, match="unknown data set"):
         bd.load("mine")
-    catalogue.add(folder)
+    add(folder)
     monkeypatch.chdir("/")
     assert bd.load("mine", split="all").questions == (ZOO, TEA)
     assert "mine" in names() and "Zoos and tea" in card("mine") and str(folder) in card("mine")
     assert load_questions("mine") == [ZOO]
     assert [p.docno for p in load_passages("mine")] == ["a", "b"]
     assert len(load_gold("mine")) == 3
-    assert [one.name for one in remembered()] == ["mine"]  # what a later process begins with
+    monkeypatch.setattr(DATASETS, "_things", {k: v for k, v in DATASETS._things.items() if k != "mine"})
+    assert bd.load("mine", split="test").questions == (TEA,) and names()[-1] == "mine"  # as in a later process
 
 
 def test_data_sets_that_are_added_at_once_are_all_known(tmp_path, monkeypatch):
@@ -82,7 +95,7 @@ def test_data_sets_that_are_added_at_once_are_all_known(tmp_path, monkeypatch):
     folders = [tmp_path / f"s{i}" for i in range(4)]
     for place in folders:
         write_dataset(place, replace(CARD, name=place.name), [ZOO])
-    all_have_read, read = threading.Barrier(len(folders)), own.remembered_folders
+    all_have_read, read = threading.Barrier(len(folders)), own.added_folders
 
     def read_and_wait():
         found = read()
@@ -90,26 +103,26 @@ def test_data_sets_that_are_added_at_once_are_all_known(tmp_path, monkeypatch):
             all_have_read.wait(0.5)
         return found
 
-    monkeypatch.setattr(own, "remembered_folders", read_and_wait)
+    monkeypatch.setattr(own, "added_folders", read_and_wait)
     with ThreadPoolExecutor(len(folders)) as pool:
-        list(pool.map(remember, folders))
+        list(pool.map(add, folders))
     assert sorted(read()) == ["s0", "s1", "s2", "s3"]
 
 
 def test_a_name_that_is_taken(folder, tmp_path):
     write_dataset(tmp_path / "other", OwnCard("kialo", "Not Kialo", "CC0-1.0"), [ZOO])
     with pytest.raises(InputError, match=r"dataset\.json.*built in"):
-        catalogue.add(tmp_path / "other")
-    assert not list(remembered())
+        add(tmp_path / "other")
+    assert not added_folders()
     assert bd.load(tmp_path / "other").questions == (ZOO._replace(source="kialo"),)  # by its path it loads all the same
 
 
 def test_a_folder_that_was_moved_says_so_when_it_is_loaded(folder, tmp_path):
-    remember(folder)
+    add(folder)
     folder.rename(tmp_path / "elsewhere")
-    broken = next(iter(remembered()))
     with pytest.raises(MissingDataError, match=r"was added from .*set, which cannot be used.*berds data add"):
-        broken.loaders["load_questions"](broken, ())
+        bd.load("mine")
+    assert "cannot be read" in card("mine")
 
 
 @pytest.mark.parametrize(
@@ -175,22 +188,23 @@ def test_leaks_across_splits_are_grave(tmp_path):
 
 @pytest.mark.parametrize("harm", ["file", "list", "nonsense"])
 def test_what_was_added_and_is_broken_spoils_nothing_else(folder, tmp_path, harm, caplog):
-    catalogue.add(folder)
+    add(folder)
+    DATASETS._things.pop("mine")
     if harm == "file":
         shutil.rmtree(folder)
         folder.write_text("x")
-        assert [one.name for one in remembered()] == ["mine"]
+        assert names()[-1] == "mine"
     else:
         (tmp_path / "cache" / "data" / "own.json").write_text("[1]" if harm == "list" else "{")
-        assert list(remembered()) == []
+        assert "mine" not in names()
         assert "not known by name" in caplog.text and "own.json" in caplog.text
     assert bd.load("sample").questions
 
 
 def test_the_name_that_it_was_added_by_stands(folder):
-    catalogue.add(folder)
+    add(folder)
     changed(folder, "dataset.json", lambda text: text.replace('"mine"', '"yours"'))
-    assert [(one.name, one.title) for one in remembered()] == [("mine", "Zoos and tea")]
+    assert card("mine").startswith("mine: Zoos and tea")
     assert {q.source for q in bd.load(folder, split="all").questions} == {"yours"}
 
 
@@ -213,4 +227,4 @@ def test_a_card_in_one_line_each(fields):
 def test_a_set_with_leaks_is_not_added(tmp_path):
     write_dataset(tmp_path / "leaky", CARD, [ZOO, ZOO._replace(qid="zoo2", split="test")])
     with pytest.raises(InputError, match="leak across splits"):
-        catalogue.add(tmp_path / "leaky")
+        add(tmp_path / "leaky")

@@ -1,19 +1,33 @@
 """Reading, writing and describing PIR tasks."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
+import pir_sample
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layouts import write_pir
+from pir_sample import ARTICLES, PLACES
 
 from berdslib.data.collection import are_full_queries
-from berdslib.data.load import load, tasks_in
-from berdslib.data.pir import PirQuery, passages_of, pir_collection, pir_statistics, read_json, read_task, root_id
+from berdslib.data.load import load
+from berdslib.data.pir import (
+    PirQuery,
+    is_pir,
+    location_groups,
+    pir_collection,
+    pir_statistics,
+    places,
+    read_task,
+    root_id,
+)
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, perspective_qid
+from berdslib.data.tables import read_json
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import evaluate
+from berdslib.paths import shipped
 from berdslib.retrieval.bm25 import RankBM25
 
 TEA = {
@@ -24,6 +38,10 @@ TEA = {
     "key_ref": {"0": [0], "1": [1]},
     "query_labels": ["support", "undermine"],
 }
+
+
+def passages_of(texts):
+    return tuple(Passage(docno, text) for docno, text in zip(places(len(texts)), texts, strict=True))
 
 
 def saved(path, content):
@@ -71,13 +89,11 @@ def test_a_task_is_read_from_the_official_layout(tmp_path):
 
 def test_a_file_with_one_unnamed_task_is_called_like_the_file(tmp_path):
     path = saved(tmp_path / "tea.json", TEA)
-    assert tasks_in(path) == ["tea"]
     assert same(load(path), load(f"{path}:tea"))
 
 
 def test_of_several_tasks_one_must_be_named(tmp_path):
     path = saved(tmp_path / "pir.json", {"tea": TEA, "coffee": TEA})
-    assert tasks_in(path) == ["tea", "coffee"]
     with pytest.raises(InputError, match="several tasks; name one of: tea, coffee"):
         load(path)
     with pytest.raises(InputError, match="Did you mean 'coffee'"):
@@ -224,7 +240,6 @@ def test_a_folder_of_tables_is_read(beir):
     task = load(beir)
     assert (task.name, rows_of(task)) == ("tea", EXPECTED)
     assert task.passages == (Passage("d1", "Tea calms.", "Tea"), Passage("d2", "Tea stains."))
-    assert tasks_in(str(beir)) == ["tea"]
     assert load(f"{beir}:drinks").name == "drinks"
 
 
@@ -285,7 +300,6 @@ def test_a_full_task_is_found_under_berds_data_then_in_the_cache(beir, user_cach
     beir.rename(in_cache)
     task = load("pir-ambigqa")
     assert (task.name, rows_of(task)) == ("ambigqa", EXPECTED)
-    assert tasks_in("pir-ambigqa") == ["ambigqa"]
     local = tmp_path / "data" / "pir" / "ambigqa"
     local.mkdir(parents=True)
     with pytest.raises(InputError, match="holds no table 'corpus'"):
@@ -311,8 +325,6 @@ def test_what_is_not_there_is_said(user_cache, tmp_path, monkeypatch):
         load("pir-alsides")
     with pytest.raises(InputError, match="no such file"):
         load(tmp_path / "nothing.json")
-    with pytest.raises(InputError, match="no data set of PIR"):
-        tasks_in("sample")
 
 
 # ---------------------------------------------------------------- questions and statistics
@@ -374,8 +386,9 @@ def test_statistics_by_hand():
 
 @pytest.mark.real_data
 def test_the_demo_release(real_data):
-    assert tasks_in("pir-demo") == ["perspectrum", "ambigqa", "allsides", "exfever"]
-    facts = {name: pir_statistics(load(f"pir-demo:{name}")) for name in tasks_in("pir-demo")}
+    facts = {
+        name: pir_statistics(load(f"pir-demo:{name}")) for name in ("perspectrum", "ambigqa", "allsides", "exfever")
+    }
     assert {(f["queries"], f["corpus"]) for f in facts.values()} == {(100, 500)}
     assert {name: f["roots"] for name, f in facts.items()} == {
         "perspectrum": 16,
@@ -400,3 +413,41 @@ def test_the_demo_release_survives_a_round_trip(real_data, tmp_path):
         in_order = {query: sorted(places) for query, places in content["key_ref"].items()}
         assert written == {name: content | {"key_ref": in_order}}
         assert same(load(f"{tmp_path / name}.json:{name}"), task)
+
+
+# ---------------------------------------------------------------- the tasks that come with the package
+
+
+def test_the_shipped_tasks_are_what_the_script_makes():
+    made = {"location": pir_sample.location_task(), "stories": pir_sample.story_task()}
+    assert json.loads((shipped("pir-sample") / "tasks.json").read_text(encoding="utf-8")) == made
+
+
+def test_the_gold_article_is_the_root_in_the_city_of_the_country_that_is_asked_for():
+    task, groups = load("pir-sample:location"), location_groups()
+    texts = {p.docno: p.text for p in task.passages}
+    assert len(set(texts.values())) == 400 and list(texts) == sorted(map(str, range(400)), key=int)
+    for docno, text in texts.items():
+        assert [country for country, city in PLACES.items() if city in text] == [groups[docno]]
+    home = {text: city for a in ARTICLES for city in PLACES.values() for text in [a.format(city=city)]}
+    gold = task.gold.set_index(["qid", "pid"])["docno"]
+    for root in task.questions:
+        for pid, country in enumerate(root.labels):
+            text = texts[gold[root.qid, pid]]
+            assert text == root.text.replace(home[root.text], PLACES[country]) != root.text
+            assert country not in text
+    assert {len(q.labels) for q in task.questions} == {5}
+    stories = load("pir-sample:stories")
+    assert len(stories.passages) == 40 and {q.labels for q in stories.questions} == {("entities", "analogy")}
+
+
+def test_json_that_holds_rows_is_a_table_of_questions(tmp_path):
+    rows = [{"qid": str(i), "question": f"Should we {i}?", "perspectives": ["a", "b"]} for i in range(2)]
+    (tmp_path / "q.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [q.qid for q in load(tmp_path / "q.json").questions] == ["0", "1"]
+
+
+def test_a_folder_is_not_walked_to_see_that_it_is_none(tmp_path, monkeypatch):
+    (tmp_path / "a" / "b" / "queries").mkdir(parents=True)
+    monkeypatch.setattr(Path, "rglob", lambda *_: pytest.fail("the whole tree was walked"))
+    assert not is_pir(tmp_path)

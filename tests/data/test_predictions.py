@@ -9,9 +9,8 @@ import pytest
 from tiny_release import SECRET, jsonl, perspective_queries, predicted, release_files, write_files
 
 from berdslib.data.arguments import Argument, ArgumentQuery, Release, read_release
-from berdslib.data.predictions import read_predictions, write_predictions
 from berdslib.data.records import ranked_run
-from berdslib.data.scenario import open_scenario
+from berdslib.data.scenario import open_scenario, read_predictions, write_predictions
 from berdslib.errors import InputError
 from berdslib.evaluation.argument_task import evaluate_arguments
 

@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from synthetic_release import make_release, write_release
 
 import berdslib as bd
-from berdslib.data.releases import load_release, load_scenario
-from berdslib.data.scenario import SCENARIOS, open_scenario
-from berdslib.data.synthetic_arguments import make_release, write_release
+from berdslib.data.scenario import SCENARIOS, load_release, load_scenario, open_scenario
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from scipy.special import kl_div
 from small_scenarios import GROUP, listing, small_scenario
+from synthetic_release import make_release
 
 import berdslib as bd
 from berdslib.data.arguments import ISSUES, PROPERTIES
 from berdslib.data.records import make_verdicts
 from berdslib.data.scenario import SCENARIOS, open_scenario
-from berdslib.data.synthetic_arguments import make_release
 from berdslib.errors import InputError
 from berdslib.evaluation.argument_differences import differences
 from berdslib.evaluation.argument_task import (

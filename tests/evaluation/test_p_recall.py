@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from berdslib.data.collection import Collection
 from berdslib.data.load import load
-from berdslib.data.pir_sample import location_task
 from berdslib.data.records import Question, make_verdicts, perspective_qid, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate, pRecall
@@ -209,7 +208,7 @@ def test_a_question_of_berds_can_be_asked_from_each_perspective():
 
 
 def test_the_roots_of_pir_can_be_asked_for_all_perspectives_at_once():
-    task = location_task()
+    task = load("pir-sample:location")
     task = task.only(task.questions[:4])
     retriever = RankBM25(task.passages)
     run = search(retriever, task, 20)

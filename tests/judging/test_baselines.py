@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.pairs import read_labelled_pairs
+from berdslib.data.readers import read_labelled_pairs
 from berdslib.data.records import Passage, make_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement, agreement_report

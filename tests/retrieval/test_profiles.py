@@ -12,12 +12,12 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
+from synthetic_release import make_release
 
 from berdslib.data.arguments import ISSUES, Argument, ArgumentQuery, Release, in_words
 from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.scenario import Handout, Scenario, open_scenario
-from berdslib.data.synthetic_arguments import make_release
 from berdslib.errors import InputError
 from berdslib.evaluation.calibration import calibration_error
 from berdslib.models.cards import CARDS, ModelCard

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from berdslib.data.pir_sample import location_task
+from berdslib.data.load import load
 from berdslib.errors import InputError
 from berdslib.retrieval.projection import scores, unit_vectors
 from berdslib.retrieval.strength import STRENGTHS, choose_option, dev_mask
@@ -68,7 +68,7 @@ def test_the_default_wins_a_draw():
 @pytest.mark.slow
 def test_a_strength_is_chosen_by_an_experiment_on_half_of_the_roots():
     """As the module says it: places are what is sought here, so nothing is projected out."""
-    task = location_task()
+    task = load("pir-sample:location")
     systems = {s: f"minilm+pap:{s:g}" for s in STRENGTHS}
     found = experiment(list(systems.values()), task, "pRecall@5").scores
     half = dev_mask([q.text for q in task.questions])

@@ -183,7 +183,7 @@ def test_ours_are_told_from_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_a_release_that_was_read_can_be_sent(tmp_path: Path) -> None:
-    from berdslib.data.synthetic_arguments import make_release, write_release
+    from synthetic_release import make_release, write_release
 
     class First:
         name = "first"

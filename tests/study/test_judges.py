@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import f1_score, roc_auc_score
 
-from berdslib.data.pairs import LabelledPair
-from berdslib.data.stance import NEGATED, PROPOSAL, StancePair
+from berdslib.data.readers import NEGATED, PROPOSAL, LabelledPair, StancePair
 from berdslib.errors import InputError
 from berdslib.evaluation.calibration import calibration_error
 from berdslib.judging.baselines import Overlap

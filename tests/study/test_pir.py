@@ -5,7 +5,6 @@ import pytest
 
 import berdslib as bd
 from berdslib.data.collection import Collection
-from berdslib.data.pir_sample import location_task
 from berdslib.llm.extraction import extract
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import docno_order, top_k
@@ -50,7 +49,7 @@ def vectors(task):
 
 @pytest.mark.slow
 def test_every_method_is_a_system():
-    task = location_task()
+    task = bd.load("pir-sample:location")
     task = task.only(task.questions[:8])
     systems = {method: "minilm" if method == "baseline" else f"minilm+{method}" for method in METHODS}
     found, parts = means(systems, task, "pRecall@3"), vectors(task)
@@ -61,7 +60,7 @@ def test_every_method_is_a_system():
 
 @pytest.mark.slow
 def test_official_gold_adds_that_of_the_other_queries_of_a_root():
-    task = location_task()
+    task = bd.load("pir-sample:location")
     task = task.only(task.questions[:8])
     system, by_pap = "minilm+pap:1.0", scores("pap", *vectors(task))  # which finds other countries' articles
     found = {whose: means(system, task, f"pRecall(gold='{whose}')@3")[system] for whose in ("own", "official")}
@@ -71,7 +70,7 @@ def test_official_gold_adds_that_of_the_other_queries_of_a_root():
 
 @pytest.mark.slow
 def test_queries_are_taken_apart_and_scored_under_the_roots_of_the_data_set(tmp_path):
-    task = location_task()
+    task = bd.load("pir-sample:location")
     # The data set's own perspectives say nothing: what is projected out comes from the queries.
     blind = perspectives_of(task, lambda query: "something")
     whole = perspectives_of(task, lambda query: extract(query).perspective)

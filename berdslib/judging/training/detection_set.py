@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from berdslib.data.pairs import LabelledPair, read_labelled_pairs
+from berdslib.data.readers import LabelledPair, read_labelled_pairs
 from berdslib.data.records import Passage, Question, check_questions
 from berdslib.errors import InputError
 from berdslib.files import StrPath, write_text

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from berdslib.data.catalogue import dataset
-from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.datasets import dataset, load_gold, load_passages, load_questions
 from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.tables import read_jsonl, read_table, text_field
 from berdslib.errors import InputError, known

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.data.catalogue import dataset
-from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.datasets import dataset, load_gold, load_passages, load_questions
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.training import pairs as training_pairs
 from berdslib.judging.training.pairs import (

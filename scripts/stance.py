@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
-from reprlib import repr as shortened
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from berdslib.data.tables import read_jsonl, read_table, text_field, text_list
+from berdslib.data.readers import NEGATED, PROPOSAL, StancePair
+from berdslib.data.tables import check_new, id_list, read_jsonl, read_table, text_field, text_list
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, read_lines
 from berdslib.statements.negation import negate
@@ -26,26 +26,12 @@ from berdslib.statements.negation import negate
 HALVES = ("A", "B", "all")
 AGREE, UNRELATED = "agree", "unrelated"
 FAKE_NEWS_KINDS = (AGREE, "disagree", "discuss", UNRELATED)
-PROPOSAL, NEGATED = "proposal", "negated proposal"
 OWN, SAME_SIDE, OTHER_SIDE = "own point", "same side", "other side"
 EVIDENCE, NO_EVIDENCE = "evidence", "no evidence"
 # An article of the Fake News Challenge says in its first words what it reports.
 ARTICLE_WORDS = 300
 _SHORTEST_SENTENCE = 4  # words; shorter ones are headings
 _ASKED = "should we "
-
-
-class StancePair(NamedTuple):
-    """A document, a statement, and whether the document supports it; ``kind`` as the source has it.
-
-    ``question`` is what pairs have in common that are not independent: the story, the topic or the question.
-    """
-
-    question: str
-    document: str
-    perspective: str
-    label: bool
-    kind: str
 
 
 def half_of(text: str) -> str:
@@ -115,10 +101,10 @@ def fake_news(stances: StrPath, bodies: StrPath, words: int = ARTICLE_WORDS) -> 
         InputError: a missing column, a blank cell, another stance, an article that is there twice or not at all.
     """
     articles: dict[str, str] = {}
+    seen: dict[Any, int] = {}
     for line, row in read_table(bodies):
         body = text_field(row, ("Body ID",), bodies, line)
-        if body in articles:
-            raise InputError(f"article {body!r} is there twice", path=bodies, line=line, field="Body ID")
+        check_new(seen, body, f"article {body!r}", bodies, line, "Body ID")
         articles[body] = " ".join(text_field(row, ("articleBody",), bodies, line).split()[:words])
     told = []  # (article, headline, stance)
     for line, row in read_table(stances):
@@ -253,16 +239,16 @@ def points(queries: StrPath, corpus: StrPath) -> list[StancePair]:
             one that is there twice, or no pairs.
     """
     texts: dict[str, str] = {}
+    seen: dict[Any, int] = {}
     for line, row in read_jsonl(corpus):
         docno = text_field(row, ("id",), corpus, line)
-        if docno in texts:
-            raise InputError(f"passage {docno!r} is there twice", path=corpus, line=line, field="id")
+        check_new(seen, docno, f"passage {docno!r}", corpus, line, "id")
         texts[docno] = " ".join(text_field(row, ("content",), corpus, line).split())
     made: dict[str, list[tuple[str, str, int]]] = {}  # question → (point, text, side)
     for line, row in read_jsonl(queries):
         question = text_field(row, ("id",), queries, line)
         for side, (said, listed) in enumerate((("response1", "favor_ids"), ("response2", "against_ids"))):
-            ids, said_here = _ids(row, listed, queries, line), text_list(row, said, queries, line)
+            ids, said_here = id_list(row.get(listed), queries, line, listed), text_list(row, said, queries, line)
             if len(ids) != len(said_here):
                 problem = f"{len(ids)} passages for {len(said_here)} points"
                 raise InputError(problem, path=queries, line=line, field=listed)
@@ -275,14 +261,6 @@ def points(queries: StrPath, corpus: StrPath) -> list[StancePair]:
     for question, rows in made.items():
         merged.setdefault(called[question], []).extend(rows)
     return _some((pair for question, rows in merged.items() for pair in _against_every_point(question, rows)), queries)
-
-
-def _ids(row: Mapping[str, Any], name: str, path: StrPath, line: int) -> list[str]:
-    """Return a field that holds a list of ids, which are texts or whole numbers."""
-    value = row.get(name)
-    if not isinstance(value, list) or any(isinstance(one, bool) or not isinstance(one, str | int) for one in value):
-        raise InputError(f"a list of ids was expected, not {shortened(value)}", path=path, line=line, field=name)
-    return [str(one) for one in value]
 
 
 def _against_every_point(question: str, made: Sequence[tuple[str, str, int]]) -> Iterator[StancePair]:

@@ -1,4 +1,7 @@
-"""Two small tasks in PIR's form, written for this project: news by place, and stories by kind of likeness.
+#!/usr/bin/env python
+"""Write data/pir-sample: two small tasks in PIR's form, news by place and stories by kind of likeness.
+
+    python scripts/pir_sample.py
 
 They stand for the two kinds of perspective that the sample's questions lack: one that names what is sought (AGNews'
 "in Brazil") and one that asks for another relation to the root (StoryAnalogy's "is an analogy to"). Both are tiny and
@@ -7,9 +10,11 @@ made from templates or by hand: they show how methods behave, not how good they 
 
 from __future__ import annotations
 
-from berdslib.data.collection import Collection
-from berdslib.data.pir import PirQuery, pir_collection
-from berdslib.data.records import Passage
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from berdslib.files import write_text
 
 # Country → a city in it. An article names the city only, so that no word of the query gives it away.
 PLACES = {
@@ -162,11 +167,21 @@ STORIES = (
 )
 
 
-def location_task() -> Collection:
+class Query(NamedTuple):
+    """A row of a task."""
+
+    text: str
+    root: str
+    perspective: str
+    gold: int  # the place of the text that answers it
+    label: str
+
+
+def location_task() -> dict[str, Any]:
     """Return 400 articles on 20 events, each set in 20 cities, and 100 queries for one event in a named country.
 
     A root is one of the articles, and is in the corpus as well; five other countries are asked for. The labels of the
-    perspectives are the countries.
+    perspectives are the countries, and the groups say of which country each article is.
     """
     names = list(PLACES)
     texts = [article.format(city=city) for article in ARTICLES for city in PLACES.values()]
@@ -177,17 +192,11 @@ def location_task() -> Collection:
             at = (7 * t + 3 * j) % 20
             text = f"Find a news article that happened in {names[at]} and has the same topic as: {root}"
             perspective = f"a news article that happened in {names[at]}"
-            queries.append(PirQuery(f"{t:02}-{j}", text, root, perspective, (str(20 * t + at),), names[at]))
-    return pir_collection("location", queries, _numbered(texts))
+            queries.append(Query(text, root, perspective, 20 * t + at, names[at]))
+    return _task(texts, queries) | {"groups": [names[i % len(names)] for i in range(len(texts))]}
 
 
-def location_groups() -> dict[str, str]:
-    """Return docno → country of every article of :func:`location_task`; see evaluation.bias."""
-    names = list(PLACES)
-    return {str(i): names[i % len(names)] for i in range(len(ARTICLES) * len(names))}
-
-
-def story_task() -> Collection:
+def story_task() -> dict[str, Any]:
     """Return 20 stories, each asked for the story about the same things and for the one of the same shape.
 
     All 40 answers are the corpus. The perspectives have the labels "entities" and "analogy".
@@ -197,12 +206,27 @@ def story_task() -> Collection:
         ("is an analogy to", "a story that is an analogy", "analogy"),
     )
     queries = [
-        PirQuery(f"{i:02}-{j}", f"Find a story that {asks}: {story}", story, perspective, (str(2 * i + j),), label)
+        Query(f"Find a story that {asks}: {story}", story, perspective, 2 * i + j, label)
         for i, (story, *_) in enumerate(STORIES)
         for j, (asks, perspective, label) in enumerate(wanted)
     ]
-    return pir_collection("stories", queries, _numbered([text for _, *both in STORIES for text in both]))
+    return _task([text for _, *both in STORIES for text in both], queries)
 
 
-def _numbered(texts: list[str]) -> tuple[Passage, ...]:
-    return tuple(Passage(str(i), text) for i, text in enumerate(texts))
+def _task(texts: list[str], queries: list[Query]) -> dict[str, Any]:
+    """Return a task in the authors' layout; docnos are places without leading zeros, as they have always been here."""
+    return {
+        "corpus": texts,
+        "docnos": [str(i) for i in range(len(texts))],
+        "queries": [q.text for q in queries],
+        "source_queries": [q.root for q in queries],
+        "perspectives": [q.perspective for q in queries],
+        "query_labels": [q.label for q in queries],
+        "key_ref": {str(i): [q.gold] for i, q in enumerate(queries)},
+    }
+
+
+if __name__ == "__main__":
+    with write_text(Path(__file__).resolve().parents[1] / "data" / "pir-sample" / "tasks.json") as file:
+        json.dump({"location": location_task(), "stories": story_task()}, file, ensure_ascii=False, indent=0)
+        file.write("\n")

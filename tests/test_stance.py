@@ -4,17 +4,12 @@ import hashlib
 from collections import Counter
 
 import pytest
-
-from berdslib.data.stance import (
+from stance import (
     EVIDENCE,
-    NEGATED,
     NO_EVIDENCE,
     OTHER_SIDE,
     OWN,
-    PROPOSAL,
     SAME_SIDE,
-    StancePair,
-    at_most,
     fake_news,
     half_of,
     held_out,
@@ -24,6 +19,8 @@ from berdslib.data.stance import (
     points,
     related,
 )
+
+from berdslib.data.readers import NEGATED, PROPOSAL, StancePair
 from berdslib.errors import InputError
 
 BODIES = 'Body ID,articleBody\n1,"A cat, they say,\n\nclimbed a tree. It is up there."\n2,No cat did.\n'
@@ -88,17 +85,6 @@ def test_a_story_is_what_headlines_and_repeated_texts_connect(folder):
     assert set(fake_news(stances, bodies)) == set(found)
 
 
-def test_a_pair_counts_once_and_not_at_all_if_it_is_labelled_both_ways(folder):
-    path = folder / "stance" / "iam_evidence.tsv"
-    before = iam_evidence(path)
-    both_ways = "O\tShould we ban cats\t{}\tCats kill birds.\tA bird is no cat.\t7_1\tO\n"
-    path.write_text(SENTENCES + SENTENCES + both_ways.format("E") + both_ways.format("O"))
-    assert iam_evidence(path) == before
-    path.write_text(both_ways.format("E") + both_ways.format("O"))
-    with pytest.raises(InputError, match="holds no pairs"):
-        iam_evidence(path)
-
-
 def test_iam_stance_asks_the_proposal_and_its_negation(folder):
     asked = "Should we ban cats"
     assert iam_stance(folder / "stance" / "iam_stance.tsv") == [
@@ -109,53 +95,12 @@ def test_iam_stance_asks_the_proposal_and_its_negation(folder):
     ]
 
 
-def test_a_question_that_proposes_nothing_is_left_out(folder):
-    (folder / "stance" / "iam_stance.tsv").write_text("C\tAre cats kind\tThey purr a lot.\t1\t1\n" + SIDES)
-    assert {p.question for p in iam_stance(folder / "stance" / "iam_stance.tsv")} == {"Should we ban cats"}
-
-
 def test_iam_evidence_leaves_headings_out(folder):
     found = iam_evidence(folder / "stance" / "iam_evidence.tsv")
     assert [(p.document, p.label, p.kind) for p in found] == [
         ("A study counted birds that died.", True, EVIDENCE),
         ("The lion is a cat.", False, NO_EVIDENCE),
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("fnc1_stances.csv", STANCES + "x,1,maybe\n", r"fnc1_stances\.csv:6 \[Stance\]: 'maybe' is not a stance"),
-        ("fnc1_stances.csv", STANCES + "x,9,agree\n", r"fnc1_stances\.csv:6 \[Body ID\]: there is no article '9'"),
-        ("fnc1_stances.csv", "Headline,Stance\nx,agree\n", r"fnc1_stances\.csv:2 \[Body ID\]: missing"),
-        ("fnc1_stances.csv", "Headline,Body ID,Stance\n", r"fnc1_stances\.csv: holds no pairs"),
-        ("fnc1_bodies.csv", BODIES + "2,Again.\n", r"fnc1_bodies\.csv:6 \[Body ID\]: article '2' is there twice"),
-        ("fnc1_bodies.csv", BODIES + "3, \n", r"fnc1_bodies\.csv:6 \[articleBody\]: is blank"),
-        ("iam_stance.tsv", SIDES + "C\tq\tc\t1\n", r"iam_stance\.tsv:3: 4 columns, not 5"),
-        ("iam_stance.tsv", SIDES + "C\tShould we\t \t1\t1\n", r"iam_stance\.tsv:3 \[claim\]: is blank"),
-        ("iam_stance.tsv", SIDES + "C\tShould we\tc\t1\t0\n", r"iam_stance\.tsv:3 \[side\]: '0' is not a side"),
-        ("iam_stance.tsv", "\n", r"iam_stance\.tsv: holds no pairs"),
-        ("iam_evidence.tsv", SIDES, r"iam_evidence\.tsv:1: 5 columns, not 7"),
-        ("queries.jsonl", QUERIES.replace("[2]", "[9]"), r"queries\.jsonl:1 \[against_ids\]: no passage '9'"),
-        ("queries.jsonl", QUERIES.replace("[0, 1]", "[0]"), r"\[favor_ids\]: 1 passages for 2 points"),
-        ("queries.jsonl", QUERIES.replace("response2", "response3"), r"queries\.jsonl:1 \[response2\]"),
-        ("queries.jsonl", "", r"queries\.jsonl: holds no pairs"),
-        ("queries.jsonl", QUERIES.replace("[0, 1]", "null"), r"jsonl:1 \[favor_ids\]: a list of ids .* not None"),
-        ("queries.jsonl", QUERIES.replace("[2]", "7"), r"jsonl:1 \[against_ids\]: a list of ids was expected, not 7"),
-        ("queries.jsonl", QUERIES.replace("[2]", '"2"'), r"\[against_ids\]: a list of ids was expected, not '2'"),
-        ("queries.jsonl", QUERIES.replace("[2]", '{"2": 2}'), r"\[against_ids\]: a list of ids was expected"),
-        ("queries.jsonl", QUERIES.replace("[2]", "[true]"), r"\[against_ids\]: a list of ids was expected"),
-        ("queries.jsonl", QUERIES.replace(', "against_ids": [2]', ""), r"\[against_ids\]: a list of ids was expected"),
-        ("corpus.jsonl", CORPUS + '{"id": "1", "content": "b"}\n', r"jsonl:5 \[id\]: passage '1' is there twice"),
-        ("corpus.jsonl", CORPUS + '{"id": 7}\n', r"corpus\.jsonl:5 \[content\]: missing"),
-        ("iam_evidence.tsv", "O\tq\tX\tc\ts\t1\tO\n", r"iam_evidence\.tsv:1 \[evidence label\]: 'X' is not a label"),
-    ],
-    ids=range(24),
-)
-def test_what_cannot_be_read_names_file_line_and_field(folder, name, text, message):
-    next(folder.glob(f"*/{name}")).write_text(text)
-    with pytest.raises(InputError, match=message):
-        held_out(folder, "all")
 
 
 def test_passages_are_asked_about_every_point_of_their_question(folder):
@@ -170,41 +115,6 @@ def test_passages_are_asked_about_every_point_of_their_question(folder):
     assert all(p.label == (p.kind == OWN) and p.question == "q1" for p in found)
 
 
-def test_a_passage_that_makes_two_points_makes_both_and_is_asked_once(folder):
-    # Passage 3 has the words of passage 0.
-    corpus, queries = folder / "theperspective" / "corpus.jsonl", folder / "theperspective" / "queries.jsonl"
-    corpus.write_text(CORPUS.replace("passage  3", "passage 0"))
-    for ids in ("[0, 0]", "[0, 3]"):
-        queries.write_text(QUERIES.replace("[0, 1]", ids))
-        assert [(p.document, p.perspective, p.kind) for p in points(queries, corpus)] == [
-            ("passage 0", "Cats purr.", OWN), ("passage 2", "Cats purr.", OTHER_SIDE),
-            ("passage 0", "Cats sleep.", OWN), ("passage 2", "Cats sleep.", OTHER_SIDE),
-            ("passage 0", "Cats scratch.", OTHER_SIDE), ("passage 2", "Cats scratch.", OWN),
-        ]  # fmt: skip
-
-
-def test_questions_that_share_points_or_passages_are_one(folder):
-    corpus, queries = folder / "theperspective" / "corpus.jsonl", folder / "theperspective" / "queries.jsonl"
-    once = points(queries, corpus)
-    queries.write_text(QUERIES.replace('"q1"', '"q9"') + QUERIES)
-    assert points(queries, corpus) == once  # called by the first id
-    other = '{"id": "q0", "response1": ["Cats climb."], "response2": [], "favor_ids": [1], "against_ids": []}\n'
-    queries.write_text(QUERIES + other)  # a passage in common
-    found = {(p.document, p.perspective): p.kind for p in points(queries, corpus)}
-    assert {p.question for p in points(queries, corpus)} == {"q0"}
-    assert found["passage 1", "Cats climb."] == found["passage 1", "Cats sleep."] == OWN
-    assert found["passage 0", "Cats climb."] == SAME_SIDE and len(found) == 3 * 4
-    empty = other.replace('["Cats climb."]', "[]").replace("[1]", "[]")
-    queries.write_text(QUERIES + empty)  # a question without points has no pairs
-    assert points(queries, corpus) == once
-
-
-def test_a_file_that_is_missing_is_named(folder):
-    (folder / "stance" / "iam_stance.tsv").unlink()
-    with pytest.raises(InputError, match=r"iam_stance\.tsv: no such file"):
-        held_out(folder, "all")
-
-
 def test_halves_go_by_the_last_bit_of_the_hash_and_share_no_article():
     pairs = [StancePair(str(i // 3), f"d{i}", "s", True, "k") for i in range(300)]
     a, b = of_half(pairs, "A"), of_half(pairs, "B")
@@ -215,25 +125,6 @@ def test_halves_go_by_the_last_bit_of_the_hash_and_share_no_article():
         assert half_of(pair.question) == ("A" if even else "B")
     with pytest.raises(InputError, match="unknown half 'C'"):
         of_half(pairs, "C")
-
-
-def test_a_draw_bounds_each_kind_and_keeps_the_order():
-    pairs = [StancePair("q", str(i), "s", i % 5 == 0, "yes" if i % 5 == 0 else "no") for i in range(100)]
-    drawn = at_most(pairs, 30, seed=1)
-    assert Counter(p.kind for p in drawn) == {"yes": 20, "no": 30}
-    assert [int(p.document) for p in drawn] == sorted(int(p.document) for p in drawn)
-    assert drawn == at_most(pairs, 30, seed=1) != at_most(pairs, 30, seed=2)
-    assert at_most(pairs, 0) == pairs
-    with pytest.raises(InputError, match="at least 0"):
-        at_most(pairs, -1)
-
-
-def test_a_half_without_pairs_is_an_error(folder):
-    empty = "B" if half_of("Should we ban cats") == "A" else "A"
-    with pytest.raises(InputError, match=f"no pairs of half '{empty}' in iam"):
-        (folder / "stance" / "fnc1_bodies.csv").write_text(BODIES + "3,x\n")
-        (folder / "stance" / "fnc1_stances.csv").write_text(STANCES + "y,3,agree\n")
-        held_out(folder, empty)
 
 
 @pytest.mark.real_data

@@ -1,17 +1,25 @@
-"""A made-up release to the schema of PerspectiveArg 2024, in its size or any other, for tests, teaching and load.
+#!/usr/bin/env python
+"""Write a made-up release to the schema of PerspectiveArg 2024, in its size or any other, for tests, teaching and load.
+
+    python scripts/synthetic_release.py FOLDER --arguments 600 --issues 12 --seed 3
 
 The shared task's own data is given out on request only. This generator makes as much as anybody wants of the same form:
 arguments in German, French and Italian with profiles of authors who do not exist, and the queries of the three
-scenarios. Text follows profile by :data:`SIGNALS`, so that a system can learn to tell authors from what they write, and
-never fully. Scores on it show how methods behave, and are no finding about people or about the shared task.
+scenarios. Text follows profile by SIGNALS, so that a system can learn to tell authors from what they write, and never
+fully. Scores on it show how methods behave, and are no finding about people or about the shared task.
+
+The data set "perspectivearg-sample" (data/perspectivearg-sample, its files compressed) was made by:
+
+    python scripts/synthetic_release.py FOLDER --arguments 1800 --issues 60 --seed 0 --name perspectivearg-sample
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import re
-import textwrap
+import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -34,21 +42,186 @@ from berdslib.data.arguments import (
     Release,
     read_manifest,
 )
-from berdslib.data.synthetic_topics import (
-    EIGHT_ISSUES,
-    LANGUAGES,
-    MEASURES,
-    QUESTIONS,
-    Measure,
-    Thing,
-    forms,
-    grounds,
-    things,
-)
-from berdslib.data.synthetic_words import Line, banks, swaps
 from berdslib.data.tables import write_jsonl
-from berdslib.errors import InputError, known
+from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath, atomic_path, write_text
+
+WORDS = Path(__file__).with_name("synthetic_words")
+
+# ---------------------------------------------------------------- what is argued about
+
+# An issue is one thing with one measure that suits it. All things are plural, so that one wording of a measure fits
+# each: German nouns stand without an article (and in the dative behind "von", "mit", "bei"), French ones behind "les",
+# Italian ones behind the article that they are written with.
+
+LANGUAGES = ("de", "fr", "it")
+
+# What a measure does, which some sentences depend on: restrict; expand or pay for; loosen or lower.
+RESTRICT, EXPAND, LOOSEN = "R", "E", "L"
+
+
+# The eight political issues of a profile, each by a word of our own.
+EIGHT_ISSUES = {
+    "abroad": "open foreign policy",
+    "economy": "liberal economic policy",
+    "finances": "restrictive financial policy",
+    "order": "law & order",
+    "migration": "restrictive migration policy",
+    "environment": "expanded environmental protection",
+    "welfare": "expanded welfare state",
+    "society": "liberal society",
+}
+# Kind of thing → which of the eight political issues somebody would bring up in an argument about it.
+GROUNDS = {
+    "harm": "environment economy society order abroad",
+    "vice": "economy society order welfare",
+    "service": "welfare finances economy society migration",
+    "energy": "environment economy finances abroad welfare",
+    "price": "welfare economy finances migration",
+    "income": "welfare finances economy migration",
+    "tax": "finances economy welfare",
+    "levy": "environment finances economy abroad welfare",
+    "security": "order society migration finances abroad",
+    "entry": "migration abroad society order economy",
+    "right": "society order economy welfare",
+    "nature": "environment order economy society",
+    "trade": "abroad economy environment order",
+}
+
+
+class Thing(NamedTuple):
+    """A plural noun: its kind, German (nominative and dative), French, Italian; and the side that a measure pleases.
+
+    ``side`` turns the lean of a measure round where it is negative: lower rents please the left, lower taxes the right.
+    """
+
+    kind: str
+    german: str
+    dative: str
+    french: str
+    italian: str
+    side: float = 1.0
+
+
+class Measure(NamedTuple):
+    """What could be done about things of some kinds.
+
+    Args:
+        kinds: of things, with blanks between them.
+        does: RESTRICT, EXPAND or LOOSEN.
+        lean: who is for it, from -1 (the left) to 1 (the right).
+        de: an infinitive, the same with "zu", a question in the passive, a noun (feminine or neuter).
+        fr: an infinitive, a noun (singular, not with "le").
+        it: an infinitive, a noun (singular, with an indefinite article).
+    """
+
+    kinds: str
+    does: str
+    lean: float
+    de: tuple[str, str, str, str]
+    fr: tuple[str, str]
+    it: tuple[str, str]
+
+
+_ISSUES = tomllib.loads((WORDS / "measures.toml").read_text(encoding="utf-8"))
+MEASURES = tuple(
+    Measure(row["kinds"], row["does"], row["lean"], tuple(row["de"]), tuple(row["fr"]), tuple(row["it"]))
+    for row in _ISSUES["measures"]
+)
+# How an issue is asked; {ask} is the passive, which only German has.
+QUESTIONS: Mapping[str, Sequence[str]] = _ISSUES["questions"]
+
+_WITH_ARTICLE = {
+    "i": ("dei", "ai", "sui", "nei"),
+    "gli": ("degli", "agli", "sugli", "negli"),
+    "le": ("delle", "alle", "sulle", "nelle"),
+}
+
+
+def things() -> list[Thing]:
+    """Return what can be argued about.
+
+    Below each kind: German | dative where it differs | French | Italian | side where it is not 1.
+    """
+    found, kind = [], ""
+    for line in (WORDS / "things.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            kind = line.lstrip("# ")
+            continue
+        german, dative, french, italian, *side = (part.strip() for part in line.split("|"))
+        found.append(Thing(kind, german, dative or german, french, italian, *map(float, side)))
+    return found
+
+
+def grounds(thing: Thing) -> tuple[str, ...]:
+    """Return the political issues from which one would argue about a thing."""
+    return tuple(EIGHT_ISSUES[short] for short in GROUNDS[thing.kind].split())
+
+
+def forms(thing: Thing, measure: Measure) -> dict[str, dict[str, str]]:
+    """Return language → slot → words for one issue: what sentences and questions are filled with.
+
+    >>> both = forms(things()[0], MEASURES[0])
+    >>> both["de"]["zu"], both["fr"]["dinf"], both["it"]["noun"]
+    ('Kurzstreckenflüge zu verbieten', "d'interdire les vols de courte distance", 'un divieto dei voli a corto raggio')
+    """
+    article, _, bare = thing.italian.partition(" ")
+    of, to, on, into = _WITH_ARTICLE[article]
+    german = {"o": thing.german, "dat": thing.dative}
+    french = {"les": f"les {thing.french}", "des": f"des {thing.french}", "aux": f"aux {thing.french}"}
+    italian = {
+        "le": thing.italian,
+        "delle": f"{of} {bare}",
+        "alle": f"{to} {bare}",
+        "sulle": f"{on} {bare}",
+        "nelle": f"{into} {bare}",
+    }
+    german |= _filled(zip(("inf", "zu", "ask", "noun"), measure.de, strict=True), german)
+    french |= _filled(zip(("inf", "noun"), measure.fr, strict=True), french)
+    italian |= _filled(zip(("inf", "noun"), measure.it, strict=True), italian)
+    french["dinf"] = ("d'" if re.match("[aeiouéèêh]", french["inf"]) else "de ") + french["inf"]
+    return {"de": german, "fr": french, "it": italian}
+
+
+def _filled(wordings: zip[tuple[str, str]], slots: dict[str, str]) -> dict[str, str]:
+    return {name: wording.format_map(slots) for name, wording in wordings}
+
+
+class Line(NamedTuple):
+    """A sentence with open places, and the letters of the measures that it suits."""
+
+    text: str
+    suits: str = RESTRICT + EXPAND + LOOSEN
+
+
+@cache
+def banks(language: str) -> Mapping[str, tuple[Line, ...]]:
+    """Return the banks of sentences of "de", "fr" or "it", by name; the three languages have the same.
+
+    In a file, "#" begins the name of a bank, and each line below it is a sentence: ``[a|b]`` stands for one of several
+    wordings, ``{slot}`` for words of the issue (see :func:`forms`), and ``RE:`` in front says that it only suits a
+    measure that restricts (R), expands (E) or loosens (L). Nothing in the first person says whether a woman or a man
+    speaks, apart from the bank of their own ("gender").
+
+    >>> banks("it")["closing plain CON"][0].text
+    'Quindi no.'
+    """
+    found: dict[str, tuple[Line, ...]] = {}
+    name = ""
+    for line in (WORDS / f"{language}.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            name = line.lstrip("# ")
+            found[name] = ()
+        elif line:
+            suits, text = re.fullmatch(r"(?:([REL]+): )?(.+)", line).groups()  # type: ignore[union-attr]
+            found[name] += (Line(text, suits) if suits else Line(text),)
+    return found
+
+
+def swaps(language: str) -> Mapping[str, str]:
+    """Return word → another for it that fits wherever it stands: how an edited copy differs."""
+    return dict(line.text.split(" -> ") for line in banks(language)["swap"])
+
 
 # ---------------------------------------------------------------- how text follows profile
 
@@ -167,38 +340,6 @@ PANEL = 5  # readers with the property of a query; an argument is relevant if mo
 _ANYBODY, _LIKE_ATTITUDE, _LIKE_ISSUES = 0.05, 0.4, 0.45
 
 
-def _card() -> str:
-    about = (
-        "Made by a generator from a seed: nobody wrote these arguments, and no profile is anybody's. It has the schema "
-        "of PerspectiveArg 2024, and can be made in its size. Scores on it show how methods behave; they say "
-        "nothing about people, nor about scores on the shared task.",
-        "How text and profile are related. A text is made of an opening, one or two grounds, a sentence of values, "
-        "sentences about oneself and a closing, each from a bank of sentences in the author's language, and most of "
-        "them may be absent. How likely it is that a text follows its author in a property, and by what:",
-    )
-    rows = [f"{name.replace('_', ' ')} ({signal.strength:g}): {signal.how}" for name, signal in SIGNALS.items()]
-    answers = (
-        f"Where the author's own camp is not heard, a sentence of any camp is with probability {STRAY_ATTITUDE:g}. The "
-        "same banks serve all issues, so what is learnt on one holds on another. Properties hang together: age with "
-        "civil status, residence with education and attitude, attitude with political issues, and language (by "
-        "region, which no property names) with denomination. Who is for a measure goes by attitude, too. A property "
-        "that is not given still shapes the text.",
-        f"About {_COPIED:.0%} of the arguments are copies of another author's on the same issue, word for word or with "
-        "a few words changed; they follow the profile of whoever wrote first.",
-        "Answers to a baseline query are all arguments on its issue; to a perspective query those of them whose author "
-        f"gives the value that is asked for. Ranked for the reader, {PANEL} readers who have the value are drawn from "
-        f"all authors. Each picks an argument with probability {_ANYBODY:g} + {_LIKE_ATTITUDE:g} x likeness of "
-        f"attitude (1 for the same, 0 between left and conservative) + {_LIKE_ISSUES:g} x overlap of political issues "
-        "(Jaccard), and what most of them pick is relevant. That an author has the value plays no part by itself; "
-        "attitudes and issues count whether they are given or not.",
-    )
-    listed = "\n".join(textwrap.fill(f"- {row}", 100, subsequent_indent="  ") for row in rows)
-    before, after = ("\n\n".join(textwrap.fill(one, 100) for one in part) for part in (about, answers))
-    return f"{before}\n\n{listed}\n\n{after}"
-
-
-CARD = _card()
-
 # ---------------------------------------------------------------- the release
 
 
@@ -269,7 +410,7 @@ def make_release(
         arguments: how many; at least as many as issues.
         issues: how many, from 3 (one for each split) up to the 602 that the vocabulary has.
         name: what the release is called.
-        ranked_for: "author" or "reader", see :data:`CARD`.
+        ranked_for: "author" or "reader", see the card of "perspectivearg-sample".
 
     Raises:
         InputError: a number out of range, or an unknown `ranked_for`.
@@ -626,3 +767,25 @@ def _query_row(one: ArgumentQuery, number: _Number, query_number: _Number) -> di
 
 def _plain(profile: Profile) -> dict[str, Any]:
     return {name: list(values) if name == ISSUES else values[0] for name, values in profile.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write a synthetic release of PerspectiveArg to a folder.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--arguments", type=int, default=26_000, help="how many [26000]")
+    parser.add_argument("--issues", type=int, default=300, help="questions that they answer [300]")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same release [0]")
+    parser.add_argument("--name", default="synthetic", help="what it is called [synthetic]")
+    parser.add_argument("--ranked-for", choices=(AUTHOR, READER), default=AUTHOR, help=f"[{AUTHOR}]")
+    options = vars(parser.parse_args())
+    folder = options.pop("folder")
+    try:
+        release = make_release(**options)
+        write_release(folder, release)
+    except BerdsError as error:
+        parser.error(str(error))
+    print(f"{release!r} → {folder}")
+
+
+if __name__ == "__main__":
+    main()

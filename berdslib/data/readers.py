@@ -1,0 +1,348 @@
+"""How the data sets are read whose files have a form of their own.
+
+A reader has a function for each part of a data set. It is handed the card; for questions and expansions also the splits
+that are asked for, () where there are none. For passages it returns where they lie.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from berdslib import paths
+from berdslib.data import formats
+from berdslib.data.catalogue import Dataset
+from berdslib.data.fetch import (
+    cache_of,
+    candidate_paths,
+    data_paths,
+    download,
+    fetch_splits,
+    first_existing,
+    first_passages,
+    missing,
+)
+from berdslib.data.records import OPPOSE, SUPPORT, Question, make_verdicts
+from berdslib.data.tables import check_new, first_field, id_list, is_missing, read_jsonl, read_table, text_field
+from berdslib.data.trec import read_verdicts
+from berdslib.errors import InputError, MissingDataError
+from berdslib.files import StrPath
+
+logger = logging.getLogger(__name__)
+
+Expanded = dict[str, list[tuple[str, str]]]  # qid → [(name of the perspective, text), …]
+
+
+def _local_file(one: Dataset) -> Path:
+    return first_existing(one, candidate_paths(one, one.local[:1]), "questions")
+
+
+# ---------------------------------------------------------------- the sample
+
+
+def _sample_questions(one: Dataset, splits: Sequence[str]) -> list[Question]:
+    return [q for q in formats.read_questions(paths.shipped(one.shipped) / "questions.jsonl") if q.split in splits]
+
+
+def _sample_expansions(one: Dataset, splits: Sequence[str]) -> Expanded:
+    asked = {q.qid for q in _sample_questions(one, splits)}
+    path = paths.shipped(one.shipped) / "expansions.jsonl"
+    found: Expanded = {}
+    for line, row in read_jsonl(path):
+        qid, label, text = (text_field(row, (f,), path, line) for f in ("qid", "name", "text"))
+        if qid in asked:
+            found.setdefault(qid, []).append((label, text))
+    return found
+
+
+# ---------------------------------------------------------------- BeRDS
+
+
+def _berds_questions(one: Dataset, splits: Sequence[str]) -> list[Question]:
+    return [q for split in splits for q in _berds_split(one, split)]
+
+
+def _berds_expansions(one: Dataset, splits: Sequence[str]) -> Expanded:
+    if tuple(splits) != ("dev",):
+        raise MissingDataError(f"expansions of {one.name!r} were published for its dev split only; use split = 'dev'")
+    remote = one.files[0]
+    places = candidate_paths(one, (f"berds/{remote.name}",))
+    path = next((p for p in places if p.is_file()), places[-1])
+    if not path.is_file():
+        try:
+            download(remote.url, path, sha256=remote.sha256, size=remote.bytes)
+        except MissingDataError as error:
+            raise missing(one, "recorded expansions", places, [str(error)]) from None
+    return {q.qid: texts for q, texts in formats.read_expansions(path, source=one.name, split="dev")}
+
+
+def _berds_split(one: Dataset, split: str) -> list[Question]:
+    path = _berds_file(one, split)
+    logger.info("%s, %s split: read from %s", one.name, split, path)
+    found = formats.read_questions(path, source=one.name)
+    if path.name == one.files[0].name:
+        logger.warning(
+            "%s, %s split: %d questions of the recorded expansions stand in for the official file, which may hold more;"
+            " with a network: berds data fetch %s", one.name, split, len(found), one.name,
+        )  # fmt: skip
+    _, first = next(read_jsonl(path))
+    numbered = not first.keys() & {"qid", "id", "_id", "org_q"}
+    start = one.dev_starts_at if numbered and split == "dev" else 0
+
+    def named(q: Question, i: int) -> Question:
+        label = str(start + i) if numbered else q.qid
+        qid = label if label.startswith(f"{one.name}-") else f"{one.name}-{label}"
+        return q._replace(qid=qid, source=one.name, split=split)
+
+    return [named(q, i) for i, q in enumerate(found)]
+
+
+def _berds_file(one: Dataset, split: str) -> Path:
+    places = _berds_places(one, split)
+    for path in places:
+        if path.is_file():
+            return path
+    try:
+        fetch_splits(one)
+        reasons = [f"{one.hf_repo} has no {split} split"]
+    except MissingDataError as error:
+        reasons = [str(error)]
+    if (fetched := cache_of(one) / f"{split}.jsonl").is_file():
+        return fetched
+    others = [(other, path) for other in one.splits if other != split for path in _berds_places(one, other)]
+    for other, path in [pair for pair in others if pair[1].is_file()][:1]:
+        reasons.append(f"Only the {other} split is here ({path}); it is never used in place of {split}.")
+    raise missing(one, f"{split} split", places, reasons)
+
+
+def _berds_places(one: Dataset, split: str) -> list[Path]:
+    """The official file, below BERDS_DATA or fetched; then a part of it, recorded with the expansions (dev only)."""
+    part = [f"berds/{one.files[0].name}"] if split == "dev" else []
+    return [*data_paths([f"berds/{one.name}.{split}.jsonl"]), cache_of(one) / f"{split}.jsonl", *data_paths(part)]
+
+
+# ---------------------------------------------------------------- Theperspective
+
+
+def _two_sides(one: Dataset, _splits: Sequence[str]) -> list[Question]:
+    path = _local_file(one)
+    return [
+        Question(
+            qid=_two_sides_qid(one, row, path, line),
+            text=text_field(row, ("title",), path, line),
+            perspectives=(text_field(row, ("t1",), path, line), text_field(row, ("t2",), path, line)),
+            stances=(SUPPORT, OPPOSE),
+            source=one.name,
+        )
+        for line, row in read_jsonl(path)
+    ]
+
+
+def _two_sides_gold(one: Dataset) -> pd.DataFrame:
+    path = _local_file(one)
+    rows = []
+    for line, row in read_jsonl(path):
+        qid = _two_sides_qid(one, row, path, line)
+        for pid, field in enumerate(("favor_ids", "against_ids")):
+            listed = id_list(row.get(field), path, line, field)
+            if len(set(listed)) < len(listed):
+                raise InputError("a passage is listed twice", path=path, line=line, field=field)
+            rows += [(qid, pid, docno, 1.0, True) for docno in listed]
+    return make_verdicts(rows, "gold")
+
+
+def _two_sides_qid(one: Dataset, row: Mapping[str, Any], path: Path, line: int) -> str:
+    """Their own id; one of them holds a blank, which TREC files cannot carry."""
+    return f"{one.name}-" + re.sub(r"\s", "-", text_field(row, ("id",), path, line))
+
+
+# ---------------------------------------------------------------- labelled pairs
+
+_LABELS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+class LabelledPair(NamedTuple):
+    """A document, a perspective of a question, and whether the document supports it."""
+
+    question: str
+    document: str
+    perspective: str
+    label: bool
+
+
+PROPOSAL, NEGATED = "proposal", "negated proposal"
+
+
+class StancePair(NamedTuple):
+    """A document, a statement, and whether the document supports it; ``kind`` as the source has it.
+
+    ``question`` is what pairs have in common that are not independent: the story, the topic or the question.
+    """
+
+    question: str
+    document: str
+    perspective: str
+    label: bool
+    kind: str
+
+
+def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
+    """Read pairs from TSV, CSV or JSONL with the columns question, document, perspective, label.
+
+    A label is 1/0, true/false or yes/no. The published training script knows only the string "True", and so finds no
+    positive example in the released file, which has 1/0 (divergences.md B10); here a file with one class is refused.
+
+    Raises:
+        InputError: a missing column, another label, no pairs, or labels all alike.
+    """
+    pairs = []
+    for line, row in read_table(path):
+        label = _LABELS.get(str(row.get("label", "")).strip().lower())
+        if label is None:
+            problem = f"{row.get('label')!r} is not a label; accepted: 1/0, true/false, yes/no"
+            raise InputError(problem, path=path, line=line, field="label")
+        question, document, perspective = (text_field(row, (name,), path, line) for name in LabelledPair._fields[:3])
+        pairs.append(LabelledPair(question, document, perspective, label))
+    if not pairs:
+        raise InputError("holds no pairs", path=path)
+    if len({p.label for p in pairs}) < 2:
+        raise InputError("all labels are the same; a judge cannot be evaluated on one class", path=path, field="label")
+    return pairs
+
+
+# ---------------------------------------------------------------- nuggets and aspects
+
+_ID = ("query_id", "qid", "_id", "id")
+_TEXT = ("query_text", "query", "question", "text", "post")
+_TITLE = ("query_title", "title")
+_NUGGETS = ("nuggets", "aspects", "reasoning_aspects")
+_STATEMENT = ("text", "nugget", "aspect", "statement", "description")
+_RELEVANT = ("relevant_corpus_ids", "relevant_ids", "gold_ids", "gold_docs", "docnos", "doc_ids")
+_NOT_RELEVANT = ("non_relevant_corpus_ids", "non_relevant_ids")
+
+
+def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd.DataFrame]:
+    """Read questions whose answer was cut into nuggets or aspects (FreshStack, BRIGHT-Pro), a JSONL row each.
+
+    A nugget becomes a perspective, the passages that support it verdicts; a pid is the place in the row. A row has an
+    id, the question, perhaps a title that comes before it, and a list of `nuggets` (or `aspects`). Each has a `text`,
+    the ids of the passages that support it (`relevant_corpus_ids`, or `gold_ids`, …) and perhaps of those that were
+    judged not to (`non_relevant_corpus_ids`). Other names that are accepted stand above. **The published files were
+    never read here**: the layout is that of FreshStack's own loader (package freshstack, 0.0.6).
+
+    Ids are kept as they are. A passage that is listed both ways does not support the nugget, as in FreshStack's own
+    loader; one warning counts such, and nuggets that nothing supports.
+
+    Raises:
+        InputError: no rows, a missing or wrong field, a question without nuggets, or an id that occurs twice.
+    """
+    questions: list[Question] = []
+    verdicts: list[tuple[str, int, str, float, bool]] = []
+    seen: dict[Any, int] = {}
+    both = unsupported = 0
+    for line, row in read_jsonl(path):
+        qid = text_field(row, _ID, path, line)
+        check_new(seen, qid, f"question id {qid!r}", path, line, "query_id")
+        texts = []
+        for pid, (text, listed, no) in enumerate(_nuggets_of(row, path, line)):
+            texts.append(text)
+            yes = [docno for docno in listed if docno not in no]
+            both, unsupported = both + len(listed) - len(yes), unsupported + (not yes)
+            verdicts += [(qid, pid, docno, 1.0, True) for docno in yes]
+            verdicts += [(qid, pid, docno, 0.0, False) for docno in no]
+        title = text_field(row, _TITLE, path, line, default="").strip()
+        asked = f"{title} {text_field(row, _TEXT, path, line)}".strip()  # as FreshStack's own loader joins them
+        questions.append(Question(qid, asked, tuple(texts), (None,) * len(texts), source))
+    if not questions:
+        raise InputError("holds no questions", path=path)
+    if both or unsupported:
+        problem = "%s: %d passages are listed as relevant and as not, and count as not; nothing supports %d nuggets"
+        logger.warning(problem, path, both, unsupported)
+    return questions, make_verdicts(verdicts, "gold")
+
+
+def _nuggets_of(
+    row: Mapping[str, Any], path: StrPath, line: int
+) -> Iterator[tuple[str, dict[str, None], dict[str, None]]]:
+    """Yield (text, ids of passages that support it, ids of those that do not), each id once and in its order."""
+    field, found = first_field(row, _NUGGETS, path, line)
+    if not isinstance(found, list) or not found:
+        problem = "a list of at least one object was expected, each with a text and the ids of its passages"
+        raise InputError(problem, path=path, line=line, field=field)
+    for i, nugget in enumerate(found):
+        where = f"{field}[{i}]"
+        if not isinstance(nugget, dict):
+            problem = f"an object with a text and the ids of its passages was expected, not {type(nugget).__name__}"
+            raise InputError(problem, path=path, line=line, field=where)
+        try:
+            name, relevant = first_field(nugget, _RELEVANT, path, line)
+            other = next((name for name in _NOT_RELEVANT if not is_missing(nugget.get(name))), "")
+            no = id_list(nugget[other], path, line, other) if other else []
+            text = text_field(nugget, _STATEMENT, path, line)
+            yield text, dict.fromkeys(id_list(relevant, path, line, name)), dict.fromkeys(no)
+        except InputError as error:
+            raise InputError(error.problem, path=path, line=line, field=f"{where}.{error.field}") from None
+
+
+def nuggets_at(place: Path) -> Dataset | None:
+    """Return a file of questions with nuggets, or a folder with one (queries.jsonl), as a data set; else None."""
+    path = place / "queries.jsonl" if place.is_dir() else place
+    if not path.is_file() or ".jsonl" not in path.suffixes:
+        return None
+    try:
+        _, row = next(read_jsonl(path), (0, {}))
+    except InputError:  # whoever reads the file as something says what is wrong
+        return None
+    found = next((row[name] for name in _NUGGETS if name in row), None)
+    if not (isinstance(found, list) and found and isinstance(found[0], dict)) or "perspectives" in row:
+        return None
+    has_corpus = (place / "corpus.jsonl").is_file()
+    return Dataset(
+        name=place.resolve().name.partition(".")[0] or place.name,
+        title="questions with nuggets, and the passages that support each",
+        paper="own",
+        kind="both" if has_corpus else "questions",
+        source=str(place),
+        licence="unknown",
+        size="not counted",
+        reader="nuggets",
+        parts=("questions", "passages", "gold") if has_corpus else ("questions", "gold"),
+        place=str(place),
+        how=f"It lies in {place}.",
+    )
+
+
+def _nuggets_file(one: Dataset) -> Path:
+    if not one.place:
+        return _local_file(one)
+    place = Path(one.place)
+    return place / "queries.jsonl" if place.is_dir() else place
+
+
+# ---------------------------------------------------------------- all of them
+
+Reader = Mapping[str, Callable[..., Any]]
+READERS: dict[str, Reader] = {
+    "sample": {
+        "questions": _sample_questions,
+        "passages": lambda one: paths.shipped(one.shipped) / "passages.jsonl",
+        "gold": lambda one: read_verdicts(paths.shipped(one.shipped) / "verdicts.tsv"),
+        "expansions": _sample_expansions,
+    },
+    "berds": {"questions": _berds_questions, "expansions": _berds_expansions},
+    "passages": {"passages": first_passages},
+    "pairs": {
+        "pairs": lambda one: read_labelled_pairs(first_existing(one, candidate_paths(one, one.local), "labelled pairs"))
+    },
+    "theperspective": {"questions": _two_sides, "passages": first_passages, "gold": _two_sides_gold},
+    "nuggets": {
+        "questions": lambda one, _: read_nuggets(_nuggets_file(one), source=one.name)[0],
+        "passages": lambda one: Path(one.place) / "corpus.jsonl" if one.place else first_passages(one),
+        "gold": lambda one: read_nuggets(_nuggets_file(one), source=one.name)[1],
+    },
+}
