@@ -190,7 +190,7 @@ def serve(stack):
     """Start the app, until the stack is left; return the id of its process and its address once it answers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-P", "-m", "berdslib.cli", "app", "-q", "sample", "-r", ",".join(SYSTEMS)]
+    command = [sys.executable, "-P", "-m", "berdslib.cli", "explore", "-q", "sample", "-r", ",".join(SYSTEMS)]
     command += ["--port", str(port), "--no-browser", "--idle", "3600"]
     environment, quiet = {**os.environ, "JUPYTER_TOKEN": "bench"}, subprocess.DEVNULL
     server = stack.enter_context(subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet))
@@ -199,7 +199,7 @@ def serve(stack):
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return server.pid, f"http://127.0.0.1:{port}/?token=bench"
         time.sleep(0.3)
-    raise SystemExit("the app could not be started; berds app says why")
+    raise SystemExit("the app could not be started; berds explore says why")
 
 
 def act(page, rng):

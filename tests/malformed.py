@@ -404,13 +404,13 @@ CASES = [
     # ---- labelled pairs
     Case(
         "labelled pairs of one class",
-        "judge-eval --data l.tsv",
+        "rate judge --data l.tsv",
         ("l.tsv [label]", "all labels are the same"),
         {"l.tsv": "question\tdocument\tperspective\tlabel\nQ?\tD\tP\t1\n"},
     ),
     Case(
         "a label that is none",
-        "judge-eval --data l.tsv",
+        "rate judge --data l.tsv",
         ("l.tsv:2 [label]", "'perhaps'"),
         {"l.tsv": "question\tdocument\tperspective\tlabel\nQ?\tD\tP\tperhaps\n"},
     ),

@@ -218,7 +218,7 @@ def test_runs_without_lists_of_perspectives_say_so_in_the_page(tmp_path):
 
 def test_the_command_writes_a_page_of_the_sample(tmp_path):
     page = tmp_path / "lists.html"
-    said = berds("explore", "export", "-q", "sample", "--limit", 2, "-r", "bm25,bm25+expand:rule", "-k", 3,
+    said = berds("explore", "-q", "sample", "--limit", 2, "-r", "bm25,bm25+expand:rule", "-k", 3,
                  "--no-opinions", "-o", page)  # fmt: skip
     assert said.stderr.startswith("2 questions, ") and str(page) in said.stderr
     found = assert_self_contained(page.read_text(encoding="utf-8")).data
@@ -241,7 +241,7 @@ def test_the_command_shows_two_runs_and_verdicts_of_ones_own(tmp_path):
     options = ["--run", "theirs", tmp_path / "one.run", "--run", "ours", tmp_path / "two.run"]
     options += ["--qrels", tmp_path / "qrels", "-k", 2, "--question", b.qid, "--no-opinions", "--no-sides"]
     page = tmp_path / "page.html"
-    said = berds("explore", "export", "-q", "sample", "--limit", 2, *options, "-o", page, "--json")
+    said = berds("explore", "-q", "sample", "--limit", 2, *options, "-o", page, "--json")
     summary = json.loads(said.stdout)
     assert summary["questions"] == 2 and summary["bytes"] == page.stat().st_size
     found = Page(page.read_text(encoding="utf-8")).data
@@ -254,7 +254,7 @@ def test_the_command_shows_two_runs_and_verdicts_of_ones_own(tmp_path):
 def test_the_command_puts_a_run_beside_a_system(tmp_path):
     qid = bd.load("sample").questions[0].qid
     (tmp_path / "one.run").write_text(f"{qid} Q0 s001 1 1 x\n")
-    berds("explore", "export", "--limit", 1, "-q", "sample", "-r", "bm25", "--run", "theirs", tmp_path / "one.run",
+    berds("explore", "--limit", 1, "-q", "sample", "-r", "bm25", "--run", "theirs", tmp_path / "one.run",
           "--no-opinions", "--no-sides", "-o", tmp_path / "page.html")  # fmt: skip
     lists = Page((tmp_path / "page.html").read_text(encoding="utf-8")).data["views"][qid]["-1"]["lists"]
     assert [one["system"] for one in lists] == ["bm25", "theirs"] and lists[1]["rows"][0]["docno"] == "s001"
@@ -272,7 +272,7 @@ def test_the_command_puts_a_run_beside_a_system(tmp_path):
 )
 def test_what_the_command_refuses(options, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = tried("explore", "export", "-q", "sample", "--limit", 1, "--no-opinions", "-o", "page.html", *options)
+    result = tried("explore", "-q", "sample", "--limit", 1, "--no-opinions", "-o", "page.html", *options)
     assert result.exit_code == 1 and said in result.stderr and "Traceback" not in result.output
     assert not list(tmp_path.glob("page*"))
 

@@ -112,7 +112,7 @@ def go_through(page, name):
     shoot(page, f"{name}_7_ordered")
 
     page.get_by_role("button", name="As a command").click()
-    page.get_by_text("berds explore export -q sample").wait_for()
+    page.get_by_text("berds explore -q sample").wait_for()
     page.get_by_role("button", name="As a cell").click()
     page.get_by_text("question_id = ").wait_for()
     page.get_by_role("button", name="Save table").click()
@@ -298,7 +298,7 @@ def test_nothing_of_a_text_runs_in_jupyterlab(hostile, warm_cache):
 def test_nothing_of_a_text_runs_in_an_exported_page(hostile, warm_cache):
     given, page_file = settings(hostile), hostile / "lists.html"
     options = ["-c", given["corpus"], "-r", ",".join(given["systems"]), "-j", "overlap", "-k", 20, "-o", page_file]
-    berds("explore", "export", "-q", given["questions"][0], *options)
+    berds("explore", "-q", given["questions"][0], *options)
     with chromium(offline=True) as page:
         page.goto(page_file.as_uri())
         menu = page.get_by_label("Question", exact=True)
@@ -328,9 +328,7 @@ def test_nothing_of_a_text_runs_in_an_exported_page(hostile, warm_cache):
 def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
     """Opened from disk with the network off: menus, stance, passage, keys, CSV."""
     page_file = tmp_path / "lists.html"
-    berds(
-        "explore", "export", "-q", "sample", "--split", "all", "-r", "bm25,minilm", "--question", "k03", "-o", page_file
-    )
+    berds("explore", "-q", "sample", "--split", "all", "-r", "bm25,minilm", "--question", "k03", "-o", page_file)
     assert page_file.stat().st_size < 500_000
     with chromium(offline=True) as page:
         page.goto(page_file.as_uri())
