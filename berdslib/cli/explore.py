@@ -21,7 +21,7 @@ _SERVED = ("port", "host", "browser", "idle")
 @main.command()
 @options.questions(required=False, default="sample", show_default=True)
 @options.systems(None, " Two of them. [bm25,minilm]")
-@options.places(5, "Places of each list.", 20)
+@options.places(5, "Places of each list; at most 20 where it is served.")
 @options.judge(None, " [recorded verdicts where there are any, and laptop for all else]")
 @options.output("Write a page there (.html) and serve nothing.", required=False)
 @options.RUNS
@@ -54,6 +54,8 @@ def explore(output: Path | None, **given: Any) -> None:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             only = "a page (-o FILE.html)" if output is None else "a page that is served, without -o"
             raise click.UsageError(f"--{name.replace('_', '-')} is for {only}")
+    if output is None and given["k"] > 20:
+        raise click.UsageError(f"at most 20 places fit beside each other, not {given['k']}")
     if output is None:
         _serve(given)
     else:

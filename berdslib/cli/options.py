@@ -60,9 +60,9 @@ def judge(default: str | None = "gold", more: str = "") -> Option:
     return click.option("-j", "--judge", default=default, show_default=True, help=names + more)
 
 
-def places(default: int, said: str, most: int | None = None) -> Option:
+def places(default: int, said: str) -> Option:
     """Say how deep lists are looked at."""
-    return click.option("-k", "k", default=default, show_default=True, type=click.IntRange(1, most), help=said)
+    return click.option("-k", "k", default=default, show_default=True, type=POSITIVE, help=said)
 
 
 def output(said: str, kind: Any = FILE, required: bool = True) -> Option:

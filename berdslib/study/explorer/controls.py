@@ -9,7 +9,6 @@ from berdslib.errors import BerdsError
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.retrievers import RETRIEVERS
 from berdslib.retrieval.system_strings import EXPANDING, EXTRACT, PROJECTED, Part, System, is_dense, parse_system
-from berdslib.study.explorer.dial import Dial
 
 NONE = "none"
 EXPANSIONS = ("expand:rule", "expand:recorded", "multi:rule", "multi:recorded")
@@ -74,7 +73,7 @@ class SystemControls:
         self.projection = widgets.Dropdown(description="Project:", options=[NONE, *PROJECTED], **style)
         self.expansion = widgets.Dropdown(description="Expand:", options=[NONE, *EXPANSIONS], **style)
         self.diversifier = widgets.Dropdown(description="Diversify:", options=[NONE, *DIVERSIFIERS.names()], **style)
-        self.dial = Dial(description="Dial:", value=0.75, layout=dict(_HALF))
+        self.dial = widgets.BoundedFloatText(description="Dial:", value=0.75, max=1, step=0.05, **style)
         rows = [
             [self.first, self.text],
             [self.projection, self.expansion],

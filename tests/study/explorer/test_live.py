@@ -64,11 +64,11 @@ def go_through(page, name):
     page.wait_for_function(
         "[...document.querySelectorAll('.berds-head h3')].some(h => h.textContent.includes('minilm+mmr:0.75'))"
     )
-    dial = page.get_by_role("slider", name="Dial:")  # the other one, of no use, is hidden
+    dial = page.get_by_role("spinbutton", name="Dial:")  # the other one, of no use, is hidden
     expect(dial).to_be_enabled()
     dial.focus()
     for _ in range(8):
-        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowDown")
     page.wait_for_function(
         "[...document.querySelectorAll('.berds-head h3')].some(h => h.textContent.includes('minilm+mmr:0.35'))"
     )
@@ -181,6 +181,7 @@ def test_by_keyboard_alone(tmp_path, warm_cache):
         assert [one for one in seen if re.match("[01]:", one)] == keys
         wanted = [
             "Order by:",
+            "Places, k:",
             "Ask my own …",
             "Question:",
             "Search with:",
@@ -355,7 +356,7 @@ def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
         assert page.evaluate("document.activeElement.dataset.column + document.activeElement.dataset.place") == "11"
         with page.expect_download() as download:
             page.get_by_role("button", name="Save as CSV").click()
-        assert download.value.path().read_text().startswith('"system","rank","docno","pid","supports"')
+        assert download.value.path().read_text().startswith("system,rank,docno,pid,supports,marked_by\n")
         assert violations(page) == []
         assert page.others == page.problems == []
 

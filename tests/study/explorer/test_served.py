@@ -1,4 +1,4 @@
-"""The app as it is started, `berds explore` in a folder of one's own: what it reads, whom it answers, and how it ends."""
+"""The app as it is started by `berds explore`, in a folder of one's own: what it reads, whom it answers, its end."""
 
 import http.client
 import json
