@@ -101,14 +101,18 @@ class Explorer:
             ]
         )
         self.widget.add_class("berds-explorer")  # by which the face knows what belongs to it
-        self.corpus.observe(lambda _: self._react(self._changed_corpus), "value")
-        self.order.observe(lambda _: self._react(self._changed_order), "value")
-        self.question.observe(lambda _: self._react(self._changed_question), "value")
-        self.own.observe(lambda _: self._react(self._changed_own), "value")
-        self.typed.observe(lambda _: self._react(self._changed_typed), "value")
-        self.k.observe(lambda _: self._react(self._changed_systems), "value")
-        for control in (self.perspectives, self.asked):
-            control.observe(lambda _: self._react(self._show), "value")
+        reactions: dict[Any, Callable[[], None]] = {
+            self.corpus: self._changed_corpus,
+            self.order: self._changed_order,
+            self.question: self._changed_question,
+            self.own: self._changed_own,
+            self.typed: self._changed_typed,
+            self.k: self._changed_systems,
+            self.perspectives: self._show,
+            self.asked: self._show,
+        }
+        for control, do in reactions.items():
+            control.observe(lambda _, do=do: self._react(do), "value")
 
     def _react(self, do: Callable[[], None]) -> None:
         """Do what a change by hand asks for, not one that is made from here."""
