@@ -1,7 +1,7 @@
 """Bad inputs for the command line, as data: what is wrong, the command, the words its message must hold.
 
 Every case starts from the same small folder of good files (`GOOD`), with some of them replaced. It is used by
-tests/cli/test_malformed.py, and printed as a table by scripts/malformed_table.py.
+tests/cli/test_malformed.py.
 """
 
 import gzip
