@@ -1,7 +1,7 @@
 """Bad inputs for the command line, as data: what is wrong, the command, the words its message must hold.
 
 Every case starts from the same small folder of good files (`GOOD`), with some of them replaced. It is used by
-tests/cli/test_malformed.py, and printed as a table by scripts/malformed_table.py.
+tests/cli/test_malformed.py.
 """
 
 import gzip
@@ -404,13 +404,13 @@ CASES = [
     # ---- labelled pairs
     Case(
         "labelled pairs of one class",
-        "judge-eval --data l.tsv",
+        "rate judge --data l.tsv",
         ("l.tsv [label]", "all labels are the same"),
         {"l.tsv": "question\tdocument\tperspective\tlabel\nQ?\tD\tP\t1\n"},
     ),
     Case(
         "a label that is none",
-        "judge-eval --data l.tsv",
+        "rate judge --data l.tsv",
         ("l.tsv:2 [label]", "'perhaps'"),
         {"l.tsv": "question\tdocument\tperspective\tlabel\nQ?\tD\tP\tperhaps\n"},
     ),

@@ -53,7 +53,7 @@ class _Prices(click.ParamType[tuple[float, float]]):
     default="ours",
     show_default=True,
     type=click.Choice(["ours", "published"]),
-    help="Of the prompts; the published ones are imported first (berds prompts list).",
+    help="Of the prompts; the published ones are fetched first (berds prompts list).",
 )
 @click.option("--sample", default=0, show_default=True, type=click.IntRange(min=0), help="Items to draw; 0 for all.")
 @click.option(
@@ -73,27 +73,10 @@ class _Prices(click.ParamType[tuple[float, float]]):
 @click.option("--examples", default=0, type=click.IntRange(min=0), help="Show so many left out for each reason.")
 @JSON
 def build_command(
-    builder: str,
-    raw: Path,
-    folder: Path,
-    model: str,
-    prices: tuple[float, float] | None,
-    budget: float | None,
-    dry_run: bool,
-    workers: int,
-    wording: str,
-    sample: int,
-    seed: int,
-    dev: float | None,
-    corpus: str | None,
-    name: str | None,
-    title: str | None,
-    licence: str,
-    source: str,
-    language: str,
-    examples: int,
-    as_json: bool,
-) -> None:
+    builder: str, raw: Path, folder: Path, model: str, prices: tuple[float, float] | None, budget: float | None,
+    dry_run: bool, workers: int, wording: str, sample: int, seed: int, dev: float | None, corpus: str | None,
+    examples: int, as_json: bool, **about: Any,
+) -> None:  # fmt: skip
     """Build a data set in FOLDER from the raw rows in RAW.
 
     \b
@@ -113,7 +96,6 @@ def build_command(
         table = rehearse(builder, raw, folder, model, prices=prices or (0.0, 0.0), **drawn)
         _print_rehearsal(table, prices, budget, as_json)
         return
-    about: dict[str, Any] = {"name": name, "title": title, "licence": licence, "source": source, "language": language}
     passages = load_passages(corpus) if corpus else ()
     paid: dict[str, Any] = {"prices": prices, "budget": budget, "workers": workers}
     try:

@@ -170,7 +170,7 @@ def test_a_published_prompt_is_fetched_once_and_used(web, user_cache):
     folder, url, asked = web
     (folder / "wording.txt").write_text("Doc: [Document] Claim: [Statement] Right?")
     for _ in range(2):
-        kept = berds("prompts", "fetch", "perspective_detection", "--url", f"{url}/wording.txt").stdout.strip()
+        kept = berds("prompts", "fetch", "perspective_detection", f"{url}/wording.txt").stdout.strip()
     assert asked == ["/wording.txt"]
     assert kept == str(user_cache / "prompts" / "perspective_detection.txt")
     shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
@@ -178,7 +178,7 @@ def test_a_published_prompt_is_fetched_once_and_used(web, user_cache):
     # Another address is another file, even if it ends alike.
     (folder / "new").mkdir()
     (folder / "new" / "wording.txt").write_text("[Document] says [Statement]?")
-    berds("prompts", "fetch", "perspective_detection", "--url", f"{url}/new/wording.txt")
+    berds("prompts", "fetch", "perspective_detection", f"{url}/new/wording.txt")
     shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
     assert shown.rstrip().endswith("{document} says {statement}?")
 
@@ -187,7 +187,7 @@ def test_a_prompt_that_cannot_be_fetched_replaces_nothing(web, user_cache):
     folder, url, _ = web
     (folder / "page.html").write_text("<html>log in first</html>")
     for file, words in (("none.txt", "answered 404"), ("page.html", "lacks the placeholder {document}")):
-        command = ["prompts", "fetch", "perspective_detection", "--url", f"{url}/{file}"]
+        command = ["prompts", "fetch", "perspective_detection", f"{url}/{file}"]
         result = tried(*command)
         assert result.exit_code == 1 and words in result.stderr
     assert not (user_cache / "prompts" / "perspective_detection.txt").exists()
@@ -195,18 +195,6 @@ def test_a_prompt_that_cannot_be_fetched_replaces_nothing(web, user_cache):
 
 def test_notebook_list_shows_parameters():
     assert "question_id = 'k03'" in berds("notebook", "list").stdout
-
-
-@pytest.mark.parametrize(
-    "command",
-    [[], ["retrieve"], ["judge"], ["evaluate"], ["experiment"], ["data"], ["data", "list"], ["data", "card"],
-     ["data", "fetch"], ["data", "stats"], ["notebook"], ["notebook", "run"], ["notebook", "list"], ["demo"], ["lab"],
-     ["grid"], ["grid", "run"], ["grid", "status"], ["prompts"], ["prompts", "fetch"], ["prompts", "import"],
-     ["prompts", "show"], ["judge-pairs"], ["judge-eval"], ["judge-systems"], ["data", "export"]],
-)  # fmt: skip
-def test_every_command_has_help(command):
-    text = berds(*command, "--help").stdout
-    assert "Usage:" in text and len(text.splitlines()) > 3
 
 
 def test_importing_the_package_and_asking_for_help_load_nothing_heavy():

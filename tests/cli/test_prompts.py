@@ -57,7 +57,7 @@ def test_another_file_under_the_authors_address_is_refused(address, monkeypatch,
 
 
 def test_another_address_is_not_checked_and_says_so(address):
-    result = berds("prompts", "fetch", "perspective_detection", "--url", address)
+    result = berds("prompts", "fetch", "perspective_detection", address)
     assert "no checksum is on record for this address" in result.stderr
     assert load_prompt("perspective_detection", "published").user.endswith("Right?")
 
@@ -66,7 +66,7 @@ def test_another_address_is_not_checked_and_says_so(address):
 def test_what_is_not_on_record_needs_an_address(wording, user_cache):
     result = tried("prompts", "fetch", "essay_writing", "--wording", wording)
     assert result.exit_code == 1
-    assert ("--url" if wording == "published" else "unknown published wording") in result.stderr
+    assert ("give its address, or a file" if wording == "published" else "unknown published wording") in result.stderr
 
 
 def test_without_a_wording_the_tasks_usual_one_is_meant(user_cache):
@@ -76,13 +76,13 @@ def test_without_a_wording_the_tasks_usual_one_is_meant(user_cache):
 
 def test_a_local_file_is_imported_under_its_wording(tmp_path, user_cache):
     (tmp_path / "w.txt").write_text(TEXT)
-    berds("prompts", "import", "perspective_detection", tmp_path / "w.txt", "--wording", "published-one-shot")
+    berds("prompts", "fetch", "perspective_detection", tmp_path / "w.txt", "--wording", "published-one-shot")
     assert load_prompt("perspective_detection", "published-one-shot").user.endswith("Right?")
 
 
 def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
     (tmp_path / "w.txt").write_text("Which? [Doc 1] or [Doc 2]")
-    kept = berds("prompts", "import", "question_from_arguments", tmp_path / "w.txt").stdout.strip()
+    kept = berds("prompts", "fetch", "question_from_arguments", tmp_path / "w.txt").stdout.strip()
     assert kept.endswith("question_from_arguments-table-8.txt")
     rows = {row["task"]: row for row in json.loads(berds("prompts", "list", "--json").stdout)}
     assert list(rows) == list(TASKS)
@@ -101,5 +101,5 @@ def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
     }
     shown = berds("prompts", "show", "question_from_arguments", "--wording", "table-8").stdout
     assert shown.rstrip().endswith("Which? {first} or {second}")
-    refused = tried("prompts", "import", "statements_of_question", tmp_path / "w.txt")
+    refused = tried("prompts", "fetch", "statements_of_question", tmp_path / "w.txt")
     assert refused.exit_code == 1 and "no published wording" in refused.stderr

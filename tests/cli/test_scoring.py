@@ -29,7 +29,7 @@ def files(tmp_path):
 
 def test_predictions_are_of_a_recorded_file_only(tmp_path):
     refused = tried("evaluate", "-q", "sample", "--run", tmp_path / "run.trec", "--predictions", "x")
-    assert refused.exit_code == 2 and "--predictions is for a BeRDS JSONL" in refused.stderr
+    assert refused.exit_code == 2 and "--k and --predictions are for a BeRDS JSONL" in refused.stderr
 
 
 def test_judging_a_corpus_on_disk_reads_only_what_the_run_lists(tmp_path, monkeypatch):
@@ -43,7 +43,7 @@ def test_judging_a_corpus_on_disk_reads_only_what_the_run_lists(tmp_path, monkey
     monkeypatch.setattr(Corpus, "__iter__", all_of_it)
     common = ("-q", "sample", "--limit", "2", "-c", corpus, "--run", run)
     berds("judge", *common, "-j", "overlap", "-o", tmp_path / "v.tsv")
-    berds("judge-pairs", *common, "-o", tmp_path / "pairs.tsv")
+    berds("rate", "pairs", *common, "-o", tmp_path / "pairs.tsv")
 
 
 @pytest.mark.parametrize("command", ["retrieve", "experiment"])
@@ -106,7 +106,7 @@ def test_the_published_cutoff_is_there_by_name(tmp_path):
 
 def test_the_published_cutoff_is_for_files_of_its_script(tmp_path):
     result = tried("evaluate", "-q", "sample", "--run", tmp_path / "run.trec", "--k", "official")
-    assert result.exit_code == 2 and "--k official is for a BeRDS JSONL file" in result.stderr
+    assert result.exit_code == 2 and "--k and --predictions are for a BeRDS JSONL file" in result.stderr
 
 
 @pytest.mark.slow
