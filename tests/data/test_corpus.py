@@ -19,6 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from berdslib.data import corpus as corpus_module
+from berdslib.data.corpora import describe_corpus, write_source
 from berdslib.data.corpus import Corpus, open_corpus, write_corpus
 from berdslib.data.datasets import load_passages, passage_file
 from berdslib.data.passages import corpus_statistics, cut_documents, split_sentences, split_words
@@ -516,6 +517,17 @@ def test_a_corpus_on_disk_is_cut_too(tmp_path, user_cache):
     assert open_corpus(cut.path, duplicates="exact").cut == "words"
     write_corpus([Passage("c", "five")], folder)  # another in its place
     assert list(open_corpus(folder, cut="words", words=2)) == [Passage("c-0", "five")]
+
+
+def test_what_was_cut_is_not_cut_again(tmp_path, user_cache):
+    """Its documents could not be told from its first pieces, and 3 would count as 6."""
+    path = put(tmp_path / "a.jsonl", jsonl({"_id": "a", "text": "one two three"}, {"_id": "b", "text": "four"}))
+    written = write_source(str(path), tmp_path / "cut", cut="words", words=2, limit=1)
+    assert (written.passages, list(Corpus(tmp_path / "cut").docnos())) == (2, ["a-0", "a-1"])
+    folder = tmp_path / "cut"
+    for again in (lambda: open_corpus(folder, cut="words"), lambda: describe_corpus(f"{folder}:words")):
+        with pytest.raises(InputError, match="was cut before, by words; cut its documents"):
+            again()
 
 
 @pytest.mark.slow
