@@ -131,7 +131,6 @@ def test_more_questions_than_are_compared_at_a_time(monkeypatch):
     questions = [question(f"q{i}", f"word{i % 50} and other{i}") for i in range(200)]
     whole = leaks(questions, threshold=0.25)
     monkeypatch.setattr(module, "_ROWS", 7)
-    monkeypatch.setattr(module, "_CANDIDATES", 5)
     assert leaks(questions, threshold=0.25).equals(whole)
     assert len(whole) == sum(i % 50 == j % 50 for i, j in combinations(range(200), 2))
 

@@ -1,7 +1,7 @@
 """Whether two statements contradict each other: what the rule is sure of, and what it leaves open."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berdslib.statements.contradiction import are_opposites, contradict, same_text, stem
@@ -82,6 +82,7 @@ def test_what_the_rule_cannot_tell_is_left_open(first, second):
     assert contradict(first, second) is None and contradict(second, first) is None
 
 
+@settings(deadline=None)  # the first one reads the lexicon
 @given(st.sampled_from(SUBJECTS), st.sampled_from(PREDICATES))
 def test_a_statement_and_its_negation_by_rule_contradict(subject, predicate):
     statement = f"{subject} should {predicate}."
