@@ -128,7 +128,10 @@ def make(builder: str, drafts: Sequence[Draft], answers: Answers, wording: str =
             passed = _checked(alive, one.passes) if check else Passed(alive, [], [], len(alive))
         passes.append((step.name if step else _CHECKS, passed))
         alive = passed.drafts
-    rows = [(name, sum(map(len, p[:3])), p.asked, len(p.rejected), len(p.unanswered)) for name, p in passes]
+    rows = [
+        (name, len(p.drafts) + len(p.rejected) + len(p.unanswered), p.asked, len(p.rejected), len(p.unanswered))
+        for name, p in passes
+    ]
     rejected = [one for _, passed in passes for one in passed.rejected]
     unanswered = [one for _, passed in passes for one in passed.unanswered]
     return Made(alive, rejected, unanswered, pd.DataFrame(rows, columns=COUNTS))

@@ -49,9 +49,11 @@ def write_source(
     """
     check_limit(limit)
     removed: Counter[str] = Counter()
-    shape = {"cut": cut, "words": words, "duplicates": duplicates, "near": near, "limit": limit}
+    place = passage_file(source)
     with errors_in(source):
-        written = make_corpus(passage_file(source), folder, **shape, removed=removed)
+        written = make_corpus(
+            place, folder, cut=cut, words=words, duplicates=duplicates, near=near, limit=limit, removed=removed
+        )
     size = sum(path.stat().st_size for path in folder.iterdir())
     return Written(len(written), removed["exact"], removed["near"], size)
 

@@ -248,7 +248,7 @@ def _similar(sets: Sequence[frozenset[str]], weights: Weights, least: float, kin
         similarity = common / (total[first] + total[second] - common)
         kept = (first < second) & (similarity >= least - 1e-9)  # sums in another order may differ by less
         parts.append((first[kept], second[kept], similarity[kept]))
-        n += np.count_nonzero(kept)
+        n += int(np.count_nonzero(kept))
         if n > _MOST_PAIRS:
             problem = (
                 f"more than {_MOST_PAIRS:,} pairs of questions or statements have the same {kind}: that is no leak, "
