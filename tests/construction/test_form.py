@@ -5,7 +5,7 @@ import re
 import pytest
 
 from berdslib.construction.form import ReviewForm
-from berdslib.construction.review import SheetRow, draw_sheet, read_sheet, summary, write_sheet
+from berdslib.construction.review import SheetRow, draw_sheet, read_sheet, write_sheet
 from berdslib.data.records import Question
 from berdslib.errors import InputError
 
@@ -154,13 +154,6 @@ def test_a_sheet_has_one_reviewer(path):
         ReviewForm(path, "Bo")
     with pytest.raises(InputError, match="a name is needed"):
         ReviewForm(path, "  ")
-
-
-def test_the_static_twin_is_the_summary_of_the_file(path):
-    form = ReviewForm(path, "Zoë")
-    choose(form, **{**FINE, "question_ok": "no", "severity": "minor"})
-    assert form.summary().equals(summary(read_sheet(path)))
-    assert form.summary()[["data_set", "finished", "errors"]].values.tolist() == [["ponds", 1, 1]]
 
 
 def test_the_stances_are_shown_and_whether_it_belongs_is_asked(tmp_path):
