@@ -26,9 +26,6 @@ class ReviewForm:
     Args:
         sheet: a file drawn with :func:`berdslib.construction.review.draw_sheet`, this reviewer's own copy.
         reviewer: who answers; written beside each answer.
-
-    Raises:
-        InputError: no name, no sheet, or a sheet that somebody else has begun.
     """
 
     def __init__(self, sheet: StrPath, reviewer: str) -> None:

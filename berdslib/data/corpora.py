@@ -42,10 +42,6 @@ def write_source(
         duplicates: "keep", "exact" (drop the same text), or "near" (drop similar text too).
         near: similarity (Jaccard) at which a text is a near repeat.
         limit: only the first so many rows; 0 = all.
-
-    Raises:
-        InputError: an unknown setting, an unreadable source, a repeated docno, or a folder of something else.
-        MissingDataError: a data set that is not on this machine.
     """
     check_limit(limit)
     removed: Counter[str] = Counter()

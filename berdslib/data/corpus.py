@@ -63,9 +63,6 @@ class Corpus(Sequence[Passage]):
         path: that folder.
         cut: how documents were cut into these passages: "words", "sentences", or "none" where they were not, or where
             nothing is known of it.
-
-    Raises:
-        InputError: no such folder, no complete corpus in it, or files of two corpora.
     """
 
     def __init__(self, path: StrPath) -> None:
@@ -220,10 +217,6 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
         passages: any number, as a stream; 4,096 at a time are in memory, and about 32 bytes for each that is written.
         path: the folder to make.
         cut: how documents were cut into these passages; it is kept, so that their documents can be counted.
-
-    Raises:
-        InputError: an unknown cut, no passages, a repeated docno, half of a surrogate pair, a folder that holds other
-            files, or nothing can be written there.
     """
     known("cut", cut, _CUTS)
     path = Path(path)
@@ -311,10 +304,6 @@ def open_corpus(
         words: of a passage; only with a cut.
         duplicates: "keep", or drop "exact" or "near" repeats, see ``without_duplicates``.
         near: the similarity of near repeats; only with "near".
-
-    Raises:
-        InputError: an unknown setting, no passages, a row that cannot be read, or a repeated docno; the message names
-            the file and, where there is one, the line.
     """
     from filelock import FileLock
 

@@ -71,9 +71,6 @@ def leaks(
         A row for each pair and kind, the strongest first: first, second (qids, in the order of the questions), kind,
         overlap, first_split, second_split.
 
-    Raises:
-        InputError: a threshold or kind that is none, or more than two million pairs of one kind.
-
     >>> asked = [Question("1", "Close zoos?", ("Zoos should close.", "Zoos should stay."), split="dev"),
     ...          Question("2", "Is a zoo cruel?", ("Zoos should stay.", "All zoos should close."), split="test")]
     >>> leaks(asked).values.tolist()
