@@ -65,19 +65,6 @@ def test_the_buttons_move_and_stop_at_the_ends(path):
     assert head().startswith("1 of 3")
 
 
-def test_moving_on_writes_nothing_and_shows_what_was_answered(path):
-    form = ReviewForm(path, "Zoë")
-    choose(form, **{**FINE, "severity": "minor", "question_ok": "no"})
-    before = path.read_bytes()
-    press(form, "next")
-    assert all(buttons.value is None for buttons in parts(form).answers.values())
-    press(form, "previous")
-    assert {name: buttons.value for name, buttons in parts(form).answers.items()} == {
-        **FINE, "severity": "minor", "question_ok": "no"
-    }  # fmt: skip
-    assert path.read_bytes() == before
-
-
 def test_work_is_resumed_at_the_first_unfinished_item(path):
     form = ReviewForm(path, "Zoë")
     choose(form, **FINE)
@@ -129,14 +116,6 @@ def test_a_file_that_cannot_be_used_any_more_is_said_and_not_overwritten(path):
 
 def read_other(_):
     return SheetRow("x", "ponds", "", "Another?", "A.\nB.")
-
-
-def test_answers_at_odds_are_pointed_out(path):
-    form = ReviewForm(path, "Zoë")
-    choose(form, **{**FINE, "contradict": "no"})
-    assert "no error is named" in text_of(parts(form).status)
-    choose(form, severity="major")
-    assert text_of(parts(form).status) == "Saved to s.csv"
 
 
 def test_texts_of_others_are_no_markup(tmp_path):
