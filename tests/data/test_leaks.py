@@ -102,7 +102,7 @@ def test_all_pairs_are_those_of_brute_force(drawn, threshold):
     result = leaks(questions, gold, threshold=threshold)
     pairs = {(r.first, r.second, r.kind): r.overlap for r in result.itertuples()}
     assert pairs == pytest.approx(brute_force(questions, gold, threshold))
-    assert result["overlap"].is_monotonic_decreasing
+    assert result["overlap"].round(9).is_monotonic_decreasing  # what differs in the last digit only is a tie
 
 
 @pytest.mark.slow
