@@ -13,6 +13,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -260,6 +261,33 @@ def test_only_the_port_that_is_allowed(server):
     for port in (0, 22, 8080, 99999):
         page = fetcher.fetch(f"http://web.example:{port}/good")
         assert (page.outcome, page.reason) == ("refused", f"port {port}; only 80 and 443 are reached")
+
+
+def test_host_header_and_tls_name_stay_those_of_the_address(server):
+    Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server)).fetch("http://web.example/good")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        hello = []
+
+        def greet():
+            peer, _ = listener.accept()
+            with peer:
+                hello.append(peer.recv(4096))
+
+        thread = threading.Thread(target=greet, daemon=True)
+        thread.start()
+        world = World(server, server)
+        world.server = _At(listener.getsockname()[1])
+        fetcher = Fetcher(SMALL._replace(retries=0), resolve=lambda *_: [PUBLIC], transport=world)
+        page = fetcher.fetch("https://secure.example/")  # no certificate: not even robots.txt
+        assert (page.outcome, page.reason[:12]) == ("network", "robots.txt: ")
+        thread.join(5)
+    assert world.asked == [PUBLIC]
+    assert b"secure.example" in hello[0]
+
+
+class _At:
+    def __init__(self, port):
+        self.port = port
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
@@ -791,6 +819,12 @@ web_corpora([Question("q", "x")], folder, Web(provider=Serper(serper), limits=li
 
 def start(server, serper, folder):
     return subprocess.Popen([sys.executable, "-c", CORPORA, serper.url, server.address, str(folder)])
+
+
+def test_a_cache_that_cannot_be_written(server, serper, corpus, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(InputError, match="cannot be written"):
+        corpus(web_of(server, serper))
 
 
 @pytest.mark.slow
