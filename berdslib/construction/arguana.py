@@ -30,9 +30,6 @@ def read_arguments(path: Path) -> tuple[list[Draft], list[Rejection]]:
 
     Returns:
         The pairs in the order of their points, and the arguments that have no counterpart.
-
-    Raises:
-        InputError: a file that cannot be read, or ids of another form.
     """
     pairs: dict[str, dict[str, tuple[int, Passage]]] = {}
     table = passage_table(path)

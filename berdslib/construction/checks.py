@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from berdslib.construction.statements import asks_yes_or_no
 from berdslib.data.records import Question
 from berdslib.errors import printable
 from berdslib.llm.untrusted import defuse_tag
-from berdslib.statements.contradiction import contradict, same_text, stem
+from berdslib.statements.contradiction import contradict, same_text, stem, stop_words
 
 REASONS: Mapping[str, str] = {
     "blank": "The question or a statement holds no letter and no digit.",
@@ -253,11 +252,4 @@ def _plain_words(text: str) -> list[str]:
 
 
 def _stems(text: str) -> set[str]:
-    return {stem(word.removesuffix("'s")) for word in _plain_words(text) if word not in _stop_words()}
-
-
-@cache
-def _stop_words() -> frozenset[str]:
-    from bm25s.stopwords import STOPWORDS_EN_PLUS
-
-    return frozenset(STOPWORDS_EN_PLUS)
+    return {stem(word.removesuffix("'s")) for word in _plain_words(text) if word not in stop_words()}

@@ -26,9 +26,6 @@ class ReviewForm:
     Args:
         sheet: a file drawn with :func:`berdslib.construction.review.draw_sheet`, this reviewer's own copy.
         reviewer: who answers; written beside each answer.
-
-    Raises:
-        InputError: no name, no sheet, or a sheet that somebody else has begun.
     """
 
     def __init__(self, sheet: StrPath, reviewer: str) -> None:
@@ -114,11 +111,9 @@ class _Widgets:
         self.bar = w.IntProgress(min=0, bar_style="success", layout=w.Layout(width="180px"))
         self.done = w.HTML()
         self.moves = {
-            "previous": w.Button(description="Previous", icon="arrow-left", layout=w.Layout(width="120px")),
-            "next": w.Button(
-                description="Next", icon="arrow-right", button_style="primary", layout=w.Layout(width="120px")
-            ),
-            "unfinished": w.Button(description="First unfinished", icon="forward", layout=w.Layout(width="160px")),
+            "previous": _button("Previous", "arrow-left", 120),
+            "next": _button("Next", "arrow-right", 120, "primary"),
+            "unfinished": _button("First unfinished", "forward", 160),
         }
         for where, button in self.moves.items():
             button.on_click(lambda _, where=where: go(where))
@@ -129,25 +124,17 @@ class _Widgets:
         self.note = w.Textarea(placeholder="Note (optional)", continuous_update=False, rows=2, layout=wide)
         for name, widget in {**self.answers, "note": self.note}.items():
             widget.observe(lambda change, name=name: self._changed(name, change["new"]), "value")
-        self.clear = w.Button(description="Clear answers", icon="eraser", layout=w.Layout(width="140px"))
+        self.clear = _button("Clear answers", "eraser", 140)
         self.clear.on_click(lambda _: answer(dict(_CLEAR)))
         grid = w.GridBox(
             [part for name, buttons in self.answers.items() for part in (w.HTML(escape(ASKED[name])), buttons)],
             layout=w.Layout(grid_template_columns="minmax(220px, 320px) 1fr", align_items="center"),
         )
         row = w.Layout(align_items="center", flex_flow="row wrap")
-        self.box = w.VBox(
-            [
-                # Not behind the note, where a tab and a space too many would erase what was just answered.
-                w.HBox([*self.moves.values(), self.clear, self.bar, self.done], layout=row),
-                self.head,
-                self.item,
-                grid,
-                self.note,
-                self.status,
-            ],
-            layout=w.Layout(max_width="900px", grid_gap="6px"),
-        )
+        # The buttons are not behind the note, where a tab and a space too many would erase what was just answered.
+        buttons = w.HBox([*self.moves.values(), self.clear, self.bar, self.done], layout=row)
+        parts = [buttons, self.head, self.item, grid, self.note, self.status]
+        self.box = w.VBox(parts, layout=w.Layout(max_width="900px", grid_gap="6px"))
 
     def _changed(self, name: str, value: str | None) -> None:
         if not self._showing:
@@ -178,6 +165,12 @@ class _Widgets:
         """Show a line below the answers."""
         colour = "var(--jp-error-color1,#b00020)" if bad else "var(--jp-ui-font-color2,#555)"
         self.status.value = f'<span style="color:{colour}">{escape(text)}</span>'
+
+
+def _button(text: str, icon: str, width: int, style: str = "") -> Any:
+    import ipywidgets as w
+
+    return w.Button(description=text, icon=icon, button_style=style, layout=w.Layout(width=f"{width}px"))
 
 
 def _item_html(row: SheetRow) -> str:

@@ -37,9 +37,6 @@ def read_discussions(path: Path) -> tuple[list[Draft], list[Rejection]]:
             there is one; a discussion as the platform exports it, a text file that begins with "Discussion Title:" and
             goes on with numbered claims; or a folder of such text files. Of an export, the first claim is the
             statement; where several claims of the highest level are neither "Pro:" nor "Con:", they are the answers.
-
-    Raises:
-        InputError: a file that cannot be read, a field that is missing, or an id that occurs twice.
     """
     if path.is_dir() or path.suffix == ".txt":
         files = sorted(path.glob("*.txt")) if path.is_dir() else [path]

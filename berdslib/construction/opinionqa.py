@@ -36,9 +36,6 @@ def read_survey(path: Path) -> tuple[list[Draft], list[Rejection]]:
         path: a table (CSV, TSV or JSONL) as OpinionQA's `info.csv`: `key`, `question`, and the options as a list in
             `references` (or `options`). Ways of not answering ("Refused") are no sides and are left out, so that the
             first and the last option are the ends of the scale (divergences.md B16).
-
-    Raises:
-        InputError: a file that cannot be read, a field that is missing or no list, or a key that occurs twice.
     """
     found: list[Draft] = []
     lines: dict[str, int] = {}

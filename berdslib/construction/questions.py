@@ -22,9 +22,6 @@ def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
         path: a text file (.txt, .md, also .gz) with a question a line, named after the file and the line; blank lines
             and lines that begin with "#" are passed over. Or a table that :func:`berdslib.data.formats.read_questions`
             reads, whose perspectives, stances and splits are kept.
-
-    Raises:
-        InputError: a file that cannot be read, or holds no question.
     """
     is_text = path.name.lower().removesuffix(".gz").endswith((".txt", ".md"))
     found = _lines(path) if is_text else _rows(path)

@@ -27,9 +27,6 @@ LONGEST = 10_000  # characters of an answer; a statement has a hundred
 def one_line(answer: str, labels: Sequence[str] = ()) -> str:
     """Return an answer that is one sentence, without a label before it.
 
-    Raises:
-        InputError: nothing, several lines, or what :func:`lines` refuses.
-
     >>> one_line('Question: "Should zoos close?"', ["question"])
     'Should zoos close?'
     """
@@ -43,9 +40,6 @@ def lines(answer: str, labels: Sequence[str] = ()) -> list[str]:
     r"""Return the lines of an answer that hold text, or the texts of a JSON list.
 
     List marks, labels and quotation marks around a line are left out.
-
-    Raises:
-        InputError: nothing to read, a heading or a table, or a line that announces what follows.
 
     >>> lines("1. Tea.\n2. Milk."), lines('["Tea.", "Milk."]')
     (['Tea.', 'Milk.'], ['Tea.', 'Milk.'])
@@ -77,9 +71,6 @@ def fields(answer: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
         answer: what the model said.
         names: part → the labels that it may have, in any case.
 
-    Raises:
-        InputError: a part is missing, blank or there twice.
-
     >>> fields("Statement: Zoos help.\n**Negation:** Zoos do not help.", {"yes": ["statement"], "no": ["negation"]})
     {'yes': 'Zoos help.', 'no': 'Zoos do not help.'}
     """
@@ -104,9 +95,6 @@ def choice(answer: str, choices: Mapping[str, Sequence[str]]) -> str:
     Args:
         answer: what the model said.
         choices: what to return → the words that stand for it.
-
-    Raises:
-        InputError: none of them, or more is said.
 
     >>> choice("**Perspective 2**.", {"first": ["1", "perspective 1"], "second": ["2", "perspective 2"]})
     'second'

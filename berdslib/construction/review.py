@@ -101,9 +101,6 @@ def draw_sheet(
         sources: qid → the texts that the question is made of; none for one whose source is the question itself.
         n: from each data set, without repetition; a warning names those that have fewer.
         seed: of the draw; neither the order of the questions nor the other data sets matter.
-
-    Raises:
-        InputError: nothing is to be drawn, or a question has no perspectives.
     """
     from berdslib.data.records import check_questions
     from berdslib.judging.training.detection_set import draw_questions
@@ -147,9 +144,6 @@ def read_sources(path: StrPath) -> dict[str, list[str]]:
     """Read the texts that questions are made of: JSONL with an id (qid, id or key) and `sources`, a list of texts.
 
     Rows without `sources` are passed over, so that a file of questions will do.
-
-    Raises:
-        InputError: no JSONL, a row without id, or sources that are no texts.
     """
     found: dict[str, list[str]] = {}
     for line, row in read_jsonl(path):
@@ -166,11 +160,7 @@ def read_sources(path: StrPath) -> dict[str, list[str]]:
 
 
 def write_sheet(path: StrPath, rows: Sequence[SheetRow]) -> None:
-    """Write a sheet as CSV, without control characters; under its name there is always a whole one, old or new.
-
-    Raises:
-        InputError: a name that does not end in .csv, or nothing can be written there.
-    """
+    """Write a sheet as CSV, without control characters; under its name there is always a whole one, old or new."""
     if Path(path).suffix != ".csv":
         raise InputError("a sheet is written as .csv", path=path)
     with write_text(path) as file:
@@ -188,9 +178,6 @@ def read_sheet(path: StrPath) -> list[SheetRow]:
     """Read a sheet, filled in or not, also as a spreadsheet has saved it; answers may be in any case.
 
     Columns may be separated by commas, semicolons or tabs, and rows and columns without any content are passed over.
-
-    Raises:
-        InputError: no sheet, an item twice, or an answer that is not among those of :data:`ANSWERS`.
     """
     rows: list[SheetRow] = []
     lines: dict[str, int] = {}
@@ -203,9 +190,8 @@ def read_sheet(path: StrPath) -> list[SheetRow]:
                 raise InputError(problem, path=path, line=line, field=name)
         if not row.qid.strip():
             raise InputError("is blank", path=path, line=line, field="qid")
-        if row.qid in lines:
-            raise InputError(f"{row.qid!r} is also in line {lines[row.qid]}", path=path, line=line, field="qid")
-        lines[row.qid] = line
+        if (first := lines.setdefault(row.qid, line)) != line:
+            raise InputError(f"{row.qid!r} is also in line {first}", path=path, line=line, field="qid")
         rows.append(row)
     if not rows:
         raise InputError("holds no items", path=path)
@@ -224,13 +210,12 @@ def _read_cells(path: StrPath) -> Iterator[tuple[int, dict[str, str]]]:
     line = 1
     try:
         for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                pass
-            elif not header:
-                header = [name.strip() for name in cells]
-                _check_columns(header, path, line)
-            else:
-                yield line, _named(cells, header, path, line)
+            if any(cell.strip() for cell in cells):
+                if header:
+                    yield line, _named(cells, header, path, line)
+                else:
+                    header = [name.strip() for name in cells]
+                    _check_columns(header, path, line)
             line = reader.line_num + 1
     except csv.Error as error:
         problem = f"not a readable table: {error} (a quoted cell must be closed, a quotation mark in it doubled)"
@@ -238,16 +223,13 @@ def _read_cells(path: StrPath) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _check_columns(header: Sequence[str], path: StrPath, line: int) -> None:
-    missing = [name for name in SheetRow._fields if name not in header]
-    if missing:
-        raise InputError(f"missing; a sheet has {', '.join(SheetRow._fields)}", path=path, line=line, field=missing[0])
-    extra = [name for name in header if name and name not in SheetRow._fields]
-    if extra:
-        problem = "is no column of a sheet, and would be lost; use the note"
-        raise InputError(problem, path=path, line=line, field=extra[0])
-    twice = [name for name in SheetRow._fields if header.count(name) > 1]
-    if twice:
-        raise InputError("is there twice", path=path, line=line, field=twice[0])
+    names = SheetRow._fields
+    faults = [(name, f"missing; a sheet has {', '.join(names)}") for name in names if name not in header]
+    lost = "is no column of a sheet, and would be lost; use the note"
+    faults += [(name, lost) for name in header if name and name not in names]
+    faults += [(name, "is there twice") for name in names if header.count(name) > 1]
+    if faults:
+        raise InputError(faults[0][1], path=path, line=line, field=faults[0][0])
 
 
 def _named(cells: Sequence[str], header: Sequence[str], path: StrPath, line: int) -> dict[str, str]:
@@ -300,9 +282,6 @@ def exact_percent(count: int, n: int, level: float = 0.95) -> tuple[float, float
         count: how many.
         n: of how many.
         level: coverage, between 0 and 1.
-
-    Raises:
-        InputError: a level that is not between 0 and 1.
     """
     from scipy.stats import binomtest
 

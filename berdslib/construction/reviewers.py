@@ -41,9 +41,6 @@ def reviewer_agreement(
         ends, dropped (the share of the bootstrap samples), and remark. NaN for what is undefined: kappa and alpha where
         only one answer occurs; their intervals too of fewer than two items, where more samples are dropped than the
         interval leaves out at its ends, and where it has no width, as that of two who agree on everything.
-
-    Raises:
-        InputError: no item in common, one whose question or perspectives differ, or a level out of range.
     """
     pairs = _pairs(first, second)
     rng = np.random.default_rng(seed)
@@ -51,11 +48,7 @@ def reviewer_agreement(
 
 
 def disagreements(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> pd.DataFrame:
-    """Return each answer in which two reviewers differ: qid, data_set, question, column, first, second and their notes.
-
-    Raises:
-        InputError: as :func:`reviewer_agreement`.
-    """
+    """Return each answer in which two reviewers differ: qid, data_set, question, column, both answers and notes."""
     rows = [
         (a.qid, a.data_set, a.question, column, getattr(a, column), getattr(b, column), a.note, b.note)
         for a, b in _pairs(first, second)

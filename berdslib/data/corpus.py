@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from itertools import islice
@@ -29,7 +30,6 @@ __all__ = [
     "DUPLICATES",
     "Corpus",
     "RepeatedDocnoError",
-    "duplicate_line_error",
     "is_corpus",
     "open_corpus",
     "write_corpus",
@@ -64,9 +64,6 @@ class Corpus(Sequence[Passage]):
         path: that folder.
         cut: how documents were cut into these passages: "words", "sentences", or "none" where they were not, or where
             nothing is known of it.
-
-    Raises:
-        InputError: no such folder, no complete corpus in it, or files of two corpora.
     """
 
     def __init__(self, path: StrPath) -> None:
@@ -221,10 +218,6 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
         passages: any number, as a stream; 4,096 at a time are in memory, and about 32 bytes for each that is written.
         path: the folder to make.
         cut: how documents were cut into these passages; it is kept, so that their documents can be counted.
-
-    Raises:
-        InputError: an unknown cut, no passages, a repeated docno, half of a surrogate pair, a folder that holds other
-            files, or nothing can be written there.
     """
     known("cut", cut, _CUTS)
     path = Path(path)
@@ -312,10 +305,6 @@ def open_corpus(
         words: of a passage; only with a cut.
         duplicates: "keep", or drop "exact" or "near" repeats, see ``without_duplicates``.
         near: the similarity of near repeats; only with "near".
-
-    Raises:
-        InputError: an unknown setting, no passages, a row that cannot be read, or a repeated docno; the message names
-            the file and, where there is one, the line.
     """
     from filelock import FileLock
 
@@ -334,18 +323,9 @@ def open_corpus(
             return Corpus(target)
         for left in target.parent.glob(f"{escape(unfinished_names(target))}*"):
             shutil.rmtree(left)  # of a process that was killed: a living one would hold the lock
-        passages: Iterable[Passage] = Corpus(source.parent) if source.name == _PASSAGES else iter_passages(source)
-        was_cut = passages.cut if isinstance(passages, Corpus) else "none"
-        if cut != "none":
-            split = CUTS[cut]
-            passages = cut_documents(passages, lambda text: split(text, words))
-        if duplicates != "keep":
-            passages = without_duplicates(passages, near if duplicates == "near" else None)
         with errors_in(source):
-            try:
-                write_corpus(_unchanged(passages, source, settings), target, was_cut if cut == "none" else cut)
-            except RepeatedDocnoError as error:
-                raise duplicate_line_error(error, source, cut) from None
+            place = source.parent if source.name == _PASSAGES else source
+            make_corpus(place, target, cut=cut, words=words, duplicates=duplicates, near=near)
     return Corpus(target)
 
 
@@ -357,22 +337,69 @@ def _source_file(path: Path) -> Path:
     return path.resolve()
 
 
-def _cache_name(source: Path, settings: Sequence[object]) -> str:
-    """Return a name that changes with the file and the settings; its content is too large to be read for that."""
+def _state(source: Path) -> tuple[object, ...]:
+    """Return what changes with a file; its content is too large to be read for that."""
     state = source.stat()
-    key_parts = repr((_FORMAT, str(source), state.st_size, state.st_mtime_ns, *settings))
+    return str(source), state.st_size, state.st_mtime_ns
+
+
+def _cache_name(source: Path, settings: Sequence[object]) -> str:
+    key_parts = repr((_FORMAT, *_state(source), *settings))
     return f"{source.name.partition('.')[0][:40]}-{hashlib.sha256(key_parts.encode()).hexdigest()[:16]}"
 
 
-def _unchanged(passages: Iterable[Passage], source: Path, settings: Sequence[object]) -> Iterator[Passage]:
+# ---------------------------------------------------------------- cut, drop repeats, write
+
+
+def cut_rows(source: Path, cut: str = "none", words: int = WORDS, limit: int = 0) -> tuple[Iterable[Passage], str]:
+    """Return the passages of the first rows (0: all) of a file, BEIR folder or corpus on disk, and how they are cut."""
+    known("cut", cut, _CUTS)
+    corpus = Corpus(source) if is_corpus(source) else None
+    rows = islice(iter_passages(source) if corpus is None else corpus, limit or None)
+    was_cut = "none" if corpus is None else corpus.cut
+    if cut == "none":
+        return rows, was_cut
+    if was_cut != "none":  # its documents could not be told from its first pieces
+        raise InputError(f"was cut before, by {was_cut}; cut its documents", path=source, field="cut")
+    return cut_documents(rows, lambda text: CUTS[cut](text, words)), cut
+
+
+def make_corpus(
+    source: Path,
+    target: Path,
+    *,
+    cut: str,
+    words: int,
+    duplicates: str,
+    near: float,
+    limit: int = 0,
+    removed: Counter[str] | None = None,
+) -> Corpus:
+    """Write the passages of a source as a corpus, cut and without repeats; see :func:`open_corpus`.
+
+    `limit` takes the first so many rows only, 0 all; `removed` is counted up under "exact" and "near".
+    """
+    known("treatment of duplicates", duplicates, DUPLICATES)
+    rows, is_cut = cut_rows(source, cut, words, limit)
+    passages: Iterable[Passage] = _unchanged(rows, source)
+    if duplicates != "keep":
+        passages = without_duplicates(passages, near if duplicates == "near" else None, removed)
+    try:
+        return write_corpus(passages, target, is_cut)
+    except RepeatedDocnoError as error:
+        raise _duplicate_line_error(error, source, cut) from None
+
+
+def _unchanged(passages: Iterable[Passage], source: Path) -> Iterator[Passage]:
     """Yield the passages, and complain at the end if the file was written to meanwhile."""
-    before = _cache_name(source, settings)
+    file = source / _PASSAGES if is_corpus(source) else passage_table(source)
+    before = _state(file) if file.is_file() else None
     yield from passages
-    if _cache_name(source, settings) != before:
-        raise InputError("was changed while it was read; try again", path=source)
+    if before is not None and _state(file) != before:
+        raise InputError("was changed while it was read; try again", path=file)
 
 
-def duplicate_line_error(error: RepeatedDocnoError, source: StrPath, cut: str) -> InputError:
+def _duplicate_line_error(error: RepeatedDocnoError, source: StrPath, cut: str) -> InputError:
     """Return the error that says which two lines of the source share a docno; where it was cut, that of a document."""
     path = passage_table(source)
     if not path.is_file():

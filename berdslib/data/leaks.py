@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from numbers import Real
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from berdslib.data.records import Passage, Question, check_questions, check_verdicts, issue_of
 from berdslib.errors import InputError, known
+from berdslib.statements.contradiction import stem, stop_words
 
 KINDS = ("text", "perspectives", "passages")
 LEAK_COLUMNS = ["first", "second", "kind", "overlap", "first_split", "second_split"]
@@ -28,7 +27,6 @@ LEAK_COLUMNS = ["first", "second", "kind", "overlap", "first_split", "second_spl
 SAME_STATEMENT = 0.5
 _MOST_PAIRS = 2_000_000  # of one kind; more are no leaks, but something that all questions have
 _ROWS = 512  # compared with all others at a time: what bounds the memory
-_CANDIDATES = 200_000  # pairs that are counted exactly at a time, for the same reason
 # Scripts without blanks between words: Thai, Lao, Burmese, Khmer, kana, Han.
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -49,43 +47,29 @@ def leaks(
 ) -> pd.DataFrame:
     """Return all pairs of questions that overlap, of whatever splits.
 
-    Overlap is the Jaccard similarity of two sets, the share of all their elements that both hold, and an empty set
-    overlaps with nothing. The sets are, for each kind:
+    Overlap is the Jaccard similarity of two sets, and an empty set overlaps with nothing. The sets are, for each kind:
 
-    * ``text``: the content words of the question (of the root query, for a query that was made of one), without order,
-      case, punctuation and endings. A word weighs log(1 + N / (1 + n)) where n of N questions have it: what all
-      questions ask ("Should cities ban …?") counts for little, and what one of them asks about for much.
-    * ``perspectives``: the perspectives, as statements, in any order. Two statements count as one element if their
-      content words, weighed in the same way, overlap by at least half. Each may be matched with one other only, and as
-      many as possible are: with m matches between n1 and n2 statements the overlap is m / (n1 + n2 - m). A statement
-      and its negation have the same content words and count as one, too: they are about the same. Where "cars" stands
-      for "automobiles" nothing knows that these are one thing; of a short statement that may be too much.
-    * ``passages``: the gold passages that support any of the perspectives, all of one weight. Small sets count like all
-      others: two questions with one gold passage each overlap fully if it is the same, and not at all otherwise. One
-      whose few passages are among another's many is not found; lower the threshold to see it.
+    * ``text``: the stems of the content words of the question (of the root query, for a query that was made of one). A
+      word weighs log(1 + N / (1 + n)) where n of N questions have it: what all ask counts for little.
+    * ``perspectives``: the perspectives, as statements, in any order. Two count as one if their content words, weighed
+      in the same way, overlap by at least half; each may be matched with one other only, and as many as possible are.
+      A statement and its negation count as one, too: they are about the same.
+    * ``passages``: the gold passages that support any of the perspectives, all of one weight.
 
-    Stop words and endings are those of English, and other languages keep theirs; the weights make up for some of it.
-    Scripts without blanks between words are compared by pairs of neighbouring characters.
-
-    All pairs are compared, none is left to chance: a few seconds for thousands of questions.
+    Stop words and endings are those of English; the weights make up for some of it in other languages. Scripts without
+    blanks between words are compared by pairs of neighbouring characters. All pairs are compared.
 
     Args:
         questions: at least one; those of several data sets may stand together.
         gold: verdicts; those on other questions are left aside. None: passages are not compared.
         threshold: overlap from which a pair is returned, above 0 and up to 1.
         kinds: what to compare, at least one. Leave out "perspectives" where they are labels that come back with every
-            question ("left", "a claim that supports the argument"), as in most tasks of PIR.
-        passages: the corpus, or a stream of it. Gold passages with the same words are one passage, whatever their ids:
-            a corpus may repeat a text, as that of theperspective does. Without a corpus, each id is a passage of its
-            own.
+            question, as in most tasks of PIR.
+        passages: the corpus, or a stream of it. Gold passages with the same words are one passage, whatever their ids.
 
     Returns:
         A row for each pair and kind, the strongest first: first, second (qids, in the order of the questions), kind,
         overlap, first_split, second_split.
-
-    Raises:
-        InputError: unusable questions or verdicts, a threshold out of range, no kind or an unknown one, or more than
-            two million pairs of one kind.
 
     >>> asked = [Question("1", "Close zoos?", ("Zoos should close.", "Zoos should stay."), split="dev"),
     ...          Question("2", "Is a zoo cruel?", ("Zoos should stay.", "All zoos should close."), split="test")]
@@ -117,21 +101,8 @@ def groups(
 ) -> list[list[str]]:
     """Return the questions in groups, each of which must stay on one side of a split.
 
-    Two questions are in one group if they overlap, or if a chain of questions leads from one to the other, each of
-    which overlaps with the next. A question that overlaps with none is a group of its own.
-
-    Args:
-        questions: as in :func:`leaks`, and so are the others.
-        gold: verdicts, or None.
-        threshold: overlap that keeps two questions together.
-        kinds: what to compare.
-        passages: the corpus, whose repeats are told by their words.
-
-    Returns:
-        Lists of qids, each question in one of them; the order is that of the questions.
-
-    Raises:
-        InputError: as :func:`leaks`.
+    Two questions are in one group if they overlap, or if a chain of questions that do leads from one to the other. The
+    arguments are those of :func:`leaks`; each question is in one list of qids, in the order of the questions.
 
     >>> asked = [Question("1", "Should zoos close?"), Question("2", "Tea?"), Question("3", "Zoos: should close?")]
     >>> groups(asked)
@@ -180,29 +151,11 @@ def _parts(token: str) -> list[str]:
 def _content(text: str) -> frozenset[str]:
     """Return the stems of the words that carry meaning; of a text without any, of all words."""
     words = _words(text)
-    return frozenset(_stemmer().stemWords([w for w in words if w not in _stop_words()] or words))
-
-
-@cache
-def _stop_words() -> frozenset[str]:
-    from bm25s.stopwords import STOPWORDS_EN_PLUS
-
-    return frozenset(STOPWORDS_EN_PLUS)
-
-
-@cache
-def _stemmer() -> Any:
-    import Stemmer
-
-    return Stemmer.Stemmer("english")
+    return frozenset(map(stem, [w for w in words if w not in stop_words()] or words))
 
 
 def _weights(held: Iterable[frozenset[str]]) -> Weights:
-    """Return what each element weighs, given what each question holds: the more for being rare.
-
-    Logarithms as in tf-idf, but with 1 added to the count, so that a word does not weigh much more for being in one of
-    two questions.
-    """
+    """Return what each element weighs, given what each question holds: the more for being rare."""
     sets = list(held)
     counts = Counter(chain.from_iterable(sets))
     return {element: float(np.log1p(len(sets) / (1 + count))) for element, count in counts.items()}
@@ -273,15 +226,26 @@ def _matched_share(edges: Sequence[tuple[int, int]], n1: int, n2: int) -> float:
 
 
 def _similar(sets: Sequence[frozenset[str]], weights: Weights, least: float, kind: str) -> Pairs:
-    """Return the places i < j of all pairs of sets whose weighted Jaccard similarity is at least `least`, with it.
+    """Return the places i < j of all pairs of sets whose weighted Jaccard similarity is at least `least`, with it."""
+    from scipy.sparse import csr_array
 
-    Raises:
-        InputError: there are too many.
-    """
+    place = {element: i for i, element in enumerate(weights)}
+    elements = np.array([place[element] for one in sets for element in sorted(one)], dtype=np.int64)
+    ends = np.cumsum([0, *map(len, sets)])
+    weight = np.array([*weights.values()], dtype=np.float64)
+    shape = len(sets), max(1, len(place))
+    held = csr_array((np.ones(len(elements)), elements, ends), shape=shape)
+    weighted = csr_array((weight[elements], elements, ends), shape=shape)
+    # Added up one by one, as the product does it: equal sets overlap by exactly 1.
+    total = np.bincount(np.repeat(np.arange(len(sets)), np.diff(ends)), weight[elements], minlength=len(sets))
     parts, n = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))], 0
-    for part in _similar_by_rows(sets, weights, least):
-        parts.append(part)
-        n += len(part[0])
+    for start in range(0, len(sets), _ROWS):
+        shared = (weighted[start : start + _ROWS] @ held.T).tocoo()
+        first, second, common = shared.row.astype(np.int64) + start, shared.col.astype(np.int64), shared.data
+        similarity = common / (total[first] + total[second] - common)
+        kept = (first < second) & (similarity >= least - 1e-9)  # sums in another order may differ by less
+        parts.append((first[kept], second[kept], similarity[kept]))
+        n += int(np.count_nonzero(kept))
         if n > _MOST_PAIRS:
             problem = (
                 f"more than {_MOST_PAIRS:,} pairs of questions or statements have the same {kind}: that is no leak, "
@@ -291,49 +255,6 @@ def _similar(sets: Sequence[frozenset[str]], weights: Weights, least: float, kin
             raise InputError(problem, field="kinds")
     first, second, similarity = (np.concatenate(column) for column in zip(*parts, strict=True))
     return first, second, similarity
-
-
-def _similar_by_rows(sets: Sequence[frozenset[str]], weights: Weights, least: float) -> Iterator[Pairs]:
-    """Yield what :func:`_similar` returns, some rows at a time.
-
-    Two sets that are alike share one of the rarest elements of each: were the first one that they share so far behind
-    that what follows weighs less than `least` of either, they could not share that much. So the sparse matrix product,
-    which counts for every two, leaves out the frequent elements, and only the pairs that it finds are weighed.
-    """
-    from scipy.sparse import csr_array
-
-    counts = Counter(chain.from_iterable(sets))
-    place = {element: i for i, element in enumerate(sorted(counts, key=lambda e: (counts[e], e)))}
-    weight = np.array([weights[element] for element in place], dtype=np.float64)
-    listed = [np.array(sorted(place[element] for element in one), dtype=np.int64) for one in sets]
-    shape = len(sets), max(1, len(place))
-    whole, rare = (_matrix(rows, shape) for rows in (listed, [_rarest(row, weight, least) for row in listed]))
-    weighted = csr_array((weight[whole.indices], whole.indices, whole.indptr), shape=shape)
-    total = weighted.sum(axis=1)
-    for start in range(0, len(sets), _ROWS):
-        found = (rare[start : start + _ROWS] @ rare.T).tocoo()
-        firsts, seconds = found.row.astype(np.int64) + start, found.col.astype(np.int64)
-        firsts, seconds = firsts[firsts < seconds], seconds[firsts < seconds]
-        for at in range(0, len(firsts), _CANDIDATES):
-            first, second = firsts[at : at + _CANDIDATES], seconds[at : at + _CANDIDATES]
-            common = weighted[first].multiply(whole[second]).sum(axis=1)
-            similarity = common / (total[first] + total[second] - common)
-            kept = similarity >= least - 1e-9  # sums of the same numbers in another order may differ by less
-            yield first[kept], second[kept], similarity[kept]
-
-
-def _rarest(row: np.ndarray, weight: np.ndarray, least: float) -> np.ndarray:
-    """Return the elements of a set, the rarest first, up to the last from which on at least `least` of it follows."""
-    remaining = np.cumsum(weight[row][::-1])[::-1]
-    return row[remaining >= (least - 1e-9) * remaining[:1]]
-
-
-def _matrix(rows: Sequence[np.ndarray], shape: tuple[int, int]) -> Any:
-    from scipy.sparse import csr_array
-
-    ends = np.cumsum([0, *map(len, rows)])
-    elements = np.concatenate([np.empty(0, dtype=np.int64), *rows])
-    return csr_array((np.ones(len(elements)), elements, ends), shape=shape)
 
 
 def _frame(questions: Sequence[Question], found: dict[str, Pairs]) -> pd.DataFrame:
@@ -346,6 +267,7 @@ def _frame(questions: Sequence[Question], found: dict[str, Pairs]) -> pd.DataFra
                 "second": qids[second],
                 "kind": kind,
                 "overlap": overlap,
+                "about": overlap.round(12),  # sums of the same numbers in another order are ties
                 "first_split": splits[first],
                 "second_split": splits[second],
                 "place": first * len(questions) + second,
@@ -353,5 +275,5 @@ def _frame(questions: Sequence[Question], found: dict[str, Pairs]) -> pd.DataFra
         )
         for kind, (first, second, overlap) in found.items()
     ]
-    rows = pd.concat(parts).sort_values(["overlap", "place"], ascending=[False, True], kind="stable")
+    rows = pd.concat(parts).sort_values(["about", "place"], ascending=[False, True], kind="stable")
     return rows[LEAK_COLUMNS].astype({c: "str" for c in LEAK_COLUMNS if c != "overlap"}).reset_index(drop=True)

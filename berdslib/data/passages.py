@@ -54,21 +54,8 @@ _ABBREVIATIONS = (
 def split_words(text: str, words: int = WORDS) -> list[str]:
     """Cut a text into disjoint pieces of exactly so many words; the last piece keeps what is left, however short.
 
-    A word is what stands between white space, and single blanks stand between the words of a piece. The paper takes
-    all segments of a document and says nothing of the last, so nothing is added to it; the DPR dump, which was made
-    by the same rule, fills it up with words from the document's start instead.
-
-    Args:
-        text: a document.
-        words: of each piece but the last, at least 1.
-
-    Returns:
-        The pieces in order; none for a text without words.
-
-    Raises:
-        InputError: words < 1.
-
-    Source: BeRDS section 4.2.
+    Single blanks stand between the words of a piece. The DPR dump, made by the same rule, fills its last piece up with
+    words from the document's start instead. Source: BeRDS section 4.2.
 
     >>> split_words("a b c d e", words=2)
     ['a b', 'c d', 'e']
@@ -81,21 +68,9 @@ def split_words(text: str, words: int = WORDS) -> list[str]:
 def split_sentences(text: str, words: int = WORDS) -> list[str]:
     """Cut a text into disjoint pieces of whole sentences, as many as fit into so many words.
 
-    A sentence longer than that is cut as by :func:`split_words`, and what is left of it starts the next piece.
-    Sentences end where NLTK's Punkt finds an end with a short list of English abbreviations, and at blank lines.
-    Punkt's trained parameters would have to be downloaded; without them it takes an abbreviation that is not in the
-    list ("Brig. Young") for an end, knows no language but English, and sees no end in text without punctuation, such
-    as a list with one entry a line. So a piece may end early or in mid-sentence, but no word is lost or moved.
-
-    Args:
-        text: a document.
-        words: of a piece at most, at least 1.
-
-    Returns:
-        The pieces in order, each with single blanks between its words; none for a text without words.
-
-    Raises:
-        InputError: words < 1.
+    A sentence longer than that is cut as by :func:`split_words`. Sentences end where NLTK's Punkt finds an end with a
+    short list of English abbreviations, and at blank lines: an abbreviation that is not in the list ends one too, but
+    no word is lost or moved.
 
     >>> split_sentences("Dr. No is out. Is he? He is.", words=6)
     ['Dr. No is out. Is he?', 'He is.']
@@ -122,11 +97,7 @@ CUTS: dict[str, Callable[[str, int], list[str]]] = {"words": split_words, "sente
 def cut_documents(documents: Iterable[Passage], split: Split = split_words) -> Iterator[Passage]:
     """Cut documents into passages named DOCNO-0, DOCNO-1, …, each with its document's title.
 
-    A document without words gives no passages.
-
-    Args:
-        documents: any number, as a stream.
-        split: cuts a text into pieces, such as :func:`split_words` or ``partial(split_sentences, words=50)``.
+    `split` cuts a text into pieces, such as :func:`split_words`. A document without words gives no passages.
 
     >>> [p.docno for p in cut_documents([Passage("d7", "a b c")], lambda text: text.split())]
     ['d7-0', 'd7-1', 'd7-2']
@@ -175,22 +146,16 @@ def without_duplicates(
 ) -> Iterator[Passage]:
     """Yield the passages, leaving out exact and near duplicates of earlier ones.
 
-    Exact repeats have the same words, whatever their case and white space. Near ones share many pairs of neighbouring
-    words: with E percent of the words replaced here and there, the Jaccard similarity of these pairs is about
-    (100 - 2E) / (100 + 2E), so that 0.8 drops a passage with up to 5 % of its words replaced. MinHash signatures
-    (R-MinHash, from rensa) and locality-sensitive hashing propose candidates, and their true similarity decides: a
-    passage below `near` is never dropped, and one exactly at `near` is missed in about 1 of 200 cases, rarer above.
-    Of a passage, its text is compared, or its title where there is no text.
-
-    Memory grows with what is kept: about 0.1 KB a passage for exact repeats, 2 KB with near ones of 100 words.
+    Exact repeats have the same words, whatever their case and white space; near ones share many pairs of neighbouring
+    words. MinHash signatures (R-MinHash, from rensa) and locality-sensitive hashing propose candidates, and their true
+    Jaccard similarity decides: a passage below `near` is never dropped, and one exactly at `near` is missed in about 1
+    of 200 cases, rarer above. Of a passage, its text is compared, or its title where there is no text. Memory grows
+    with what is kept: about 0.1 KB a passage for exact repeats, 2 KB with near ones of 100 words.
 
     Args:
         passages: any number, as a stream; of equal ones the first is kept.
         near: Jaccard similarity from which a passage is dropped, 0.5 to 1; None for exact repeats only.
-        removed: is counted up under "exact" and "near" while passages are drawn; the log has the totals at the end.
-
-    Raises:
-        InputError: `near` is not in that range.
+        removed: is counted up under "exact" and "near" while passages are drawn.
 
     >>> [p.docno for p in without_duplicates([Passage("a", "Tea is good"), Passage("b", "tea  is good")])]
     ['a']
@@ -270,10 +235,6 @@ def documents_by(documents: str, cut: str) -> str:
 
     A final -NUMBER tells pieces of a document only where :func:`cut_documents` cut it; names as MED-10 end so too.
 
-    Args:
-        documents: "auto", or a way that :func:`corpus_statistics` knows.
-        cut: how documents were cut into passages, "none" where they were not, or where nothing is known of it.
-
     >>> documents_by("auto", "words"), documents_by("auto", "none"), documents_by("title", "none")
     ('docno', 'passage', 'title')
     """
@@ -285,20 +246,14 @@ def documents_by(documents: str, cut: str) -> str:
 def corpus_statistics(passages: Iterable[Passage], documents: str = "docno") -> dict[str, float]:
     """Return the columns of BeRDS Table 2 for some passages, and their mean length.
 
-    The paper's row for web search is the mean of this over its questions, each of which has a corpus of its own.
-    Memory: 9 bytes for each document if its passages are adjacent, else for each passage; none with "passage".
-
     Args:
         passages: any number, as a stream.
         documents: how passages of one document are told: "docno" (the same but for a final -NUMBER, as
-            :func:`cut_documents` names them; wrong for others whose names end so), "title" (as in the DPR dump; without
-            one, each is a document), or "passage" (each is a document).
+            :func:`cut_documents` names them), "title" (as in the DPR dump; without one, each is a document), or
+            "passage" (each is a document).
 
     Returns:
         passages, documents (numbers), mean_words (between white space, per passage, without titles).
-
-    Raises:
-        InputError: no passages, or an unknown way to tell documents.
 
     Source: BeRDS Table 2 (first version of the paper).
 

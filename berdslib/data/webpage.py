@@ -136,9 +136,6 @@ def page_url(text: str, base: str = "") -> httpx.URL:
         text: the address, or one relative to `base`.
         base: where it was found.
 
-    Raises:
-        PageError: "refused": not http or https, a user name or password in it, a zone id, or malformed.
-
     >>> str(page_url("HTTPS://Example.org/a b?q=é#top"))
     'https://example.org/a%20b?q=%C3%A9'
     """
@@ -184,11 +181,7 @@ def is_public(address: str) -> bool:
 
 
 def system_addresses(host: str, port: int) -> Collection[str]:
-    """Return the addresses that the operating system finds for a host.
-
-    Raises:
-        OSError: it finds none.
-    """
+    """Return the addresses that the operating system finds for a host."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return dict.fromkeys(str(info[4][0]) for info in found)
 

@@ -164,3 +164,11 @@ def stem(word: str) -> str:
     ('ban', 'ban')
     """
     return str(_stemmer().stemWord(word))
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """Return the English words that carry no meaning."""
+    from bm25s.stopwords import STOPWORDS_EN_PLUS
+
+    return frozenset(STOPWORDS_EN_PLUS)

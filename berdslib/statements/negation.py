@@ -77,9 +77,6 @@ def negate(statement: str) -> str:
     request becomes "Do not …", and what is no statement (a question, a heading) is denied as it stands: "It is wrong to
     say: …".
 
-    Raises:
-        InputError: no words.
-
     >>> negate("Schools should ban phones.")
     'Schools should not ban phones.'
     >>> negate("Schools should not ban phones.")

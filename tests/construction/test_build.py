@@ -8,7 +8,7 @@ from debater import TOPICS, Debater, asks, labelled, plainly, says, write_argume
 
 import berdslib as bd
 from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, UNANSWERED, build, rehearse
-from berdslib.construction.builders import BUILDERS, reasons
+from berdslib.construction.builders import reasons
 from berdslib.construction.review import read_sources
 from berdslib.data.leaks import across_splits, leaks
 from berdslib.data.own import read_card, validate
@@ -205,12 +205,6 @@ def test_leaking_questions_share_a_split(tmp_path):
         questions = built.collection.questions
         assert not len(across_splits(leaks(questions)))
         assert sum(q.split == "dev" for q in questions) in (2, 4)
-
-
-def test_every_builder_says_what_it_does():
-    for name, one in BUILDERS.items():
-        assert one.title
-        assert all(meaning.endswith(".") for meaning in reasons(name).values())
 
 
 # ---------------------------------------------------------------- folders, options, what people gave

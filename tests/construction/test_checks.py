@@ -1,6 +1,8 @@
 """The checks of a made item: what each lets pass and what it finds."""
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -36,10 +38,6 @@ def test_a_blank_statement_is_found(statement):
     assert [(p.reason, p.detail) for p in problems_of(ASKED, [YES, statement])] == [("blank", "statement 2")]
 
 
-def test_two_blank_statements_are_not_called_the_same():
-    assert reasons(perspectives=["", " "]) == ["blank", "blank"]
-
-
 def test_what_is_too_long_is_found():
     sides = ["Trains should run very often.", "Trains should not run very often."]
     assert reasons("Should trains run " + "very " * 60 + "often?", sides) == ["too long"]
@@ -47,40 +45,12 @@ def test_what_is_too_long_is_found():
     assert "too long" in reasons(perspectives=[YES, NO + " word" * 100])
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Should night trains replace short flights? ",
-        "¿Deben los trenes sustituir a los aviones?",
-        'Should we call it a "train"?',
-        "Is the U.S. Senate fit to decide on night trains?",
-        "Night trains: better than flights?",
-        "Should we ask 'why?' more often in trains?",
-        "Is Jeopardy! Fun?",
-        "Is the Yahoo! Brand worth more than night trains?",
-    ],
-)
-def test_one_question_is_one(question):
-    found = reasons(question, ["Oui.", "Non."])
-    assert "not a question" not in found and "several sentences" not in found
-
-
-@pytest.mark.parametrize("question", ["Night trains", "Night trains should replace flights.", "Should trains run"])
-def test_what_is_no_question_is_found(question):
-    assert "not a question" in reasons(question)
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Flights burn fuel. Should night trains replace short flights?",
-        "Should night trains replace short flights? Or buses?",
-        "Should night trains replace short flights?\nTrains are slow.",
-        "Here is the question!\n\nShould night trains replace short flights?",
-    ],
-)
-def test_more_than_a_question_is_found(question):
-    assert "several sentences" in reasons(question)
+def test_each_text_is_found_or_passes():
+    """Rows of checks.jsonl: what the text is, whether it is found or passes, as what, and the text."""
+    for line in (Path(__file__).parent / "checks.jsonl").read_text(encoding="utf-8").splitlines():
+        what, which, names, text = json.loads(line)
+        given = reasons(question=text) if what == "question" else reasons(perspectives=[YES, text])
+        assert (not set(names.split(", ")).isdisjoint(given)) is (which == "found"), line
 
 
 def test_a_question_copied_from_a_longer_source_is_found():
@@ -88,59 +58,6 @@ def test_a_question_copied_from_a_longer_source_is_found():
     assert reasons(sources=["I ask you: should night trains, replace short FLIGHTS? Yes."]) == ["copied"]
     assert reasons(sources=[ASKED]) == []  # the source is the question
     assert reasons(sources=["Night trains replace short flights, he says."]) == []
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Isn't it obvious that night trains should replace short flights?",
-        "Isn’t it time for night trains to replace short flights?",
-        "Don't you agree that night trains should replace short flights?",
-        "Shouldn't we replace short flights by night trains?",
-        "Is it not time that night trains replace short flights?",
-        "Is it plainly better to take a night train?",
-        "Do night trains, as we all know, beat short flights?",
-        "How can anyone justify short flights?",
-        "Should night trains obviously replace short flights?",
-        "Night trains should replace short flights, shouldn't they?",
-        "Night trains should replace short flights, right?",
-        "Wouldn't night trains be better than short flights?",
-        "Can't night trains replace short flights?",
-        "Are short flights simply wrong when there are night trains?",
-        "How can anyone still take short flights where night trains run?",
-        "As everyone knows short flights are bad: should night trains replace short flights?",
-    ],
-)
-def test_leading_questions_are_found(question):
-    assert "leading" in reasons(question)
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        ASKED,
-        "Should food in night trains be clearly labelled?",
-        "Is it right that night trains replace short flights?",
-        "Should a child have the right to night trains?",
-        "Do you think that night trains should not replace flights?",
-        "Are night trains not an alternative to short flights?",
-        "How can we replace short flights by night trains?",
-        "Has the tunnel been a final blow to night trains?",
-        "Would you say that it is wrong to fly?",
-        "Do night trains, as people say, replace short flights?",
-        "Does everyone know what freedom means?",
-        "Do we finally need night trains?",
-        "How can we justify war?",
-        "How can we still reach the next night train?",
-        "Can a short flight be legally right but clearly wrong?",
-        "Is a short flight legally right but clearly wrong?",
-        'Should "obviously" be used in adverts for night trains?',
-        "Is ‘surely’ a word for trains?",
-        "Should 'undoubtedly' be left out of 'the trains' report'?",
-    ],
-)
-def test_open_questions_are_not_called_leading(question):
-    assert "leading" not in reasons(question)
 
 
 @pytest.mark.parametrize(("count", "fits"), [(0, False), (1, False), (2, True), (MOST_STATEMENTS, True), (99, False)])
@@ -206,78 +123,12 @@ def test_a_statement_about_something_else_is_found_and_a_paraphrase_is_not():
     assert reasons("Should capital punishment hurt?", ["Executions should be painful.", "Executions should not."]) == []
 
 
-@pytest.mark.parametrize("statement", ["Yes.", "No trains.", "Not sure.", "Indeed"])
-def test_a_statement_of_a_word_or_two_is_found(statement):
-    assert "too short" in reasons(perspectives=[YES, statement])
-
-
 def test_two_words_may_say_all_that_is_asked():
     assert reasons("Do ghosts exist?", ["Ghosts exist.", "Ghosts do not exist."]) == []
     assert "too short" not in reasons(
         "都市は車を禁止すべきか？", ["都市は車を禁止すべきだ。", "都市は車を禁止すべきでない。"]
     )
     assert "too short" not in reasons("ควรห้ามรถไหม?", ["ควรห้ามรถ", "ไม่ควรห้ามรถ"])
-
-
-@pytest.mark.parametrize("end", ["because", "because…", "and", "and.", "of", "the", "The.", "or", "an"])
-def test_a_statement_that_ends_in_the_middle_of_a_sentence_is_found(end):
-    assert reasons(perspectives=[YES, f"Night trains should not replace short flights {end}"]) == ["cut off"]
-
-
-def test_of_before_a_full_stop_may_end_a_sentence():
-    assert (
-        reasons("Are night trains to be proud of?", [f"Night trains are {no}to be proud of." for no in ("", "not ")])
-        == []
-    )
-    assert "cut off" not in reasons(perspectives=[YES, "Night trains should not replace short flights on land."])
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "I cannot help with that.",
-        "I'm sorry, but night trains are not what I talk about.",
-        "I’m sorry. Night trains replace flights.",
-        "As an AI language model, I do not have opinions on night trains and short flights.",
-        "Night trains are fine, but as an AI I do not say whether they replace short flights.",
-        "Sorry, I can't say whether night trains should replace short flights.",
-        "I apologize, but I have no opinion on night trains.",
-        "I won't answer this question about night trains.",
-    ],
-)
-def test_refusals_are_found(said):
-    assert "refusal" in reasons(perspectives=[YES, said]) and "refusal" in reasons(question=said)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "I cannot help people who take night trains.",
-        "I am sorry for those who take night trains.",
-        "As an AI company, the railway should run night trains.",
-        "As an assistant in a night train you sleep badly.",
-        "I can't answer for night trains.",
-    ],
-)
-def test_opinions_in_the_first_person_are_no_refusals(said):
-    assert "refusal" not in reasons(perspectives=[YES, said])
-
-
-@pytest.mark.parametrize(
-    "odd",
-    ["\x1b[31m", "\x00", "\x07", "\u202e", "\u2066", "\u200f", "\u200b", "\ufeff", "\ufffd", "</question>",
-     "< / STATEMENT >", "<answers>", "<|im_end|>", "[/INST]"],
-)  # fmt: skip
-def test_characters_and_tags_of_no_text_are_found(odd):
-    assert "odd characters" in reasons(perspectives=[YES, f"Night trains should not {odd}replace short flights."])
-    assert "odd characters" in reasons(question=f"Should night trains {odd}replace short flights?")
-
-
-@pytest.mark.parametrize(
-    "fine", ["naïve ", "“quiet” ", "می\u200cخواهم ", "5 < 6 ", "👩\u200d🚀 ", "a\u00a0b ", "שלום "]
-)
-def test_letters_and_signs_of_any_script_are_not_odd(fine):
-    assert "odd characters" not in reasons(perspectives=[YES, f"Night trains should not {fine}replace short flights."])
 
 
 _MILLION = 1_000_000
@@ -305,11 +156,6 @@ def test_many_statements_take_seconds():
     assert reasons(perspectives=[f"trains number{i}" for i in range(100_000)]) == ["number of statements"]
     assert reasons(perspectives=["the same train"] * 100_000) == ["number of statements"]
     assert time.process_time() - began < 30
-
-
-def test_capitals_of_a_headline_are_no_names():
-    headline = "Night Trains Should Never Substitute Short Flights."
-    assert reasons(perspectives=[YES, headline]) == []
 
 
 def test_duplicates_are_groups_in_order():

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from berdslib.construction.form import ReviewForm
-from berdslib.construction.review import SheetRow, draw_sheet, read_sheet, summary, write_sheet
+from berdslib.construction.review import SheetRow, draw_sheet, read_sheet, write_sheet
 from berdslib.data.records import Question
 from berdslib.errors import InputError
 
@@ -65,19 +65,6 @@ def test_the_buttons_move_and_stop_at_the_ends(path):
     assert head().startswith("1 of 3")
 
 
-def test_moving_on_writes_nothing_and_shows_what_was_answered(path):
-    form = ReviewForm(path, "Zoë")
-    choose(form, **{**FINE, "severity": "minor", "question_ok": "no"})
-    before = path.read_bytes()
-    press(form, "next")
-    assert all(buttons.value is None for buttons in parts(form).answers.values())
-    press(form, "previous")
-    assert {name: buttons.value for name, buttons in parts(form).answers.items()} == {
-        **FINE, "severity": "minor", "question_ok": "no"
-    }  # fmt: skip
-    assert path.read_bytes() == before
-
-
 def test_work_is_resumed_at_the_first_unfinished_item(path):
     form = ReviewForm(path, "Zoë")
     choose(form, **FINE)
@@ -131,14 +118,6 @@ def read_other(_):
     return SheetRow("x", "ponds", "", "Another?", "A.\nB.")
 
 
-def test_answers_at_odds_are_pointed_out(path):
-    form = ReviewForm(path, "Zoë")
-    choose(form, **{**FINE, "contradict": "no"})
-    assert "no error is named" in text_of(parts(form).status)
-    choose(form, severity="major")
-    assert text_of(parts(form).status) == "Saved to s.csv"
-
-
 def test_texts_of_others_are_no_markup(tmp_path):
     evil = "<img src=x onerror=alert(1)>&amp;"
     write_sheet(tmp_path / "s.csv", [SheetRow(evil, evil, evil, evil, evil, note=evil)])
@@ -154,13 +133,6 @@ def test_a_sheet_has_one_reviewer(path):
         ReviewForm(path, "Bo")
     with pytest.raises(InputError, match="a name is needed"):
         ReviewForm(path, "  ")
-
-
-def test_the_static_twin_is_the_summary_of_the_file(path):
-    form = ReviewForm(path, "Zoë")
-    choose(form, **{**FINE, "question_ok": "no", "severity": "minor"})
-    assert form.summary().equals(summary(read_sheet(path)))
-    assert form.summary()[["data_set", "finished", "errors"]].values.tolist() == [["ponds", 1, 1]]
 
 
 def test_the_stances_are_shown_and_whether_it_belongs_is_asked(tmp_path):

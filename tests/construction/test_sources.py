@@ -11,7 +11,7 @@ from berdslib.construction.kialo import NO_ANSWERS, read_discussions
 from berdslib.construction.opinionqa import FEW_OPTIONS, FILTER, SIDES, read_survey, shown
 from berdslib.construction.pipeline import ByRule, take
 from berdslib.construction.questions import TWICE, read_list
-from berdslib.construction.statements import asks_to_choose, asks_yes_or_no
+from berdslib.construction.statements import asks_yes_or_no
 from berdslib.errors import InputError
 
 
@@ -235,12 +235,6 @@ def test_questions_with_perspectives_keep_them(tmp_path):
     assert take(SIDES, [], ByRule()).drafts == []
 
 
-def test_an_empty_list_is_refused(tmp_path):
-    (tmp_path / "my.txt").write_text("# nothing yet\n", encoding="utf-8")
-    with pytest.raises(InputError, match="one a line"):
-        read_list(tmp_path / "my.txt")
-
-
 @pytest.mark.parametrize(
     ("question", "yes_or_no"),
     [
@@ -256,14 +250,6 @@ def test_an_empty_list_is_refused(tmp_path):
 )
 def test_what_asks_for_yes_or_no(question, yes_or_no):
     assert asks_yes_or_no(question) is yes_or_no
-
-
-@pytest.mark.parametrize(
-    ("question", "choice"),
-    [("Is tea or coffee better?", True), ("Are cars good or not?", False), ("Should cars be banned?", False)],
-)
-def test_what_asks_to_choose(question, choice):
-    assert asks_to_choose(question) is choice
 
 
 def test_a_list_may_be_packed_and_of_any_case(tmp_path):

@@ -64,14 +64,6 @@ def test_a_cut_off_answer_is_not_read():
     assert "cut off" in chat.seen[1][-1]["content"]
 
 
-def test_only_unreadable_answers_are_asked_again_and_the_order_stays():
-    one, two = PAIR.format("A.", "Not A."), PAIR.format("B.", "Not B.")
-    passed, chat = taken(STATEMENTS, [ZOOS, TEA], "?", two, one)
-    assert [d.key for d in passed.drafts] == ["zoos", "tea"]
-    assert [d.perspectives[0] for d in passed.drafts] == ["A.", "B."]
-    assert len(chat.seen) == 3
-
-
 def test_what_the_endpoint_cannot_answer_is_not_left_out_but_asked_again_later():
     good = PAIR.format("Tea helps.", "Tea does not help.")
     passed, _ = taken(STATEMENTS, [ZOOS, TEA], UnavailableError("status 503"), good)
@@ -87,13 +79,6 @@ def test_what_the_endpoint_refuses_to_answer_is_left_out():
     assert [(r.draft.key, r.reason, r.detail) for r in passed.rejected] == [
         ("zoos", "refused", "status 400: content filter")
     ]
-
-
-def test_items_that_the_step_does_not_apply_to_pass_by():
-    done = ZOOS._replace(perspectives=("A.", "Not A."))
-    passed, chat = taken(STATEMENTS, [done])
-    assert passed.drafts == [done]
-    assert (passed.asked, chat.seen) == (0, [])
 
 
 def test_a_text_cannot_close_its_tag_or_give_orders_from_outside():

@@ -1,6 +1,5 @@
 """The corpus on disk: what is written is read back, nothing half-written opens, and real layouts are read."""
 
-import csv
 import gzip
 import json
 import os
@@ -19,13 +18,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from berdslib.data import corpus as corpus_module
+from berdslib.data.corpora import describe_corpus, write_source
 from berdslib.data.corpus import Corpus, open_corpus, write_corpus
 from berdslib.data.datasets import load_passages, passage_file
 from berdslib.data.passages import corpus_statistics, cut_documents, split_sentences, split_words
-from berdslib.data.records import Passage, Question, ranked_run
+from berdslib.data.records import Passage
 from berdslib.errors import InputError
-from berdslib.judging.base import pairs_of
-from berdslib.retrieval.bm25 import BM25
 
 FEW = [Passage("b", "Tea is good.", "Tea"), Passage("a", "Coffee is better."), Passage("ü/1", "", "Only a title")]
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -146,17 +144,6 @@ def test_documents_are_counted_by_what_is_known_of_the_cut(tmp_path, monkeypatch
         writer.write_table(table)
     old = Corpus(known.path)
     assert (len(old), old.cut, old.statistics()["documents"]) == (10, "none", 10)
-
-
-def test_retrievers_and_judges_take_it_as_it_is(few):
-    questions = [Question("q", "Is tea good?", ("It is.", "It is not."))]
-    run = BM25(few).search(questions, 2)
-    assert run.equals(BM25(FEW).search(questions, 2))
-    assert list(run["docno"]) == ["b"]
-    pairs = pairs_of(run, questions, few.by_docno, 2)
-    assert [(p.pid, p.passage) for p in pairs] == [(0, FEW[0]), (1, FEW[0])]
-    with pytest.raises(InputError, match="nowhere"):
-        pairs_of(ranked_run({"q": ["nowhere"]}), questions, few.by_docno, 1)
 
 
 def test_the_arrow_file_is_an_ordinary_one(few):
@@ -377,19 +364,6 @@ def test_the_layouts_of_others(tmp_path, name):
         assert list(open_corpus(tmp_path)) == expected
 
 
-def test_the_dpr_layout_is_what_the_csv_module_writes(tmp_path):
-    with open(tmp_path / "own.tsv", "w", newline="") as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerows([("id", "text", "title"), *PSGS])
-    assert (tmp_path / "own.tsv").read_text() == dpr(PSGS)
-
-
-def test_documents_of_the_dpr_dump_and_of_sphere(tmp_path, user_cache):
-    by_title = open_corpus(put(tmp_path / "psgs_w100.tsv", dpr(PSGS))).statistics("title")
-    assert (by_title["passages"], by_title["documents"]) == (3, 2)
-    assert open_corpus(put(tmp_path / "sphere.jsonl", jsonl(*SPHERE))).statistics("title")["documents"] == 1
-
-
 def test_a_file_is_converted_once_and_again_after_a_change(tmp_path, user_cache, monkeypatch):
     path = put(tmp_path / "articles.jsonl", jsonl({"_id": "a", "text": "one two three"}))
     written = []
@@ -484,15 +458,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, user_cache, m
         open_corpus(path)
 
 
-def test_what_a_killed_process_left_is_cleared_away(tmp_path, user_cache):
-    path = put(tmp_path / "x.jsonl", jsonl({"_id": "a", "text": "1"}))
-    target = open_corpus(path).path
-    left = target.with_name(f".{target.name}.killed")
-    target.rename(left)
-    assert list(open_corpus(path)) == [Passage("a", "1")]
-    assert not left.exists()
-
-
 def test_left_overs_of_a_file_with_brackets_in_its_name_are_cleared_too(tmp_path, user_cache):
     path = put(tmp_path / "data[1].jsonl", jsonl({"_id": "a", "text": "1"}))
     target = open_corpus(path).path
@@ -516,6 +481,17 @@ def test_a_corpus_on_disk_is_cut_too(tmp_path, user_cache):
     assert open_corpus(cut.path, duplicates="exact").cut == "words"
     write_corpus([Passage("c", "five")], folder)  # another in its place
     assert list(open_corpus(folder, cut="words", words=2)) == [Passage("c-0", "five")]
+
+
+def test_what_was_cut_is_not_cut_again(tmp_path, user_cache):
+    """Its documents could not be told from its first pieces, and 3 would count as 6."""
+    path = put(tmp_path / "a.jsonl", jsonl({"_id": "a", "text": "one two three"}, {"_id": "b", "text": "four"}))
+    written = write_source(str(path), tmp_path / "cut", cut="words", words=2, limit=1)
+    assert (written.passages, list(Corpus(tmp_path / "cut").docnos())) == (2, ["a-0", "a-1"])
+    folder = tmp_path / "cut"
+    for again in (lambda: open_corpus(folder, cut="words"), lambda: describe_corpus(f"{folder}:words")):
+        with pytest.raises(InputError, match="was cut before, by words; cut its documents"):
+            again()
 
 
 @pytest.mark.slow
@@ -574,13 +550,3 @@ def test_a_corpus_follows_the_umask(tmp_path):
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in path.iterdir()} == {0o600}
-
-
-def test_rows_without_an_id_become_a_corpus_too(tmp_path, user_cache):
-    (tmp_path / "p.jsonl").write_text('{"text": "one two"}\n{"text": "three"}\n')
-    assert [p.docno for p in open_corpus(tmp_path / "p.jsonl")] == ["line-1", "line-2"]
-    assert [p.docno for p in open_corpus(tmp_path / "p.jsonl", cut="words", words=1)] == [
-        "line-1-0",
-        "line-1-1",
-        "line-2-0",
-    ]

@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tqdm import tqdm
 
 from berdslib.data.datasets import load_passages
 from berdslib.data.passages import (
@@ -90,10 +89,6 @@ def test_sentences_by_hand():
     # A sentence of 7 words into pieces of 3: what is left starts the next piece.
     assert split_sentences("Short one. A b c d e f g. Last one.", 3) == ["Short one.", "A b c", "d e f", "g. Last one."]
     assert split_sentences("a b c d", 2) == ["a b", "c d"]
-
-
-def test_an_unknown_abbreviation_ends_a_sentence_as_documented():
-    assert split_sentences("We met Brig. Young there.", 4) == ["We met Brig.", "Young there."]
 
 
 @pytest.mark.parametrize("split", CUTS.values())
@@ -250,17 +245,8 @@ def test_a_document_takes_few_bytes():
         tracemalloc.stop()
         return peak
 
+    most(10)  # loads what is loaded once
     assert (most(20_000) - most(5_000)) / 15_000 < 20
-
-
-def test_counting_shows_how_far_it_is(monkeypatch, capsys):
-    monkeypatch.setattr(
-        "tqdm.auto.tqdm", lambda *args, **options: tqdm(*args, **{**options, "delay": 0, "mininterval": 0})
-    )
-    corpus_statistics([Passage("a", "b")] * 3)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "counting passages: 100%" in shown.err and " 3/3 " in shown.err
 
 
 def test_statistics_refuse_nothing_and_unknown_rules():

@@ -13,9 +13,11 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import httpx
 import nasty_server as nasty
@@ -226,32 +228,17 @@ def test_other_spellings_of_this_machine_are_refused(host):
     assert recorder.asked == []
 
 
-@pytest.mark.parametrize(
-    ("url", "why"),
-    [
-        ("ftp://example.org/", "not http or https"),
-        ("file:///etc/passwd", "not http or https"),
-        ("//example.org/x", "no scheme"),
-        ("http://user@example.org/", "user name"),
-        ("http://:pw@example.org/", "user name"),
-        ("http://good.example\\@10.0.0.1/", "user name"),
-        ("http://[fe80::1%25eth0]/", "malformed"),
-        ("http://[::1/", "malformed"),
-        ("http://exa mple.org/", "malformed"),
-        ("http:///path", "malformed"),
-        ("http://example.org/\rX-Evil: 1", "non-printable"),
-        ("http://" + "ä" * 70 + ".org/", "malformed"),
-        ("http://☃.net/", "malformed"),
-        ("http://xn--bücher.de/", "malformed"),
-        ("http://ＢÜCHER.example/", "malformed"),
-        ("http://example.org/" + "a" * 90_000, "too long"),
-        ("http://example.org/\ud800", "malformed"),
-    ],
-)
-def test_an_address_that_is_none_for_us(url, why):
-    with pytest.raises(PageError, match=why) as caught:
-        page_url(url)
-    assert caught.value.outcome == "refused"
+def cases(kind):
+    """Return the rows of one kind in web.jsonl."""
+    rows = map(json.loads, (Path(__file__).parent / "web.jsonl").read_text(encoding="utf-8").splitlines())
+    return [cells for found, *cells in rows if found == kind]
+
+
+def test_an_address_that_is_none_for_us():
+    for url, why in [*cases("refused"), ("http://example.org/" + "a" * 90_000, "too long")]:
+        with pytest.raises(PageError, match=why) as caught:
+            page_url(url)
+        assert caught.value.outcome == "refused"
 
 
 @given(st.text(max_size=60))
@@ -274,6 +261,33 @@ def test_only_the_port_that_is_allowed(server):
     for port in (0, 22, 8080, 99999):
         page = fetcher.fetch(f"http://web.example:{port}/good")
         assert (page.outcome, page.reason) == ("refused", f"port {port}; only 80 and 443 are reached")
+
+
+def test_host_header_and_tls_name_stay_those_of_the_address(server):
+    Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server)).fetch("http://web.example/good")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        hello = []
+
+        def greet():
+            peer, _ = listener.accept()
+            with peer:
+                hello.append(peer.recv(4096))
+
+        thread = threading.Thread(target=greet, daemon=True)
+        thread.start()
+        world = World(server, server)
+        world.server = _At(listener.getsockname()[1])
+        fetcher = Fetcher(SMALL._replace(retries=0), resolve=lambda *_: [PUBLIC], transport=world)
+        page = fetcher.fetch("https://secure.example/")  # no certificate: not even robots.txt
+        assert (page.outcome, page.reason[:12]) == ("network", "robots.txt: ")
+        thread.join(5)
+    assert world.asked == [PUBLIC]
+    assert b"secure.example" in hello[0]
+
+
+class _At:
+    def __init__(self, port):
+        self.port = port
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
@@ -332,46 +346,11 @@ def test_the_next_address_is_tried(server):
 # ---------------------------------------------------------------- politeness
 
 
-# What RFC 9309 says, worked out by hand: (robots.txt, path, may be fetched)
-RULES = [
-    ("User-agent: *\nDisallow: /private\n", "/private/x", False),
-    ("User-agent: *\n\nDisallow: /private\n", "/private/x", False),
-    ("User-agent: *\nDisallow: /a\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
-    ("User-agent: *\nAllow: /\nDisallow: /private\n", "/private/x", False),
-    ("User-agent: *\nDisallow: /\nAllow: /ok\n", "/ok/x", True),
-    ("User-agent: *\nDisallow: /*?\n", "/x?y=1", False),
-    ("User-agent: *\nDisallow: /*?\n", "/x", True),
-    ("User-agent: *\nDisallow: /private/*\n", "/private/x", False),
-    ("User-agent: *\nDisallow: /*.pdf$\n", "/a.pdf", False),
-    ("User-agent: *\nDisallow: /*.pdf$\n", "/a.pdf.html", True),
-    ("User-agent: other\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
-    ("User-agent: other\nDisallow: /\n", "/x", True),
-    ("User-agent: *\nDisallow: /\n\nUser-agent: BerdsLib # we\nAllow: /\n", "/x", True),
-    ("User-agent: *\nDisallow:\n\nUser-agent: berdslib/1.0\nDisallow: /\n", "/x", False),
-    ("User-agent: berdslib-other\nDisallow:\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
-    ("User-agent: lib\nDisallow:\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
-    ("User-agent: berds\nDisallow:\n\nUser-agent: *\nDisallow: /private\n", "/private/x", False),
-    ("User-agent:\nDisallow: /\n\nUser-agent: *\nDisallow: /private\n", "/x", True),
-    ("Disallow: /private\n", "/private/x", True),
-    ("User-agent: *\nSitemap: http://x/s.xml\nDisallow: /private\n", "/private/x", False),
-    ("User-agent: *\nCrawl-delay: 0\nDisallow: /private\n", "/private/x", False),
-    ("User-agent: *\nDisallow: /caf%C3%A9\n", "/café", False),
-    ("User-agent: *\nDisallow: /café\n", "/caf%c3%a9", False),
-    ("User-agent: *\nDisallow: /a%7Eb\n", "/a~b", False),
-    ("User-agent: *\nDisallow: /p?x=1\n", "/p?x=1", False),
-    ("\ufeffUser-agent: *\r\nDisallow: /private\r\n", "/private/x", False),
-    ("<html><body>User-agent: no robots.txt at all</body></html>", "/x", True),
-    ("User-agent: *\n" + "#" * 500 * 1024 + "\nDisallow: /x\n", "/x", True),  # beyond what is read
-]
-
-
 def test_the_rules_of_robots_txt():
-    for robots, path, allowed in RULES:
-        text = robots.encode()[: 500 * 1024].decode("utf-8-sig")
-        assert robots_rules(text).can_fetch(str(page_url(f"http://x.example{path}")), AGENT) is allowed, (
-            robots[:60],
-            path,
-        )
+    """What RFC 9309 says, worked out by hand: robots.txt, a path, and whether it may be fetched."""
+    for robots, path, allowed in cases("robots"):
+        rules = robots_rules(robots.encode().decode("utf-8-sig"))
+        assert rules.can_fetch(str(page_url(f"http://x.example{path}")), AGENT) is allowed, (robots, path)
 
 
 BITS = st.sampled_from(["user-agent", ":", "*", " ", "\n", "disallow", "crawl-delay", "/", "$", "%", "²", "9"])
@@ -840,6 +819,12 @@ web_corpora([Question("q", "x")], folder, Web(provider=Serper(serper), limits=li
 
 def start(server, serper, folder):
     return subprocess.Popen([sys.executable, "-c", CORPORA, serper.url, server.address, str(folder)])
+
+
+def test_a_cache_that_cannot_be_written(server, serper, corpus, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(InputError, match="cannot be written"):
+        corpus(web_of(server, serper))
 
 
 @pytest.mark.slow
