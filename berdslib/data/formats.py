@@ -296,15 +296,15 @@ def beir_questions(folder: StrPath, split: str | None = None) -> list[Question]:
     return list(found.values())
 
 
-def beir_gold(folder: StrPath) -> pd.DataFrame:
-    """Return the judgements of all splits of a BEIR folder as verdicts; a score above 0 is a yes.
+def beir_gold(folder: StrPath, split: str | None = None) -> pd.DataFrame:
+    """Return the judgements of a split of a BEIR folder, or of all, as verdicts; a score above 0 is a yes.
 
     Of a passage that two splits judge for the same query, that of the first split counts, "test" before the others.
 
     Raises:
         InputError: a missing file, or a row that cannot be read.
     """
-    splits = sorted(beir_splits(folder), key=lambda part: part != "test")
+    splits = [split] if split else sorted(beir_splits(folder), key=lambda part: part != "test")
     whole = pd.concat([_beir_qrels(Path(folder), part) for part in splits])
     return check_verdicts(whole.drop_duplicates(["qid", "docno"]))
 

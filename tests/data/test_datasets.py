@@ -518,6 +518,9 @@ def test_theperspective(data):
     assert set(gold["qid"]) == {question.qid}
     with pytest.raises(InputError, match="'theperspective' is not split; use split = 'all', not 'dev'"):
         load_questions("theperspective", "dev")
+    write_jsonl(data / "theperspective" / "queries.jsonl", [content | {"against_ids": [1, "1"]}])
+    with pytest.raises(InputError, match=r"queries.jsonl:1 \[against_ids\]: a passage is listed twice"):
+        load_gold("theperspective")
     write_jsonl(data / "theperspective" / "queries.jsonl", [content | {"favor_ids": "2"}])
     with pytest.raises(InputError, match=r"queries.jsonl:1 \[favor_ids\]: a list of passage ids was expected"):
         load_gold("theperspective")

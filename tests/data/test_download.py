@@ -254,3 +254,11 @@ def test_two_processes_fetch_it_once(server, tmp_path):
     assert [worker.exitcode for worker in workers] == [0, 0]
     assert len(server.seen) == 1
     assert target.read_bytes() == BODY
+
+
+def test_a_file_of_the_right_size_and_other_bytes_is_not_taken_for_it(tmp_path):
+    (tmp_path / "f.bin").write_bytes(b"WRONG")
+    with pytest.raises(InputError, match=r"f\.bin: is not the file that is on record: its checksum differs; remove it"):
+        download(
+            "https://example.invalid/f.bin", tmp_path / "f.bin", sha256=hashlib.sha256(b"RIGHT").hexdigest(), size=5
+        )

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from layouts import write_questions
 from pandas.testing import assert_frame_equal
 
+from berdslib.data.datasets import load_gold
 from berdslib.data.formats import (
     beir_gold,
     beir_questions,
@@ -30,6 +31,7 @@ from berdslib.data.formats import (
     write_berds,
     write_passages,
 )
+from berdslib.data.load import load
 from berdslib.data.records import (
     OPPOSE,
     SUPPORT,
@@ -480,11 +482,12 @@ def test_a_beir_folder_is_read_back_as_written(tmp_path):
     scores = [
         (row["query-id"], row["corpus-id"], row["score"]) for _, row in read_table(tmp_path / "out/qrels/dev.tsv")
     ]
-    assert scores == [("t1", 'd"2', "1"), ("t1", "d1", "2")]  # d1 supports two perspectives
+    # d1 supports two perspectives, d3 was judged and supports none
+    assert scores == [("c1", "d3", "0"), ("t1", 'd"2', "1"), ("t1", "d1", "2")]
     questions, again, verdicts = read_beir(tmp_path / "out", "dev")
     assert again == passages
-    assert [(q.qid, q.text) for q in questions] == [("t1", TEA.text)]
-    assert verdicts["docno"].tolist() == ['d"2', "d1"] and verdicts["supports"].all()
+    assert [(q.qid, q.text) for q in questions] == [("t1", TEA.text), ("c1", CATS.text)]
+    assert verdicts["docno"].tolist() == ["d3", 'd"2', "d1"] and verdicts["supports"].tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -506,6 +509,50 @@ def test_what_is_twice_in_a_beir_folder_is_named_with_its_lines(tmp_path, name, 
     first = 2 if name.endswith(".tsv") else 1
     with pytest.raises(InputError, match=f"{words} occurs twice, first in line {first}; each must be unique"):
         read_beir(tmp_path, "dev")
+
+
+def test_a_query_that_two_splits_judge_is_that_of_the_first(tmp_path):
+    for split, rows in (("dev", "q1\td1\t0\nq2\td1\t1\n"), ("test", "q1\td1\t1\n")):
+        (tmp_path / "qrels").mkdir(exist_ok=True)
+        put(tmp_path, f"qrels/{split}.tsv", f"query-id\tcorpus-id\tscore\n{rows}")
+    put(tmp_path, "queries.jsonl", jsonl({"_id": "q1", "text": "Q?"}, {"_id": "q2", "text": "R?"}))
+    put(tmp_path, "corpus.jsonl", jsonl({"_id": "d1", "text": "t"}))
+    assert [(q.qid, q.split) for q in load(tmp_path, split="all").questions] == [("q1", "test"), ("q2", "dev")]
+    assert load(tmp_path).gold[["qid", "docno", "supports"]].values.tolist() == [["q1", "d1", True], ["q2", "d1", True]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("q.csv", 'question,perspectives,split\nQ?,"[""a""]",\n', "dev"),
+        ("p.csv", "docno,id,text\n,x7,hello\n", "x7"),
+        ("l.jsonl", '{"question": "Q?", "perspectives": ["a", "b"], "labels": ["l", "r"]}', ("l", "r")),
+        ("l.jsonl", '{"question": "Q?", "perspectives": ["a", "b"], "labels": 3}', ()),
+    ],
+)
+def test_an_empty_cell_hides_nothing_and_labels_are_those_of_the_perspectives(tmp_path, name, text, found):
+    path = put(tmp_path, name, text)
+    if name == "p.csv":
+        assert read_passages(path)[0].docno == found
+    else:
+        (question,) = read_questions(path, split="dev")
+        assert found == (question.split if name == "q.csv" else question.labels)
+
+
+def test_stances_that_are_a_number_of_thousands_of_digits(tmp_path):
+    put(tmp_path, "s.csv", f'question,perspectives,stances\nQ?,"[""a""]",[{"9" * 5000}]\n')
+    with pytest.raises(InputError, match=r"s\.csv:2 \[stances\]: not valid JSON"):
+        read_questions(tmp_path / "s.csv")
+
+
+def test_many_questions_and_nuggets_are_read_in_proportion(tmp_path):
+    """Each is looked up, and not compared with all before it."""
+    put(tmp_path, "e.jsonl", jsonl(*(expansion("t", question=f"{i}?", org_id=i) for i in range(20_000))))
+    assert len(read_expansions(tmp_path / "e.jsonl")) == 20_000
+    yes, no = ([f"{kind}{i}" for i in range(50_000)] for kind in "ab")
+    nugget = {"text": "a", "relevant_corpus_ids": yes, "non_relevant_corpus_ids": no}
+    put(tmp_path, "n.jsonl", jsonl({"query_id": "1", "query_text": "Q", "nuggets": [nugget]}))
+    assert len(load_gold(tmp_path / "n.jsonl")) == 100_000
 
 
 def test_a_beir_folder_without_corpus(tmp_path):
