@@ -151,10 +151,6 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
         folder: holds ``corpus.jsonl`` and the folders of queries, of whichever splits there are.
         name: what to call it; None for the folder's name.
         problems: gets the first problem of each file of queries, which is then left out; None to raise it.
-
-    Raises:
-        InputError: a missing file, one of queries or a key of ``release.json`` that is not known, or a row that breaks
-            the schema: the message names file, line and field.
     """
     folder = Path(folder)
     about = read_manifest(folder / MANIFEST)
@@ -202,11 +198,7 @@ def _collected(problems: list[InputError] | None) -> Iterator[None]:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Return what a manifest says of the release beside it; nothing if there is none.
-
-    Raises:
-        InputError: a file that is not JSON, or says what no manifest says.
-    """
+    """Return what a manifest says of the release beside it; nothing if there is none."""
     if not path.is_file():
         return {}
     about = read_json(path)
@@ -336,9 +328,6 @@ def _optional_text(row: Mapping[str, Any], name: str, path: Path, line: int) -> 
 def property_name(name: str) -> str:
     """Return a property by the name that is used here, whichever release it is from.
 
-    Raises:
-        InputError: there is no such property.
-
     >>> property_name("Civil Status"), property_name("important_political_issues")
     ('civil_status', 'political_issues')
     """
@@ -398,9 +387,6 @@ def listed_docnos(
         path: the file.
         line: where the row is in it.
         repeats: of an id that is there twice: "error", or "once" to take the first and leave out the others.
-
-    Raises:
-        InputError: no list, an empty one, something in it that is not an id, or an id that is unknown or there twice.
     """
     _, value = first_field(row, (name,), path, line)
     if not isinstance(value, list):

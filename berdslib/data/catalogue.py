@@ -126,11 +126,7 @@ def added_list() -> Path:
 
 
 def added_folders() -> dict[str, str]:
-    """Return name → folder of the data sets that were added.
-
-    Raises:
-        InputError: the list cannot be read.
-    """
+    """Return name → folder of the data sets that were added."""
     path = added_list()
     if not path.is_file():
         return {}

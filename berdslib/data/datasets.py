@@ -35,9 +35,6 @@ def names(kind: str | None = None) -> list[str]:
 
     Args:
         kind: "questions" or "passages" (both include those that hold both), "both", "pairs", or None for all.
-
-    Raises:
-        InputError: the kind is not known.
     """
     accepted = None if kind is None else _KINDS[known("kind of data set", kind, _KINDS)]
     return [name for name, one in DATASETS.items() if accepted is None or one.kind in accepted]
@@ -52,9 +49,6 @@ def find(name: str | Path) -> Dataset | Path:
     A known name comes first, also before a folder of that name. The folder of a data set, with its card, is a data set
     like those that are known by name, and so are questions with nuggets. A path is a Path, or a text that names
     something or looks like a path.
-
-    Raises:
-        InputError: a text that is no path and no known name.
     """
     path = Path(name)
     if isinstance(name, str) and name in DATASETS:
@@ -70,9 +64,6 @@ def find(name: str | Path) -> Dataset | Path:
 
 def dataset(name: str | Path) -> Dataset:
     """Return the entry of a data set: one that is known by name, or a folder with the card of one.
-
-    Raises:
-        InputError: the name is not known.
 
     >>> dataset("kialo").hf_repo
     'timchen0618/Kialo'
@@ -123,10 +114,6 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
         split: a split, or "all"; None = the first of a data set's, which is "dev" where it has one, or everything where
             it has none. Of a BEIR folder, what its qrels are of; None = "test" where there are several.
         limit: only the first so many; 0 = all.
-
-    Raises:
-        MissingDataError: the split is neither on this machine nor reachable.
-        InputError: an unknown name or split, or a file that cannot be read.
     """
     check_limit(limit)
     found = _part(name, "questions")
@@ -151,10 +138,6 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
             :func:`berdslib.data.corpus.open_corpus`.
         limit: only the first so many; 0 = all, which for the large ones does not fit into memory: stream those with
             ``iter_passages(passage_file(name))``, or open them with ``open_corpus``.
-
-    Raises:
-        MissingDataError: the data set is not on this machine.
-        InputError: an unknown name, or a file that cannot be read.
     """
     check_limit(limit)
     name, _, cut = str(name_or_path).rpartition(":")
@@ -171,12 +154,7 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
 
 
 def passage_file(name_or_path: str | Path) -> Path:
-    """Return where the passages of a data set lie, to be streamed; a path is returned as it is.
-
-    Raises:
-        MissingDataError: the data set is not on this machine.
-        InputError: an unknown name, or a data set without passages.
-    """
+    """Return where the passages of a data set lie, to be streamed; a path is returned as it is."""
     found = _part(name_or_path, "passages")
     if isinstance(found, Path):
         return found
@@ -190,10 +168,6 @@ def load_gold(name: str | Path) -> pd.DataFrame:
     Args:
         name: a data set, a file that :func:`berdslib.data.trec.read_verdicts` reads, or a BEIR folder, whose judgements
             of all splits are returned.
-
-    Raises:
-        MissingDataError: the data set is not on this machine.
-        InputError: an unknown name, a data set without gold verdicts, or a file that cannot be read.
     """
     found = _part(name, "gold")
     if isinstance(found, Path):
@@ -202,12 +176,7 @@ def load_gold(name: str | Path) -> pd.DataFrame:
 
 
 def load_pairs(name: str | Path) -> list[LabelledPair]:
-    """Return the (document, perspective) pairs that people labelled, of a data set ("pers-det") or of a file.
-
-    Raises:
-        MissingDataError: the data set is not on this machine.
-        InputError: an unknown name, a data set of another kind, or a file that cannot be read.
-    """
+    """Return the (document, perspective) pairs that people labelled, of a data set ("pers-det") or of a file."""
     found = _part(name, "pairs")
     pairs: list[LabelledPair] = read_labelled_pairs(found) if isinstance(found, Path) else found[1](found[0])
     return pairs
@@ -222,10 +191,6 @@ def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple
 
     Returns:
         qid → [(name of the perspective, text), …], in the order in which they were generated.
-
-    Raises:
-        MissingDataError: no expansions of that split, on this machine or reachable.
-        InputError: an unknown name or split, or a file that cannot be read.
     """
     found = _part(name, "expansions")
     if isinstance(found, Path):
@@ -248,10 +213,6 @@ def fetch(name: str) -> list[Path]:
 
     Files that are there are kept; the splits of a Hugging Face repository are read anew. With BERDS_HF_DIR set, a
     clone of the repository at BERDS_HF_DIR/OWNER/NAME takes its place.
-
-    Raises:
-        MissingDataError: nothing to download, or not reachable; the message says how to get it.
-        InputError: an unknown name.
     """
     return fetch_files(dataset(name))
 
@@ -260,11 +221,7 @@ def fetch(name: str) -> list[Path]:
 
 
 def card(name: str) -> str:
-    """Return the description of a data set as plain text.
-
-    Raises:
-        InputError: the name is not known.
-    """
+    """Return the description of a data set as plain text."""
     one = dataset(name)
     facts = {
         "paper": "beside the papers" if one.paper == "support" else one.paper,
@@ -291,9 +248,6 @@ def statistics(questions: Sequence[Question]) -> dict[str, float]:
     Returns:
         n, dev, test (numbers of questions), mean_perspectives (per question), mean_words (per perspective).
 
-    Raises:
-        InputError: no questions.
-
     >>> statistics([Question("q", "Is it?", ("It is.", "It is not."), (None, None), "", "dev")])
     {'n': 1, 'dev': 1, 'test': 0, 'mean_perspectives': 2.0, 'mean_words': 3.5}
     """
@@ -315,11 +269,7 @@ def statistics(questions: Sequence[Question]) -> dict[str, float]:
 
 
 def of_split(questions: Sequence[Question], split: str, path: str) -> list[Question]:
-    """Return the questions of a split, or all of them for "all".
-
-    Raises:
-        InputError: there are none.
-    """
+    """Return the questions of a split, or all of them for "all"."""
     found = [q for q in questions if split in ("all", q.split)]
     if not found:
         there = ", ".join(sorted({q.split for q in questions} - {""})) or "none"

@@ -1,7 +1,6 @@
 """Where the files of a data set are looked for on this machine, and how to download them.
 
-A download has its name only when it is complete and checked: the library pooch keeps it apart until its checksum is
-found right. It does not resume: what is cut is fetched anew.
+A download has its name only when it is complete and its checksum is found right. What is cut is fetched anew.
 """
 
 from __future__ import annotations
@@ -77,11 +76,7 @@ def marked(places: Iterable[Path]) -> list[str]:
 
 
 def first_existing(one: Dataset, places: Sequence[Path], what: str) -> Path:
-    """Return the first file that is there.
-
-    Raises:
-        MissingDataError: none is.
-    """
+    """Return the first file that is there."""
     for path in places:
         if path.is_file():
             return path
@@ -89,11 +84,7 @@ def first_existing(one: Dataset, places: Sequence[Path], what: str) -> Path:
 
 
 def first_passages(one: Dataset) -> Path:
-    """Return the first file of passages that is there.
-
-    Raises:
-        MissingDataError: none is.
-    """
+    """Return the first file of passages that is there."""
     return first_existing(one, candidate_paths(one, one.passages), "passages")
 
 
@@ -116,11 +107,7 @@ def fetch_hint(one: Dataset) -> str:
 
 
 def fetch_files(one: Dataset) -> list[Path]:
-    """Download the files of a data set into the cache, see :func:`berdslib.data.datasets.fetch`.
-
-    Raises:
-        MissingDataError: nothing to download, or not reachable; the message says how to get it.
-    """
+    """Download the files of a data set into the cache, see :func:`berdslib.data.datasets.fetch`."""
     if one.shipped:
         return sorted(p for p in paths.shipped(one.shipped).iterdir() if p.is_file())
     if not one.fetchable:
@@ -135,12 +122,7 @@ def fetch_files(one: Dataset) -> list[Path]:
 
 
 def fetch_splits(one: Dataset) -> list[Path]:
-    """Write each split of a repository as JSONL (id, question, perspectives, stances if any) into the cache.
-
-    Raises:
-        MissingDataError: the repository is not reachable, or has neither split.
-        InputError: its rows have no question or no perspectives.
-    """
+    """Write each split of a repository as JSONL (id, question, perspectives, stances if any) into the cache."""
     tables = _hub_tables(one, str(one.hf_repo))
     written = []
     for split, aliases in _HUB_SPLITS.items():
@@ -261,11 +243,6 @@ def download(
 
     Returns:
         The path of the complete file.
-
-    Raises:
-        MissingDataError: no network, no such file on the server, or not the file that is on record.
-        InputError: not an http or https address, or a `target` that is a folder or has another size.
-        BerdsError: there is no room for it.
     """
     target = Path(target)
     if urlsplit(url).scheme not in ("http", "https"):
@@ -297,29 +274,22 @@ def _complete(target: Path, sha256: str | None, size: int | None) -> bool:
 
 
 def _retrieve(url: str, target: Path, sha256: str | None, size: int | None, timeout: float, retries: int) -> None:
-    """Fetch a file, again after what may pass, and let pooch check it and move it to its place."""
+    """Fetch a file, again after what may pass; it gets its name once it is found right."""
     import httpx
 
-    try:
-        import pooch
-    except ImportError:
-        raise MissingDataError(f"{url}: a download needs pooch; pip install 'berdslib[hub]'") from None
-
-    def fetch(url: str, path: str, _: object) -> None:
-        _stream(url, Path(path), size, timeout)
-
-    pooch.get_logger().setLevel(logging.WARNING)
-    store = pooch.create(target.parent, "", registry={target.name: sha256}, urls={target.name: url})
     for attempt in range(retries + 1):
         try:
-            store.fetch(target.name, downloader=fetch)
-            target.chmod(0o644)  # pooch leaves it to its owner alone
+            with atomic_path(target) as unfinished:
+                found = _stream(url, unfinished, size, timeout)
+                if sha256 is not None and found != sha256.lower():
+                    problem = (
+                        f"{url}: its sha256 is {found}, and {sha256} is on record. Not written to {target}: the file "
+                    )
+                    problem += (
+                        "has changed at its source, or something on the way (a proxy, a login page) answered instead."
+                    )
+                    raise MissingDataError(problem)
             return
-        except ValueError as error:
-            raise MissingDataError(
-                f"{url}: {error} Not written to {target}: the file has changed at its source, or something on the way "
-                "(a proxy, a login page) answered instead."
-            ) from None
         except httpx.HTTPStatusError as error:
             why = f"the server answered {error.response.status_code} {error.response.reason_phrase}"
             passes = error.response.status_code in TRANSIENT
@@ -335,17 +305,14 @@ def _retrieve(url: str, target: Path, sha256: str | None, size: int | None, time
     raise MissingDataError(f"{url} could not be fetched: {why}. {hint} {target}")
 
 
-def _stream(url: str, path: Path, size: int | None, timeout: float) -> None:
-    """Write what the server sends, unless it is too much, too little, or too slow.
-
-    pooch's own downloader takes a kilobyte at a time: a server that sends a byte now and then keeps it for hours.
-    """
+def _stream(url: str, path: Path, size: int | None, timeout: float) -> str:
+    """Write what the server sends, unless it is too much, too little, or too slow; return its sha256."""
     import httpx
     from tqdm import tqdm
 
     headers = {"User-Agent": "berdslib", "Accept-Encoding": "identity"}
     options: dict[str, Any] = {"follow_redirects": True, "timeout": timeout, "verify": ssl.create_default_context()}
-    done = seen = 0
+    done, seen, digest = 0, 0, hashlib.sha256()
     with httpx.stream("GET", url, headers=headers, **options) as response:
         response.raise_for_status()
         total = int(response.headers.get("content-length", 0))
@@ -361,14 +328,18 @@ def _stream(url: str, path: Path, size: int | None, timeout: float) -> None:
                 done += len(chunk)
                 if done > (size or LARGEST):
                     raise _another_size(url, f"more than {size or LARGEST:,}", size)
-                if time.monotonic() - began > timeout:
+                if (
+                    time.monotonic() - began > timeout
+                ):  # a server that sends a byte now and then would keep us for hours
                     if done - seen < LEAST * timeout:
                         raise httpx.ReadTimeout(f"only {done - seen:,} bytes in {timeout:g} s")
                     began, seen = time.monotonic(), done
                 file.write(chunk)
+                digest.update(chunk)
                 bar.update(len(chunk))
     if size not in (None, done):
         raise _another_size(url, f"{done:,}", size)
+    return digest.hexdigest()
 
 
 def _another_size(url: str, found: str, size: int | None) -> MissingDataError:

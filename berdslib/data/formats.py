@@ -64,9 +64,6 @@ def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[
     Accepted columns: `question` (or `text`, `title`), `perspectives` (a list), optionally `qid` (or `id`, `_id`),
     `stances`, `source`, `split`, `labels`. Without an id, questions are numbered from 0. The official BeRDS files (with
     `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here too.
-
-    Raises:
-        InputError: a missing or wrong field, a repeated qid, an empty file.
     """
     rows = read_table(path)
     first = next(rows, None)
@@ -128,9 +125,6 @@ def read_expansions(
 
     Returns:
         A list of (question, [(name, text), …]), the expansions in the order in which they were generated.
-
-    Raises:
-        InputError: a missing field, or one question with two different lists of perspectives.
     """
     grouped = _group_expansions(read_jsonl(path), path, source, split)
     if not grouped:
@@ -178,9 +172,6 @@ def iter_passages(path: StrPath, *, id_prefix: str = "") -> Iterator[Passage]:
 
     This covers BEIR's corpus.jsonl, the Sphere JSONL, `psgs_w100.tsv` (id, text, title), MS MARCO v2 (pid, passage)
     and Pyserini's JSONL (id, contents) as they are. Other columns are not read.
-
-    Raises:
-        InputError: a missing or wrong field.
     """
     for _, passage in numbered_passages(path):
         yield passage._replace(docno=id_prefix + passage.docno) if id_prefix else passage
@@ -226,9 +217,6 @@ def read_passages(path: StrPath, limit: int = 0) -> list[Passage]:
     Args:
         path: the file or folder.
         limit: only the first so many; 0 = all.
-
-    Raises:
-        InputError: no passages, a repeated docno, or a row that cannot be read.
     """
     passages = []
     table = passage_table(path)
@@ -258,11 +246,7 @@ def is_beir(path: StrPath) -> bool:
 
 
 def beir_splits(folder: StrPath) -> list[str]:
-    """Return the splits of a BEIR folder, those that its qrels are of, by name.
-
-    Raises:
-        InputError: it has no qrels.
-    """
+    """Return the splits of a BEIR folder, those that its qrels are of, by name."""
     found = {p.name.removesuffix(".gz").removesuffix(".tsv") for p in (Path(folder) / "qrels").glob("*.tsv*")}
     if not found:
         raise InputError("a BEIR folder needs qrels/SPLIT.tsv, such as qrels/test.tsv", path=folder)
@@ -276,9 +260,6 @@ def beir_questions(folder: StrPath, split: str | None = None) -> list[Question]:
         folder: of the data set.
         split: a split, "all", or None for "test" where there are several; a query that is in two splits is that of the
             first, in its place.
-
-    Raises:
-        InputError: a missing file, a row that cannot be read, or several splits of which none is named.
     """
     folder, there = Path(folder), beir_splits(folder)
     if split is None and len(there) > 1 and "test" not in there:
@@ -296,15 +277,12 @@ def beir_questions(folder: StrPath, split: str | None = None) -> list[Question]:
     return list(found.values())
 
 
-def beir_gold(folder: StrPath) -> pd.DataFrame:
-    """Return the judgements of all splits of a BEIR folder as verdicts; a score above 0 is a yes.
+def beir_gold(folder: StrPath, split: str | None = None) -> pd.DataFrame:
+    """Return the judgements of a split of a BEIR folder, or of all, as verdicts; a score above 0 is a yes.
 
     Of a passage that two splits judge for the same query, that of the first split counts, "test" before the others.
-
-    Raises:
-        InputError: a missing file, or a row that cannot be read.
     """
-    splits = sorted(beir_splits(folder), key=lambda part: part != "test")
+    splits = [split] if split else sorted(beir_splits(folder), key=lambda part: part != "test")
     whole = pd.concat([_beir_qrels(Path(folder), part) for part in splits])
     return check_verdicts(whole.drop_duplicates(["qid", "docno"]))
 
@@ -324,11 +302,7 @@ def _beir_qrels(folder: Path, split: str) -> pd.DataFrame:
 def write_beir(
     folder: StrPath, questions: Sequence[Question], passages: Iterable[Passage], verdicts: pd.DataFrame, split: str
 ) -> None:
-    """Write a BEIR folder; a passage is relevant (score = number of perspectives it supports) if it supports any.
-
-    Raises:
-        InputError: a split that is no name, or the folder holds anything that is not of BEIR.
-    """
+    """Write a BEIR folder; a passage is relevant (score = number of perspectives it supports) if it supports any."""
     folder = Path(folder)
     if not re.fullmatch(r"[\w-]+", split):
         raise InputError(f"{split!r} cannot name a file; letters, digits, - and _ can", field="split")
@@ -370,9 +344,6 @@ def read_berds(
 
     Returns:
         (questions, passages, run, verdicts or None).
-
-    Raises:
-        InputError: a missing or wrong field, lists of the wrong length, no such predictions.
     """
     questions: list[Question] = []
     passages: dict[str, Passage] = {}
@@ -494,9 +465,6 @@ def write_berds(
         verdicts: p_yes and supports for each listed (passage, perspective); absent ones are written as 0.
         predictions: the field under which each document carries its probabilities; beside it stands what supports, as
             1 and 0, in a field named after it ("mistral-supports" for "mistral-preds").
-
-    Raises:
-        InputError: a frame that is no run or no verdicts, or a listed passage that is not among the passages.
     """
     run = check_run(run)
     known_verdicts = {} if verdicts is None else _by_key(check_verdicts(verdicts))
@@ -542,9 +510,6 @@ def write_trec_collection(
 
     That is `qrels.txt`, diversity qrels with the perspectives as subtopics from 0; `topics.tsv`, the questions;
     `subtopics.tsv`, the perspectives; and `corpus.jsonl`, the passages.
-
-    Raises:
-        InputError: an id that no TREC file can carry, or nothing can be written there.
     """
     corpus = list(passages)
     check_passages(corpus)
@@ -592,9 +557,6 @@ def export_collection(
         layout: "beir", "berds" or "trec"; None for "berds" where the path ends in .jsonl or .jsonl.gz, else "beir".
         split: of "beir", what the file of qrels is called.
         run: of "berds", each question's list; None for its passages with a verdict, those that support most first.
-
-    Raises:
-        InputError: an unknown layout, unusable questions, passages or verdicts, or a folder that holds anything else.
     """
     is_table = str(path).removesuffix(".gz").endswith(".jsonl")
     layout = known("layout", layout or ("berds" if is_table else "beir"), LAYOUTS)

@@ -88,9 +88,6 @@ def write_dataset(
         passages: the corpus; none where it is to be searched in another's.
         gold: verdicts.
         more: qid → further fields of its row, such as `sources`, the texts that the question was made of.
-
-    Raises:
-        InputError: unusable questions or passages, or nothing can be written there.
     """
     check_questions(questions, need_perspectives=True)
     there = iter(passages)
@@ -128,11 +125,7 @@ def is_own(path: str | Path) -> bool:
 
 
 def read_card(folder: Path) -> OwnCard:
-    """Return the card of a data set's folder.
-
-    Raises:
-        InputError: no such card, or one in another form.
-    """
+    """Return the card of a data set's folder."""
     return _read_card(folder)[0]
 
 
@@ -156,11 +149,7 @@ def _read_card(folder: Path) -> tuple[OwnCard, dict[str, Any]]:
 
 
 def as_dataset(folder: Path) -> Dataset:
-    """Return a folder as the entry of a data set, which loads like any other; only its card is read yet.
-
-    Raises:
-        InputError: the card cannot be read.
-    """
+    """Return a folder as the entry of a data set, which loads like any other; only its card is read yet."""
     card, row = _read_card(folder)
     return added_dataset(
         card.name,
@@ -199,10 +188,6 @@ def add(folder: Path) -> Dataset:
     """Have a data set of one's own load by the name on its card, here and in every later process.
 
     A name from before now means this folder.
-
-    Raises:
-        InputError: no data set's folder, the name is built in, something grave is wrong with it, or the list of those
-            that were added cannot be read or written.
     """
     if grave := [one.problem for one in validate(folder) if one.grave]:
         raise InputError("; ".join(grave), path=folder)
@@ -282,9 +267,6 @@ def validate(folder: Path) -> list[Finding]:
 
     Args:
         folder: as :func:`write_dataset` writes it, perhaps changed by hand since.
-
-    Raises:
-        InputError: a file that cannot be read at all; it says where.
     """
     card, row = _read_card(folder)
     questions = formats.read_questions(folder / QUESTIONS)

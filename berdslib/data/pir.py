@@ -59,9 +59,6 @@ def pir_collection(name: str, rows: Sequence[PirQuery], passages: Sequence[Passa
         name: of the task.
         rows: at least one.
         passages: the corpus that all search.
-
-    Raises:
-        InputError: no rows, a repeated qid or docno, a row without gold, or gold that is not in the corpus.
     """
     _check(name, rows, passages)
     by_root: dict[str, list[PirQuery]] = {}
@@ -120,9 +117,6 @@ def read_task(path: Path, task: str | None = None) -> Collection:
         path: the file or folder.
         task: which of the tasks that a file holds; may be left out where there is only one. Of a folder: what to call
             its task.
-
-    Raises:
-        InputError: an unknown task, or a file that cannot be read.
     """
     if path.is_dir():
         return read_pir_folder(path, task or path.name)
@@ -134,11 +128,7 @@ def read_task(path: Path, task: str | None = None) -> Collection:
 
 
 def place_of(one: Dataset) -> Path:
-    """Return where the tasks of a data set lie; the full tasks are downloaded if they are not there.
-
-    Raises:
-        MissingDataError: they are neither on this machine nor reachable.
-    """
+    """Return where the tasks of a data set lie; the full tasks are downloaded if they are not there."""
     if one.shipped:
         return shipped(one.shipped) / "tasks.json"
     if not one.hf_repo:
@@ -269,9 +259,6 @@ def read_pir_folder(folder: StrPath, name: str) -> Collection:
     Args:
         folder: where the tables lie.
         name: the task's name.
-
-    Raises:
-        InputError: a missing table or column, a query without a gold text, or an id that stands for nothing.
     """
     folder = Path(folder)
     passages = tuple(

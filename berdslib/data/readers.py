@@ -196,9 +196,6 @@ def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
 
     A label is 1/0, true/false or yes/no. The published training script knows only the string "True", and so finds no
     positive example in the released file, which has 1/0 (divergences.md B10); here a file with one class is refused.
-
-    Raises:
-        InputError: a missing column, another label, no pairs, or labels all alike.
     """
     pairs = []
     for line, row in read_table(path):
@@ -237,9 +234,6 @@ def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd
 
     Ids are kept as they are. A passage that is listed both ways does not support the nugget, as in FreshStack's own
     loader; one warning counts such, and nuggets that nothing supports.
-
-    Raises:
-        InputError: no rows, a missing or wrong field, a question without nuggets, or an id that occurs twice.
     """
     questions: list[Question] = []
     verdicts: list[tuple[str, int, str, float, bool]] = []

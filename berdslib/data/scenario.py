@@ -135,11 +135,6 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
         split: "train", "dev" or "test".
         training: the release whose training split systems may learn from; None for the same. Nothing is learnt from
             the split that is scored.
-
-    Raises:
-        InputError: an unknown scenario or split, a split without queries, or one in which the answers to some queries
-            are known and to others not; an argument that is there twice, or an answer that is none of the arguments; an
-            issue that is scored and in the training split.
     """
     known("scenario", rule, SCENARIOS)
     known("split", split, SPLITS)
@@ -270,10 +265,6 @@ def load_scenario(name: str, rule: str, split: str | None = None, *, train: str 
         split: "train", "dev" or "test"; None for "dev", or the first that has queries for this scenario.
         train: another release, whose training split systems may learn from; None for the same, or for those of 2023
             that of 2019, if it is there.
-
-    Raises:
-        InputError: an unknown name, scenario or split, or a release that cannot be read.
-        MissingDataError: it is not on this machine.
     """
     if not rule:
         raise InputError(f"name one of its scenarios: {', '.join(f'{name}:{one}' for one in SCENARIOS)}")
@@ -286,12 +277,7 @@ def load_scenario(name: str, rule: str, split: str | None = None, *, train: str 
 
 
 def load_release(name: str) -> Release:
-    """Return a release of PerspectiveArg: a data set, or a folder.
-
-    Raises:
-        InputError: it is neither, or cannot be read.
-        MissingDataError: it is not on this machine.
-    """
+    """Return a release of PerspectiveArg: a data set, or a folder."""
     if name not in DATASETS or DATASETS[name].reader != "perspectivearg":
         return read_release(Path(name))
     one = DATASETS[name]
@@ -327,10 +313,6 @@ def write_predictions(path: StrPath, run: pd.DataFrame, scenario: Scenario) -> N
         path: the file to write (compressed if it ends in .gz); it appears under its name when it is complete.
         run: frame qid, docno and score (or rank) in the scenario's docnos.
         scenario: what was searched.
-
-    Raises:
-        InputError: a frame that is not a run, a query or an argument that is not the scenario's, or nothing can be
-            written there.
     """
     run = check_run(run)
     qids = [q.qid for q in scenario.questions]
@@ -362,10 +344,6 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
 
     Returns:
         Frame qid, docno, rank, score; docnos are the scenario's.
-
-    Raises:
-        InputError: a file that does not hold predictions, a query or an argument that is not the scenario's, one that
-            is there twice, too short a list, or a query without an answer; the message names file, line and field.
     """
     known("treatment of repeats", repeats, REPEATS)
     if isinstance(least, bool) or not isinstance(least, int) or least < 0:

@@ -18,11 +18,7 @@ _LONGEST_FIELD = 16 * 1024 * 1024
 
 
 def read_jsonl(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) for each non-blank line of a JSONL file.
-
-    Raises:
-        InputError: a line that is not a JSON object.
-    """
+    """Yield (line number, object) for each non-blank line of a JSONL file."""
     for line, text in read_lines(path):
         if text.strip():
             row = from_json(text, path, line)
@@ -39,9 +35,6 @@ def from_json(text: str, path: StrPath, line: int | None = None, field: str | No
         path: the file.
         line: where the text is in it; None where it is all of it.
         field: the cell.
-
-    Raises:
-        InputError: not JSON, nested too deeply, or half of a surrogate pair in it.
     """
     try:
         value = json.loads(text)
@@ -60,11 +53,7 @@ def from_json(text: str, path: StrPath, line: int | None = None, field: str | No
 
 
 def read_json(path: StrPath) -> Any:
-    """Return what a file of JSON holds.
-
-    Raises:
-        InputError: no such file, or not JSON.
-    """
+    """Return what a file of JSON holds."""
     return from_json("".join(text for _, text in read_lines(path)), path)
 
 
@@ -81,11 +70,7 @@ def repeated(what: str, first: int, path: StrPath, line: int, field: str) -> Inp
 
 
 def id_list(value: object, path: StrPath, line: int, field: str) -> list[str]:
-    """Return a list of ids, which are texts or whole numbers, as texts.
-
-    Raises:
-        InputError: something else.
-    """
+    """Return a list of ids, which are texts or whole numbers, as texts."""
     if not isinstance(value, list) or any(isinstance(i, bool) or not isinstance(i, int | str) for i in value):
         raise InputError("a list of passage ids was expected", path=path, line=line, field=field)
     return [str(i) for i in value]
@@ -104,10 +89,6 @@ def read_table(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
     Cells are quoted where they have to be, as Python's csv module does it, in TSV too (the DPR dump). A TSV file that
     was written without any quoting reads the same unless a cell starts with a quotation mark: one that is between two
     of them loses them, and one that would take in other rows is refused.
-
-    Raises:
-        InputError: an unknown ending, a row of the wrong width, no header, or a quoted cell of a TSV file that seems
-            to have swallowed rows.
     """
     name = str(path).removesuffix(".gz")
     if Path(path).is_dir():
@@ -185,11 +166,7 @@ def is_missing(value: object) -> bool:
 
 
 def first_field(row: Mapping[str, Any], names: Sequence[str], path: StrPath, line: int) -> tuple[str, Any]:
-    """Return the first of some names that a row has, and what is there.
-
-    Raises:
-        InputError: all of them are missing or null.
-    """
+    """Return the first of some names that a row has, and what is there."""
     there = [n for n in names if not is_missing(row.get(n))]
     name = next((n for n in there if row[n] != ""), there[0] if there else None)
     if name is None:
@@ -202,11 +179,7 @@ def first_field(row: Mapping[str, Any], names: Sequence[str], path: StrPath, lin
 def text_field(
     row: Mapping[str, Any], names: Sequence[str], path: StrPath, line: int, *, default: str | None = None
 ) -> str:
-    """Return the first of the named fields as text; numbers are accepted as ids, blank text is not accepted.
-
-    Raises:
-        InputError: the field is missing or null (and there is no default), blank, or of another type.
-    """
+    """Return the first of the named fields as text; numbers are accepted as ids, blank text is not accepted."""
     if default is not None and all(is_missing(row.get(n)) or row[n] == "" for n in names):
         return default
     name, value = first_field(row, names, path, line)
@@ -223,11 +196,7 @@ def text_field(
 def text_list(
     row: Mapping[str, Any], name: str, path: StrPath, line: int, *, optional: bool = False
 ) -> tuple[str, ...]:
-    """Return a field that holds a list of texts (in CSV and TSV: a JSON list in the cell).
-
-    Raises:
-        InputError: missing, not a list, or an element that is not text or is blank.
-    """
+    """Return a field that holds a list of texts (in CSV and TSV: a JSON list in the cell)."""
     value = row.get(name)
     if is_missing(value) or value == "":
         if optional:

@@ -31,9 +31,6 @@ def read_trec_run(path: StrPath) -> pd.DataFrame:
     It is ranked as trec_eval ranks it, so that both score the same list: by the scores in single precision and never by
     the column of ranks, and of equal scores the larger docno comes first. Runs that are made here break ties by the
     smaller docno, and set equal scores apart, so that they are read back as they were.
-
-    Raises:
-        InputError: a line without six columns, a score that is not a number, a repeated docno, an empty file.
     """
     rows = [
         (c[0], c[2], number(c[4], path, line, "score"))
@@ -50,10 +47,6 @@ def write_trec_run(path: StrPath, run: pd.DataFrame, tag: str = "berdslib") -> N
         path: the file to write.
         run: frame qid, docno and score (or rank), see :func:`berdslib.data.records.check_run`.
         tag: the last column.
-
-    Raises:
-        InputError: a frame that is no run, or an id that holds a blank: it could not be read back. See
-            :func:`check_trec_ids`, which finds these before any work is done.
     """
     run = check_run(run)
     _require_no_blanks("qid", run["qid"])
@@ -85,10 +78,6 @@ def read_trec_qrels(path: StrPath, judge: str = "gold", *, first_subtopic: int |
         first_subtopic: the number of a question's first subtopic, 0 (as :func:`write_trec_qrels` does) or 1 (as TREC
             Web does). None: told from the whole file. It is 1 where some line says 1 and none says 0, and a warning
             says so, since a file of ours that never mentions perspective 0 looks the same.
-
-    Raises:
-        InputError: a line without four columns, a subtopic that is not a whole number from the first one on, an empty
-            file.
     """
     if first_subtopic not in (None, 0, 1):
         raise InputError(f"must be 0, 1 or None (told from the file), not {first_subtopic!r}", field="first_subtopic")
@@ -135,9 +124,6 @@ def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.Dat
     Args:
         path: the file; what does not end as a table does is read as qrels.
         first_subtopic: of qrels, see :func:`read_trec_qrels`.
-
-    Raises:
-        InputError: a missing column, a value out of range, the same verdict twice, an empty file.
     """
     if not str(path).removesuffix(".gz").endswith((".jsonl", ".json", ".ndjson", ".csv", ".tsv")):
         return read_trec_qrels(path, first_subtopic=first_subtopic)
@@ -168,11 +154,7 @@ def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.Dat
 
 
 def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
-    """Write verdicts as TSV or CSV with named columns, told by the name (compressed if it ends in .gz).
-
-    Raises:
-        InputError: another ending, or an id that could not be read back.
-    """
+    """Write verdicts as TSV or CSV with named columns, told by the name (compressed if it ends in .gz)."""
     ending = Path(str(path).removesuffix(".gz")).suffix
     if ending not in (".tsv", ".csv"):
         raise InputError("verdicts are written as .tsv or .csv (also with .gz), or as .qrels", path=path)

@@ -25,8 +25,9 @@ def test_a_beir_folder_is_written_and_scored_as_any_other_set(tmp_path):
     assert [q.qid for q in asked] == [q.qid for q in load_questions("sample", "dev")]
     assert list(passages) == list(load_passages("sample"))
     mine = load_gold("sample")
-    yes = mine[mine["supports"] & mine["qid"].isin([q.qid for q in asked])]
-    assert set(zip(gold["qid"], gold["docno"], strict=True)) == set(zip(yes["qid"], yes["docno"], strict=True))
+    yes, theirs = mine[mine["supports"] & mine["qid"].isin([q.qid for q in asked])], gold[gold["supports"]]
+    assert set(zip(theirs["qid"], theirs["docno"], strict=True)) == set(zip(yes["qid"], yes["docno"], strict=True))
+    assert set(gold["qid"]) == {q.qid for q in asked} and not gold["supports"].all()
     berds("retrieve", "-q", folder, "-k", "5", "-o", run)
     assert "Precision@5" in berds("evaluate", "-q", folder, "--run", run, "-m", "Precision@5").stdout
 

@@ -64,12 +64,6 @@ def test_the_sample(split):
     pd.testing.assert_frame_equal(found.gold, load_gold("sample"))
 
 
-def test_only_the_first_questions():
-    found = load("sample", split="test", limit=2)
-    assert list(found.questions) == load_questions("sample", "test")[:2]
-    assert len(found.passages) == len(load_passages("sample"))
-
-
 def test_another_corpus_and_other_verdicts_take_the_place_of_its_own(mine, monkeypatch):
     monkeypatch.setattr("berdslib.data.load.load_passages", lambda _: pytest.fail("its own corpus was read"))
     first = load_questions("sample")[0]
@@ -143,11 +137,6 @@ def test_several_are_searched_together_in_one_corpus(mine, tmp_path):
     assert load(("mine.jsonl",)).name == "mine"
 
 
-def test_a_question_in_two_of_them_is_refused(mine):
-    with pytest.raises(InputError, match="question id 'zoo' occurs twice"):
-        load(["mine.jsonl", str(mine)], passages="corpus.jsonl")
-
-
 # ---------------------------------------------------------------- PIR
 
 
@@ -175,12 +164,6 @@ def test_a_json_file_of_one_task_or_several(tmp_path):
         load("two.json")
     with pytest.raises(InputError, match=r"unknown PIR task 'mroe'. Did you mean 'more'"):
         load("two.json:mroe")
-
-
-def test_the_demo(tmp_path):
-    (tmp_path / "data" / "pir").mkdir()
-    write_pir(load("pir-sample:stories"), tmp_path / "data" / "pir" / "demo_pir_dataset.json")
-    same(load("pir-demo:stories"), load("pir-sample:stories"))
 
 
 # ---------------------------------------------------------------- names and folders beside one

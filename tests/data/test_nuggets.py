@@ -4,12 +4,10 @@ The published files are not at hand. FreshStack's layout is that of its own load
 sentence here is ours.
 """
 
-import json
 import logging
 from math import log2
 
 import pytest
-from shell import berds
 
 from berdslib.data.datasets import card, fetch, load_gold, load_passages, load_questions
 from berdslib.data.leaks import leaks
@@ -168,12 +166,6 @@ def test_a_passage_listed_both_ways_does_not_support_and_is_counted(tmp_path, ca
     assert "1 passages are listed as relevant and as not, and count as not; nothing supports 1 nuggets" in caplog.text
 
 
-def test_nothing_is_said_of_clean_files(tmp_path, caplog):
-    with caplog.at_level(logging.WARNING):
-        read_nuggets(written(tmp_path, QUERY) / "queries.jsonl")
-    assert not caplog.text
-
-
 # ---------------------------------------------------------------- BRIGHT-Pro and others
 
 
@@ -201,11 +193,6 @@ def test_aspects_by_name(tmp_path):
     assert found.gold["supports"].all() and found.passages[1] == Passage("moon.txt", "Moths.")
     with pytest.raises(MissingDataError, match=r"cannot be fetched by a command. Take it from its source page"):
         fetch("bright-pro-biology")
-
-
-@pytest.mark.parametrize("name", ["freshstack-angular", "bright-pro-sustainable-living"])
-def test_the_card_says_that_the_files_were_never_seen(name):
-    assert "THE READER WAS NOT RUN ON THE PUBLISHED FILES" in card(name)
 
 
 def test_what_is_taken_for_nuggets(tmp_path):
@@ -250,12 +237,6 @@ def test_what_cannot_be_read_is_named(tmp_path, row, message):
         load(folder)
 
 
-def test_a_file_without_rows(tmp_path):
-    (tmp_path / "queries.jsonl").write_text("\n")
-    with pytest.raises(InputError, match=r"queries.jsonl: holds no questions"):
-        read_nuggets(tmp_path / "queries.jsonl")
-
-
 # ---------------------------------------------------------------- measures, by hand
 
 
@@ -289,11 +270,3 @@ def test_questions_with_the_same_gold_passages_leak(tmp_path):
     assert [tuple(row)[:4] for row in leaks(found.questions, found.gold).itertuples(index=False)] == [
         ("7", "9", "passages", 1.0)
     ]
-
-
-def test_the_shell_scores_nuggets(tmp_path):
-    folder, run = written(tmp_path / "mine", QUERY), tmp_path / "run.trec"
-    run.write_text("7 Q0 docs/memory.md_0_90 1 2.0 x\n7 Q0 docs/sum.md_0_60 2 1.0 x\n")
-    shown = berds("evaluate", "-q", folder, "--run", run, "-m", "Coverage@2,alpha_nDCG@2", "--json").stdout
-    assert {row["measure"]: row["mean"] for row in json.loads(shown)} == {"Coverage@2": 1.0, "alpha_nDCG@2": 1.0}
-    assert "3.0" in berds("data", "stats", "-q", folder).stdout

@@ -24,7 +24,6 @@ from berdslib.data.pir import (
     root_id,
 )
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, perspective_qid
-from berdslib.data.tables import read_json
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import evaluate
 from berdslib.paths import shipped
@@ -87,11 +86,6 @@ def test_a_task_is_read_from_the_official_layout(tmp_path):
     assert task.passages[1] == Passage("1", "Tea stains teeth badly.")
 
 
-def test_a_file_with_one_unnamed_task_is_called_like_the_file(tmp_path):
-    path = saved(tmp_path / "tea.json", TEA)
-    assert same(load(path), load(f"{path}:tea"))
-
-
 def test_of_several_tasks_one_must_be_named(tmp_path):
     path = saved(tmp_path / "pir.json", {"tea": TEA, "coffee": TEA})
     with pytest.raises(InputError, match="several tasks; name one of: tea, coffee"):
@@ -140,13 +134,6 @@ def test_other_json_is_refused(tmp_path, text):
         load(path)
 
 
-def test_broken_json_is_located(tmp_path):
-    path = tmp_path / "pir.json"
-    path.write_text('{"a": 1,\n oops}')
-    with pytest.raises(InputError, match=r"pir\.json:2: not valid JSON"):
-        read_json(path)
-
-
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12).filter(str.strip)
 
 
@@ -170,14 +157,6 @@ def test_writing_and_reading_a_task_gives_it_back(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("pir") / "task.json"
     write_pir(task, path)
     assert same(load(f"{path}:some"), task)
-
-
-def test_written_places_follow_the_passages_whatever_their_ids(tmp_path):
-    passages = (Passage("x9", "Tea calms.", "Herbs"), Passage("x1", "Tea stains."))
-    task = pir_collection("tea", [PirQuery("q7", "for tea", "tea", "for", ("x1",))], passages)
-    write_pir(task, tmp_path / "t.json")
-    assert json.loads((tmp_path / "t.json").read_text())["tea"]["key_ref"] == {"0": [1]}
-    assert load(tmp_path / "t.json").passages[0].text == "Herbs Tea calms."
 
 
 @pytest.mark.parametrize(
@@ -401,18 +380,6 @@ def test_the_demo_release(real_data):
     assert facts["perspectrum"]["mean_query_words"] == pytest.approx(15.1, abs=0.2)
     assert facts["perspectrum"]["mean_corpus_words"] == pytest.approx(11.0, abs=0.2)
     assert facts["allsides"]["mean_corpus_words"] == pytest.approx(1089.2, rel=0.05)
-
-
-@pytest.mark.real_data
-def test_the_demo_release_survives_a_round_trip(real_data, tmp_path):
-    official = json.loads((real_data / "pir" / "demo_pir_dataset.json").read_text(encoding="utf-8"))
-    for name, content in official.items():
-        task = load(f"pir-demo:{name}")
-        write_pir(task, tmp_path / f"{name}.json")
-        written = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
-        in_order = {query: sorted(places) for query, places in content["key_ref"].items()}
-        assert written == {name: content | {"key_ref": in_order}}
-        assert same(load(f"{tmp_path / name}.json:{name}"), task)
 
 
 # ---------------------------------------------------------------- the tasks that come with the package

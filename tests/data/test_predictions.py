@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pandas as pd
 import pytest
-from tiny_release import SECRET, jsonl, perspective_queries, predicted, release_files, write_files
+from tiny_release import SECRET, jsonl, predicted, release_files, write_files
 
 from berdslib.data.arguments import Argument, ArgumentQuery, Release, read_release
 from berdslib.data.records import ranked_run
@@ -55,26 +55,6 @@ def test_ids_that_are_text_in_the_release_are_text_in_its_predictions(tmp_path):
     assert rows_of(tmp_path / "p.jsonl")[0] == {"query_id": 110, "relevant_candidates": ["2019000"]}
 
 
-def test_queries_are_in_the_order_of_the_scenario_whatever_that_of_the_run(tmp_path):
-    files = release_files()
-    name = "perspective-queries/queries_dev.jsonl"
-    files[name] = "".join(reversed(files[name].splitlines(keepends=True)))
-    scenario = open_scenario(read_release(write_files(tmp_path / "release", files)), "explicit", "dev")
-    run = found(scenario).sample(frac=1, random_state=0)
-    assert run["qid"].iloc[0] != "112"
-    write_predictions(tmp_path / "p.jsonl", run, scenario)
-    assert [row["query_id"] for row in rows_of(tmp_path / "p.jsonl")] == [112, 111, 110]
-
-
-def test_a_query_that_found_nothing_is_left_out_and_read_where_that_is_allowed(release, tmp_path):
-    scenario = open_scenario(release, "explicit", "dev")
-    run = found(scenario)[lambda frame: frame["qid"] != "111"]
-    write_predictions(tmp_path / "p.jsonl", run, scenario)
-    with pytest.raises(InputError, match=r"answers 2 of 3 .* without an answer is '111'"):
-        read_predictions(tmp_path / "p.jsonl", scenario, least=1)
-    assert set(read_predictions(tmp_path / "p.jsonl", scenario, least=0)["qid"]) == {"110", "112"}
-
-
 def test_a_run_that_found_nothing_is_read_back_where_that_is_allowed(release, tmp_path):
     scenario = open_scenario(release, "implicit", "dev")
     write_predictions(tmp_path / "p.jsonl", ranked_run({}), scenario)
@@ -97,12 +77,6 @@ def test_a_run_of_something_else_is_not_written(release, tmp_path, lists, proble
     with pytest.raises(InputError) as caught:
         write_predictions(tmp_path / "p.jsonl", ranked_run(lists), open_scenario(release, "explicit", "dev"))
     assert str(caught.value) == problem and not (tmp_path / "p.jsonl").exists()
-
-
-def test_a_run_with_other_docnos_than_the_rule_allows_is_not_written(release, tmp_path):
-    explicit, implicit = (open_scenario(release, rule, "dev") for rule in ("explicit", "implicit"))
-    with pytest.raises(InputError, match="is not an argument of 'release:implicit'"):
-        write_predictions(tmp_path / "p.jsonl", found(explicit), implicit)
 
 
 def test_a9_a_repeat_is_an_error_or_counts_once(release, tmp_path):
@@ -141,18 +115,6 @@ def test_what_cannot_be_asked_for_is_refused(release, tmp_path, options):
         read_predictions(tmp_path / "p.jsonl", open_scenario(release, "explicit", "dev"), **options)
 
 
-def test_ids_as_text_are_those_that_are_numbers(release, tmp_path):
-    scenario = open_scenario(release, "explicit", "dev")
-    as_text = [
-        {"query_id": str(row["query_id"]), "relevant_candidates": [str(one) for one in row["relevant_candidates"]]}
-        for row in predicted("dev")
-    ]
-    for name, rows in (("numbers", predicted("dev")), ("text", as_text)):
-        (tmp_path / name).write_text(jsonl(*rows))
-    one, two = (read_predictions(tmp_path / name, scenario) for name in ("numbers", "text"))
-    pd.testing.assert_frame_equal(one, two)
-
-
 @pytest.fixture(scope="module")
 def large():
     """As many arguments and queries as the task has."""
@@ -171,7 +133,3 @@ def test_a_file_of_all_queries_is_read(large, tmp_path):
     read = read_predictions(tmp_path / "p.jsonl", large)
     assert len(read) == 112_000
     pd.testing.assert_frame_equal(read, run)
-
-
-def test_predictions_of_the_tiny_release_answer_its_queries():
-    assert [row["query_id"] for row in predicted("dev")] == [q["query_id"] for q in perspective_queries("dev")]
