@@ -127,8 +127,8 @@ def run(
     from berdslib.data.predictions import ENOUGH, write_predictions
     from berdslib.data.releases import load_scenario
     from berdslib.retrieval.system_strings import parse_system
-    from berdslib.study.experiment import file_stems, search
-    from berdslib.study.leaderboard import settings
+    from berdslib.study.scoring import search
+    from berdslib.study.tables import file_stems, settings
 
     stems = file_stems(dict.fromkeys(parse_system(name).text for name in split_names(systems)))
     opened = load_scenario(release, scenario, split, train=train)
@@ -184,7 +184,7 @@ def evaluate(
     berds argue evaluate release bm25.jsonl minilm.jsonl -s explicit --split dev
     berds argue evaluate release bm25.jsonl -s baseline --official -o results
     """
-    from berdslib.study.leaderboard import at_cutoffs, records, settings, write_results
+    from berdslib.study.tables import at_cutoffs, records, settings, write_results
 
     wanted = _measures(official, measures)
     opened, scores, failed = _scores(release, predictions, scenario, split, wanted, least, repeats)
@@ -237,7 +237,7 @@ def compare(
     import pandas as pd
 
     from berdslib.files import write_text
-    from berdslib.study.leaderboard import leaderboard, records, settings, shown, track
+    from berdslib.study.tables import leaderboard, records, settings, shown, track
 
     wanted = _measures(official, measures)
     if not measures:  # what the task ranks by
@@ -351,7 +351,7 @@ def _build(
 ) -> dict[str, Any]:
     """Return system → what searches, for all systems that can be built."""
     from berdslib.study.arguments import judge_of, store_of
-    from berdslib.study.experiment import build
+    from berdslib.study.scoring import build
 
     judge, store = cache(lambda: judge_of("laptop", opened)), store_of(None)
 

@@ -133,7 +133,7 @@ def judge_eval(path: str, judges: str, store: Path | None, as_json: bool) -> Non
     """
     from berdslib.data.datasets import load_pairs
     from berdslib.judging.store import VerdictStore
-    from berdslib.study.judges import judge_table
+    from berdslib.study.raters import judge_table
 
     pairs = load_pairs(path)
     table = judge_table(pairs, split_names(judges), VerdictStore(store))
@@ -192,13 +192,13 @@ def judge_systems(
     """
     from berdslib.judging.store import VerdictStore
     from berdslib.retrieval.system_strings import parse_system
-    from berdslib.study import instruments
+    from berdslib.study import raters
 
     numbers = _whole_numbers(labelled)
     named = {name: name for name in dict.fromkeys(parse_system(name).text for name in split_names(systems))}
     found = read_collection(questions, corpus, split, limit)
     runs = {path: read_run(path, found.questions) for path in run_paths}
-    result = instruments.judge_systems(
+    result = raters.judge_systems(
         {**named, **runs},
         found,
         split_names(judges),
@@ -215,7 +215,7 @@ def judge_systems(
     if as_json:
         print_tables({name: getattr(result, name) for name in ("order", "table", "labels")})
     else:
-        print_frame(instruments.score_sheet(result), False)
+        print_frame(raters.score_sheet(result), False)
         click.echo()
         print_frame(result.order, False)
         few = result.labels[result.labels["system"] == "all"].drop(columns="system")
@@ -227,8 +227,8 @@ def judge_systems(
 
 
 def _write_judged(folder: Path, result: Any) -> None:
-    from berdslib.study.experiment import file_stems
     from berdslib.study.figures import judged_systems_figure, save_figure, use_style
+    from berdslib.study.tables import file_stems
 
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("order", "labels", "table"):

@@ -114,7 +114,7 @@ def _show_results(done: Any) -> None:
     if path.exists():
         import pandas as pd
 
-        from berdslib.study.experiment import paper_table
+        from berdslib.study.tables import paper_table
 
         scores = pd.read_csv(path)
         if not {"system", "dataset", "measure", "mean", "low", "high", "p_value"} <= set(scores):

@@ -68,8 +68,8 @@ def retrieve(
     from berdslib.data.trec import check_trec_ids, write_trec_run
     from berdslib.judging.store import VerdictStore
     from berdslib.retrieval.system_strings import parse_system
-    from berdslib.study.experiment import file_stems
     from berdslib.study.front import search
+    from berdslib.study.tables import file_stems
 
     system = parse_system(system).text  # before a corpus is read
     found = read_collection(questions, corpus, split, limit, need_perspectives=perspectives)
@@ -134,7 +134,7 @@ def judge(
     from berdslib.judging.base import pairs_of
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore, judge_pairs, verdicts_of
-    from berdslib.study.experiment import pooled
+    from berdslib.study.scoring import pooled
 
     found = read_collection(questions, corpus, split, limit)
     asked, run = found.questions, read_run(run_path, found.questions)
@@ -194,7 +194,7 @@ def evaluate(
     from berdslib.data.trec import read_verdicts
     from berdslib.evaluation.measures import evaluate as score
     from berdslib.evaluation.measures import official_cutoff, parse_measures, single_perspectives
-    from berdslib.study.experiment import score_table
+    from berdslib.study.tables import score_table
 
     wanted = parse_measures(measures)
     if (berds_jsonl is None) == (run_path is None):

@@ -17,7 +17,8 @@ import pandas as pd
 
 from berdslib.errors import InputError, known
 from berdslib.paths import shipped
-from berdslib.study.experiment import Experiment, escape
+from berdslib.study.experiment import Experiment
+from berdslib.study.tables import escape
 
 # What a version is called in a message, and the file that holds its numbers.
 VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir": ("PIR", "pir")}

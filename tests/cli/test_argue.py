@@ -20,8 +20,8 @@ from berdslib.data.predictions import read_predictions
 from berdslib.data.scenario import open_scenario
 from berdslib.errors import InputError
 from berdslib.retrieval.bm25 import BM25
-from berdslib.study import experiment, front
-from berdslib.study.leaderboard import track
+from berdslib.study import front, scoring
+from berdslib.study.tables import track
 
 DEV = "perspective-queries/queries_dev.jsonl"
 SYNTHETIC = {"release.json": '{"synthetic": true}'}
@@ -71,14 +71,14 @@ def test_a_run_is_a_predictions_file_for_each_system(release, tmp_path, scenario
 
 
 def test_a_system_that_fails_costs_its_own_file_only(release, tmp_path, monkeypatch):
-    search = experiment.search
+    search = scoring.search
 
     def sometimes(system, *rest):
         if system.name == "bm25+profile:template":
             raise InputError("is out of order")
         return search(system, *rest)
 
-    monkeypatch.setattr(experiment, "search", sometimes)
+    monkeypatch.setattr(scoring, "search", sometimes)
     systems = "bm25,bm25+profile:template,rank-bm25"
     refused = tried("argue", "run", release, "-s", "explicit", "-r", systems, "-o", tmp_path / "p")
     assert "berds: bm25+profile:template: is out of order\n" in problem(refused)
@@ -115,7 +115,7 @@ def test_what_systems_may_learn_from_can_be_another_release(release, tmp_path, m
         seen[scenario.name] = scenario.training and scenario.training.name
         return pd.DataFrame({"qid": [], "docno": [], "score": []})
 
-    monkeypatch.setattr(experiment, "search", search)
+    monkeypatch.setattr(scoring, "search", search)
     berds("argue", "run", alone, "-s", "explicit", "-r", "bm25", "-o", tmp_path / "p")
     assert seen == {"alone:explicit": None}
     berds("argue", "run", alone, "-s", "explicit", "-r", "bm25", "--train", release, "-o", tmp_path / "p")

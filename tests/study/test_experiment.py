@@ -22,17 +22,9 @@ from berdslib.judging.baselines import Gold, Overlap
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
 from berdslib.stats import holm, mean_interval, paired_test, wilson_interval
-from berdslib.study.experiment import (
-    MACRO,
-    Experiment,
-    escape,
-    experiment,
-    file_stems,
-    paper_table,
-    pooled,
-    score_table,
-    write_experiment,
-)
+from berdslib.study.experiment import Experiment, experiment, write_experiment
+from berdslib.study.scoring import pooled
+from berdslib.study.tables import MACRO, escape, file_stems, paper_table, score_table
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
 COLUMNS = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]

@@ -1,5 +1,8 @@
 """Judges beside labels: the table, the judge that always says yes, committees, and all about one judge."""
 
+import importlib
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +16,9 @@ from berdslib.judging.baselines import Overlap
 from berdslib.judging.committee import Committee
 from berdslib.judging.registry import JUDGES, make_judge, own_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.study.judges import ALL_YES, as_asked, judge_report, judge_table
+from berdslib.study.raters import ALL_YES, as_asked, judge_table
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 PAIRS = [
     LabelledPair(f"q{i % 4}", f"Cats number {i} are {'kind' if i % 3 else 'loud'}.", "Cats are kind.", i % 5 == 0)
@@ -85,7 +90,14 @@ def test_names_of_committees_may_hold_hyphens(monkeypatch):
     assert [one.id.partition("(")[0] for one in committee.judges] == ["random", "mp", "overlap"]
 
 
-# ---------------------------------------------------------------- all about one judge
+# ---------------------------------------------------------------- all about one judge: scripts/judge_tables.py
+
+
+@pytest.fixture
+def judge_report(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    return importlib.import_module("judge_tables").judge_report
+
 
 KINDS = [
     StancePair("zoos", "Zoos are cruel.", "We should close zoos", True, PROPOSAL),
@@ -98,7 +110,7 @@ KINDS = [
 ]
 
 
-def test_all_about_one_judge_by_hand(monkeypatch):
+def test_all_about_one_judge_by_hand(monkeypatch, judge_report):
     # Says no to denials, yes to all else; so it is right about the cruel and the stinking, and wrong about the fun.
     def answer(pairs):
         return [0.2 if " not " in p.perspective else 0.8 for p in pairs]
@@ -126,7 +138,7 @@ def test_all_about_one_judge_by_hand(monkeypatch):
     assert negation[["both_yes", "both_no"]].tolist() == [0, 0]
 
 
-def test_intervals_of_negations_draw_topics(monkeypatch):
+def test_intervals_of_negations_draw_topics(monkeypatch, judge_report):
     # Right about all documents of one topic, wrong about all of the other: a draw of two topics may hold either twice.
     pairs = [
         StancePair(topic, f"{topic} {i}", f"We should {no}ban {topic}", not no, NEGATED if no else PROPOSAL)
@@ -141,6 +153,6 @@ def test_intervals_of_negations_draw_topics(monkeypatch):
     assert negation.loc["right_higher", ["value", "low", "high"]].tolist() == [0.5, 0, 1]
 
 
-def test_pairs_without_negations_have_a_report_without_them():
+def test_pairs_without_negations_have_a_report_without_them(judge_report):
     report = judge_report([p for p in KINDS if p.kind == PROPOSAL], "overlap")
     assert report.negation.empty and report.n == 4 and isinstance(report.by_kind, pd.DataFrame)

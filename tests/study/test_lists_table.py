@@ -10,7 +10,7 @@ from berdslib.errors import InputError
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 from berdslib.study.experiment import experiment
-from berdslib.study.lists_table import lists_table, systems_of
+from berdslib.study.tuning import lists_table, systems_of
 
 WAYS = ("expand:recorded", "expand:rule", "multi:recorded", "coverage", "expand:rule+coverage")
 OPTIONS = {"aspect_judge": "overlap", "ways": WAYS, "weights": (0.2, 0.8), "depth": 20}
