@@ -109,7 +109,10 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
     Raises:
         InputError: not a notebook, no such cell or several, or a line that is no plain assignment.
     """
-    cell = _parameter_cell(notebook)
+    cells = [c for c in read_notebook(notebook)["cells"] if "parameters" in c.get("metadata", {}).get("tags", [])]
+    if len(cells) != 1:
+        raise InputError(f"{len(cells)} cells are tagged `parameters`; exactly one is needed", path=notebook)
+    cell = "".join(cells[0]["source"])
     try:
         body = ast.parse(cell).body
     except SyntaxError as error:
@@ -158,14 +161,9 @@ def code_digests(notebook: Mapping[str, Any]) -> list[str]:
     return [hashlib.sha256(source.encode()).hexdigest()[:8] for source in code]
 
 
-def _parameter_cell(notebook: Path) -> str:
-    cells = [c for c in read_notebook(notebook)["cells"] if "parameters" in c.get("metadata", {}).get("tags", [])]
-    if len(cells) != 1:
-        raise InputError(f"{len(cells)} cells are tagged `parameters`; exactly one is needed", path=notebook)
-    return "".join(cells[0]["source"])
-
-
-def check_parameters(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+def check_parameters(
+    notebook: Path, given: Mapping[str, Any], accepted: Mapping[str, Parameter] | None = None
+) -> dict[str, Any]:
     """Return the given parameters, each in the type of its default.
 
     Args:
@@ -173,11 +171,9 @@ def check_parameters(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]
         given: name → value; text is read as the type of the default ("5" for a whole number, "true" for a bool,
             JSON or a Python literal for a list). A list holds values of the types that its default holds; where that is
             empty, anything.
-
-    Raises:
-        InputError: an unknown name, or a value of another type.
+        accepted: the notebook's parameters, where they have been read already.
     """
-    accepted = read_parameters(notebook)
+    accepted = read_parameters(notebook) if accepted is None else accepted
     kind = f"parameter of {notebook.stem}"
     return {name: _typed(accepted[known(kind, name, accepted)], value) for name, value in given.items()}
 
@@ -369,7 +365,7 @@ def _output_folder(source: Path, values: Mapping[str, Any], folder: Path) -> dic
     return {}
 
 
-def run_folder(source: Path, values: Mapping[str, Any]) -> Path:
+def run_folder(source: Path, values: Mapping[str, Any], notebook: Mapping[str, Any] | None = None) -> Path:
     """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook's cells, the parameters and the code.
 
     Outputs are not part of the hash: re-executing the committed notebook does not change it.
@@ -377,8 +373,10 @@ def run_folder(source: Path, values: Mapping[str, Any]) -> Path:
     Args:
         source: the notebook.
         values: checked parameters.
+        notebook: the same as JSON, where it has been read already.
     """
-    cells = [(c.get("cell_type"), "".join(c.get("source", ""))) for c in read_notebook(source)["cells"]]
+    read = read_notebook(source) if notebook is None else notebook
+    cells = [(c.get("cell_type"), "".join(c.get("source", ""))) for c in read["cells"]]
     digest = hashlib.sha256(json.dumps([cells, values, code_version()], sort_keys=True).encode()).hexdigest()[:10]
     return notebook_folder().parent / "papermill_runs" / f"{source.stem}-{digest}"
 

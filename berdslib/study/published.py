@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -27,34 +27,6 @@ KEYS = ("corpus", "retriever", "system", "dataset", "measure", "k")
 # What the papers call a retriever's list as it is.
 _AS_FOUND = ("default", "baseline")
 _STEPS = {"expand": "query-expansion"}  # a step of ours → the papers' word; the others are called the same
-
-
-class Comparison(NamedTuple):
-    """One of our numbers beside a published one; as text, a line for a reader.
-
-    Args:
-        label: what is compared, such as "Table 3 · Wikipedia · BM25 · MRecall@5".
-        ours: our number, in the unit of the published one.
-        published: the number as printed.
-        difference: ours minus published.
-        tolerance: the largest difference, either way, that counts as agreement.
-        verdict: "within tolerance", "MISS" or "not comparable".
-        why: the reason for "not comparable", or a remark.
-    """
-
-    label: str
-    ours: float
-    published: float
-    difference: float
-    tolerance: float
-    verdict: str
-    why: str = ""
-
-    def __str__(self) -> str:
-        line = f"{self.verdict}  {self.label}: ours {self.ours:.6g}, published {self.published:.6g}"
-        if self.verdict != "not comparable":
-            line += f" ({self.difference:+.6g}; tolerance ±{self.tolerance:.6g})"
-        return f"{line}: {self.why}" if self.why else line
 
 
 def published_table(table: str, version: str = "v2") -> pd.DataFrame:
@@ -99,48 +71,6 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
         asked = ", ".join(f"{column}={value!r}" for column, value in where.items()) or "no condition"
         raise InputError(f"{len(rows)} numbers of Table {table} ({version}) match {asked}; exactly one must")
     return float(rows["value"].iloc[0])
-
-
-def check(
-    label: str, ours: float, published: float, tolerance: float, *, comparable: bool = True, why: str = ""
-) -> Comparison:
-    """Compare one of our numbers with a published one; a mismatch is reported, neither raised nor hidden.
-
-    Args:
-        label: what is compared.
-        ours: our number; not-a-number is a miss.
-        published: the published number, in the same unit.
-        tolerance: the largest difference, either way, that counts as agreement.
-        comparable: False where data, corpus or judge differ so much that agreement would mean nothing.
-        why: the reason, required where the numbers are not comparable.
-
-    Raises:
-        InputError: a tolerance below 0, or numbers called not comparable without a reason.
-
-    >>> print(check("Table 3 · Wikipedia · BM25 · MRecall@5", 12.1, 10.8, 0.5))
-    MISS  Table 3 · Wikipedia · BM25 · MRecall@5: ours 12.1, published 10.8 (+1.3; tolerance ±0.5)
-    """
-    if not tolerance >= 0:
-        raise InputError(f"{tolerance} is not a tolerance; it must be at least 0", field="tolerance")
-    if not comparable and not why.strip():
-        raise InputError(f"{label}: say why the numbers are not comparable", field="why")
-    difference = round(float(ours) - float(published), 9)  # 0.5 shall be 0.5, not 0.5000000000000004
-    verdict = "within tolerance" if abs(difference) <= tolerance else "MISS"
-    return Comparison(
-        label, float(ours), float(published), difference, tolerance, verdict if comparable else "not comparable", why
-    )
-
-
-def comparisons(rows: Iterable[Comparison]) -> pd.DataFrame:
-    """Return comparisons as a table, one row each, misses included.
-
-    Args:
-        rows: what `check` returned.
-
-    Returns:
-        The columns label, ours, published, difference, tolerance, verdict, why.
-    """
-    return pd.DataFrame(list(rows), columns=list(Comparison._fields))
 
 
 def published_figure(figure: str, version: str = "v2") -> pd.DataFrame:

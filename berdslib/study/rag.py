@@ -27,12 +27,16 @@ from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag, one_line
+from berdslib.stats import sum_by_cluster
 
 _TAGS = ("<passage>", "</passage>")
 _TITLE = "Title: "
 # Words of a perspective that name a side, as PIR's Perspectrum and Ex-FEVER and our questions have them.
 _FOR = re.compile(r"\bsupport|\bspeaks? for\b|\bfollows? from\b", re.I)
 _AGAINST = re.compile(r"\b(oppos|undermin|refut|contradict|against\b)", re.I)
+_DENIED = re.compile(
+    r"(\bnot|n't|n’t|\bnever)\s+(\w+\s+)?(support|speak|follow|oppos|undermin|refut|contradict|against)", re.I
+)
 ESSAY_WORDS = 100
 _NAME_OR_NUMBER = re.compile(r"(?:[A-Z]\w*|\d[\d.,:]*\b)(?: (?:[A-Z]\w*|\d[\d.,:]*\b))*")
 # What an essay's polarity is correlated with; see `alignment`.
@@ -211,11 +215,10 @@ def stance_of(perspective: str) -> int:
     -1
     """
     sides = bool(_FOR.search(perspective)), bool(_AGAINST.search(perspective))
-    if sides[0] == sides[1]:
-        raise InputError(
-            f"perspective {perspective!r} names {'both sides' if sides[0] else 'no side'}; one of "
-            "supports / opposes, undermines, refutes, against was expected"
-        )
+    if sides[0] == sides[1] or _DENIED.search(perspective):  # not to support is not yet to oppose
+        named = "a side only to deny it" if sides[0] != sides[1] else "both sides" if sides[0] else "no side"
+        expected = "one of supports / opposes, undermines, refutes, against was expected"
+        raise InputError(f"perspective {perspective!r} names {named}; {expected}")
     return 1 if sides[0] else -1
 
 
@@ -275,26 +278,18 @@ def correlation(
         raise InputError(f"x, y and groups must be of one length; got {len(x)} and {len(y)}")
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return Correlation(np.nan, np.nan, np.nan, np.nan, len(x))
-    _, group = np.unique(np.arange(len(x)) if groups is None else np.asarray(groups), return_inverse=True)
-    rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, group.max() + 1, (resamples, group.max() + 1))
-    # How often each observation is in each sample: a weighted correlation needs no copies.
-    weights = np.apply_along_axis(np.bincount, 1, drawn, minlength=group.max() + 1)[:, group]
-    r = _weighted_r(x, y, weights.astype(np.float64))
-    low, high = np.nanquantile(r, [(1 - level) / 2, (1 + level) / 2])
     found = pearsonr(x, y)
+    dx, dy = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    clusters = [f"{i:09}" for i in range(len(x))] if groups is None else groups
+    sums = sum_by_cluster(np.column_stack([np.ones(len(x)), dx, dy, dx * dx, dy * dy, dx * dy]), clusters)
+    drawn = np.random.default_rng(seed).integers(0, len(sums), (resamples, len(sums)))
+    counts = np.apply_along_axis(np.bincount, 1, drawn, minlength=len(sums))
+    n, sx, sy, sxx, syy, sxy = (counts @ sums).T
+    vx, vy = sxx - sx * sx / n, syy - sy * sy / n
+    flat = (vx < 1e-9) | (vy < 1e-9)  # in units of the variance; rounding leaves a constant sample a little
+    r = np.where(flat, np.nan, (sxy - sx * sy / n) / np.sqrt(np.where(flat, 1.0, vx * vy)))
+    low, high = np.nanquantile(r, [(1 - level) / 2, (1 + level) / 2])
     return Correlation(float(found.statistic), float(low), float(high), float(found.pvalue), len(x))
-
-
-def _weighted_r(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return (m,) correlations of x and y, (n,), under the rows of weights, (m, n); NaN where one is constant."""
-    total = weights.sum(axis=1, keepdims=True)
-    dx = x - weights @ x[:, None] / total
-    dy = y - weights @ y[:, None] / total
-    covariance, vx, vy = (((weights * a * b).sum(axis=1)) for a, b in ((dx, dy), (dx, dx), (dy, dy)))
-    # Rounding leaves a constant sample a variance of about 1e-33 instead of 0.
-    flat = (vx < 1e-18) | (vy < 1e-18)
-    return np.where(flat, np.nan, covariance / np.sqrt(np.where(flat, 1.0, vx * vy)))
 
 
 # ---------------------------------------------------------------- who answers
