@@ -235,9 +235,6 @@ def grid_table(grid: Grid) -> pd.DataFrame:
 
     A list among the parameters is written as JSON. A column of scores.csv that is named like a parameter becomes
     scores_NAME. A run that wrote no scores has one row with its parameters only.
-
-    Raises:
-        InputError: a scores.csv is not a readable table.
     """
     tables = [_labelled_scores(run) for run in grid.runs if _finished(run)]
     if not tables:

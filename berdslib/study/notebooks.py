@@ -51,11 +51,7 @@ class NotebookRun(NamedTuple):
 
 
 def notebook_folder() -> Path:
-    """Return the project's notebooks folder.
-
-    Raises:
-        InputError: berdslib is used outside a checkout of the project.
-    """
+    """Return the project's notebooks folder; outside of a checkout there is none."""
     root = project_root()
     if root is None:
         raise InputError("the notebooks are in the project's repository; run this inside a checkout of it")
@@ -74,11 +70,7 @@ def output_folder(name: str) -> Path:
 
 
 def files_in(folder: Path) -> pd.DataFrame:
-    """Return what a notebook wrote into its folder: one row for each name, with the formats in which it is there.
-
-    Args:
-        folder: of :func:`output_folder`.
-    """
+    """Return what a notebook wrote into its folder: one row for each name, with the formats in which it is there."""
     formats: dict[str, list[str]] = {}
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.suffix != ".ipynb" and path.name not in ("run.json", _LOCK):
@@ -88,11 +80,7 @@ def files_in(folder: Path) -> pd.DataFrame:
 
 
 def find_notebook(name: str) -> Path:
-    """Return a notebook by name ("00_quickstart"), number ("00") or path.
-
-    Raises:
-        InputError: no such notebook.
-    """
+    """Return a notebook by name ("00_quickstart"), number ("00") or path."""
     if name.endswith(".ipynb") and Path(name).is_file():
         return Path(name).resolve()
     names = {p.stem: p for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
@@ -105,9 +93,6 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
 
     Every line there is ``name = literal  # help``; anything else is an error, since papermill could not replace it
     faithfully.
-
-    Raises:
-        InputError: not a notebook, no such cell or several, or a line that is no plain assignment.
     """
     cells = [c for c in read_notebook(notebook)["cells"] if "parameters" in c.get("metadata", {}).get("tags", [])]
     if len(cells) != 1:
@@ -134,11 +119,7 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
 
 
 def read_notebook(path: Path) -> dict[str, Any]:
-    """Return a notebook as JSON.
-
-    Raises:
-        InputError: not readable, or no notebook.
-    """
+    """Return a notebook as JSON."""
     try:
         notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
@@ -257,7 +238,8 @@ def run_notebook(
     """Execute a notebook from a fresh kernel and keep the result under papermill_runs/.
 
     The folder's name holds a hash of notebook, parameters and code. ``run.json`` is written last and atomically: a
-    folder without it holds a run that did not finish, however complete its notebook looks.
+    folder without it holds a run that did not finish, however complete its notebook looks. A wrong parameter is an
+    InputError before anything starts; a cell that fails is a BerdsError that names it.
 
     Args:
         name: see :func:`find_notebook`.
@@ -265,11 +247,6 @@ def run_notebook(
         output: where to put the run; None for papermill_runs/NAME-HASH.
         progress: show a bar over the cells.
         timeout: seconds that one cell may take.
-
-    Raises:
-        InputError: unknown notebook or parameter, or a value of the wrong type; nothing was started.
-        BerdsError: another run is writing into the folder; or a cell failed, and the message names it and where the
-            partly executed notebook is.
     """
     from filelock import Timeout
 

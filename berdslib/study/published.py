@@ -76,16 +76,7 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
 def published_figure(figure: str, version: str = "v2") -> pd.DataFrame:
     """Return what a paper's text says of one of its figures: numbers, and in which direction a difference goes.
 
-    Args:
-        figure: its number, "3" or "Figure 3".
-        version: as for :func:`published_table`.
-
-    Returns:
-        One row a statement, with the columns of figures.csv as text; no rows for a figure of which the text says
-        nothing that could be measured.
-
-    Raises:
-        InputError: an unknown version.
+    One row a statement, with the columns of figures.csv as text; arguments as for :func:`published_table`.
     """
     paper = VERSIONS[known("version", version, VERSIONS)][0].split()[0]
     rows = read_shipped("figures")

@@ -157,13 +157,7 @@ def write_essays(
     Returns:
         One row a query: qid, root, stance (1 or -1), docnos, essay, words, and three polarities by TextBlob, -1 to 1:
         polarity (of the essay), pair_polarity (of the words "Topic: …; Stance: …"), passages_polarity (mean over the
-        shown passages; NaN without any).
-
-    Raises:
-        InputError: a query that is not made of a question and one perspective, a perspective without a side, or a
-            listed passage that the corpus does not hold.
-
-    Source: PIR, section 3.3 and appendix A.8.
+        shown passages; NaN without any). PIR, section 3.3 and appendix A.8.
     """
     prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"))
     if whole := [q.qid for q in queries if not q.root or len(q.perspectives) != 1]:
@@ -228,18 +222,10 @@ def alignment(essays: pd.DataFrame, *, level: float = 0.95, resamples: int = 200
     "topic-stance text" is what the paper's words define: the polarity of the topic-stance pair. As TextBlob knows
     neither "Support" nor "Oppose", it is the same for both stances of a topic and cannot tell a right essay from a
     wrong one. "designated stance" (1 or -1) can, and is what the paper's conclusion is about. "retrieved passages"
-    shows how far an essay's tone is that of what was retrieved.
-
-    Args:
-        essays: what :func:`write_essays` returned.
-        level: coverage of the intervals.
-        resamples: how many bootstrap samples.
-        seed: of the random draws.
+    shows how far an essay's tone is that of what was retrieved. PIR, section 3.3 and Table 5.
 
     Returns:
         One row a target: target, r, low, high, p_value, n.
-
-    Source: PIR, section 3.3 and Table 5.
     """
     rows = []
     for target, column in TARGETS.items():
@@ -259,18 +245,9 @@ def correlation(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Correlation:
-    """Return Pearson's correlation with a percentile bootstrap interval, whole groups being drawn.
+    """Return Pearson's correlation of x and y, (n,), with a percentile bootstrap interval, whole groups being drawn.
 
-    Args:
-        x: (n,) numbers.
-        y: (n,) numbers.
-        groups: (n,) what belongs together, such as the essays on one topic; None where nothing does.
-        level: coverage, between 0 and 1.
-        resamples: how many bootstrap samples; those in which x or y is constant have no correlation and are left out.
-        seed: of the random draws.
-
-    Raises:
-        InputError: different lengths.
+    Samples in which x or y is constant have no correlation and are left out.
     """
     from scipy.stats import pearsonr
 
@@ -323,12 +300,9 @@ class Extractive:
 
 
 def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int = 200) -> ChatModel:
-    """Return who answers, by name.
+    """Return who answers: "extractive", or whatever :func:`berdslib.llm.local.make_chat` knows.
 
-    Args:
-        name: "extractive", or whatever :func:`berdslib.llm.local.make_chat` knows.
-        recordings: a file of recorded answers: what is in it is not asked again, and what is new is added at once.
-        max_tokens: longest answer. An essay of 100 words has about 140 tokens; PIR (A.4) allowed 80.
+    Answers in the file of recordings are not asked again. An essay of 100 words has about 140 tokens; PIR allowed 80.
     """
     model = Extractive() if name == "extractive" else make_chat(name, max_tokens=max_tokens)
     return Kept(model, recordings) if recordings else model
@@ -339,14 +313,6 @@ def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Seq
 
     The root is the supporting perspective, a full statement. Questions with anything but one supporting and one
     opposing perspective are left out, and so are those with a side that no passage argues.
-
-    Args:
-        questions: such as those of the sample.
-        gold: verdict frame.
-        passages: the corpus.
-
-    Raises:
-        InputError: no question is left.
     """
     yes = gold[gold["supports"]].groupby(["qid", "pid"])["docno"].agg(tuple).to_dict()
     rows: list[PirQuery] = []

@@ -52,20 +52,12 @@ def judge_table(
 ) -> pd.DataFrame:
     """Measure judges against labels; intervals draw whole questions. BeRDS Table 4.
 
-    The first rows are those of a judge that says yes to everything: its F1 is what a lazy judge gets for free.
-
-    Args:
-        pairs: labelled by people; for measuring only, never for choosing a judge, a prompt or a threshold.
-        judges: their names, see :func:`berdslib.judging.registry.make_judge`.
-        store: where verdicts are kept.
+    The first rows are those of a judge that says yes to everything: its F1 is what a lazy judge gets for free. The
+    pairs are for measuring only, never for choosing a judge, a prompt or a threshold.
 
     Returns:
         Frame with columns judge, threshold, measure, value, low, high; the measures are the fields of
         :class:`berdslib.evaluation.agreement.Agreement`, and auc and calibration_error.
-
-    Raises:
-        InputError: an unknown judge, or labels all alike.
-        MissingDataError: a model that is neither on this machine nor reachable.
     """
     chosen = {name: make_judge(name) for name in judges}  # a name that is wrong is found before anything is judged
     reports = [measured_by_labels(pairs, np.ones(len(pairs)), 0.5).assign(judge=ALL_YES, threshold=0.5)]
@@ -136,24 +128,14 @@ def judge_systems(
     What the systems list within the deepest cut-off is judged once for all of them. Questions that overlap
     (:func:`berdslib.data.leaks.groups`) are drawn together in all intervals.
 
-    Args:
-        systems: two or more, as for :func:`berdslib.study.experiment.experiment`; 12 or more make a tau that says much.
-            None of them may see gold.
+    What is special here:
+        systems: two or more, as for :func:`berdslib.study.experiment.experiment`, where the arguments that are not here
+            are explained; 12 or more make a tau that says much. None of them may see gold.
         data: a collection with gold, or the name of one. What gold does not list counts as not supporting.
         judges: a name or several, see :func:`berdslib.judging.registry.make_judge`.
         measures: with cut-offs; how deep is judged follows from them.
         labelled: numbers of questions that people label, to be tried out; of more than there are, none is tried.
         draws: trials of each.
-        aspect_judge: see :func:`berdslib.study.experiment.experiment`, as for the next three.
-        depth: how many candidates a cross-encoder or a diversifier chooses from.
-        recordings: a file of a chat model's answers.
-        store: where verdicts are kept.
-        seed: of the draws.
-
-    Raises:
-        InputError: fewer than two systems, one called "oracle", no judge or an unknown one, "gold" among them, a
-            collection without gold, or questions to be labelled where all questions overlap.
-        MissingDataError: a model that is neither on this machine nor reachable.
     """
     judges = [judges] if isinstance(judges, str) else judges
     wanted, collection, named = parse_measures(measures), collection_of(data), named_systems(systems)

@@ -56,13 +56,6 @@ def dev_test_split(questions: Sequence[Question], seed: int = 0) -> tuple[list[Q
 
     Where there are questions marked "dev" and "test", the test questions are those that are scored; a source that has
     no such marks, or one kind only, is drawn in half.
-
-    Args:
-        questions: at least two of each source.
-        seed: of the draw.
-
-    Raises:
-        InputError: no questions, or a source with one.
     """
     check_questions(questions)
     rng, chosen = np.random.default_rng(seed), set()
@@ -85,7 +78,7 @@ def gains_and_losses(
     gain: str = "MRecall@5",
     cost: str = "Precision@5",
 ) -> pd.DataFrame:
-    """Return each system's gain and loss; macro means.
+    """Return each system's gain and loss against a baseline; macro means.
 
     Args:
         scores: system → frame (qid x measure) of an Experiment.
@@ -98,9 +91,6 @@ def gains_and_losses(
         Frame with one row a system: system, the two measures, gain (difference from the baseline), loss (share of the
         baseline's cost measure that is lost; negative if it rose), frontier (no system is better in one and as good in
         the other).
-
-    Raises:
-        InputError: an unknown baseline or measure.
     """
     known("baseline", baseline, scores)
     _check_order(scores, questions)
@@ -137,9 +127,6 @@ def choose_system(table: pd.DataFrame, most_loss: float = 0.01) -> str:
     Args:
         table: of :func:`gains_and_losses`, on development questions.
         most_loss: share of the baseline's cost measure that may be lost.
-
-    Raises:
-        InputError: none loses so little.
     """
     allowed = table[table["loss"] <= most_loss + 1e-12]
     if allowed.empty:
@@ -157,22 +144,11 @@ def gain_recovered(
     *,
     measure: str = "MRecall@5",
 ) -> dict[str, float]:
-    """Return the share of the gain from the baseline to the oracle that a system recovers.
-
-    Args:
-        scores: system → frame (qid x measure), the oracle's among them.
-        questions: the asked questions, in the frames' order.
-        baseline: where the way begins.
-        system: how far did it get?
-        oracle: where the way ends.
-        measure: what is compared.
+    """Return how much of the gain from the baseline to the oracle a system recovers.
 
     Returns:
         baseline, system, oracle (macro means), share (1 is all of the way), gain, gain_low, gain_high (95 % interval of
         the paired difference from the baseline).
-
-    Raises:
-        InputError: an unknown system or measure, or scores of other questions.
     """
     _check_order(scores, questions)
     for name in (baseline, system, oracle):
@@ -415,12 +391,6 @@ def fusion_runs(
         numbers: use the first so many expansions, or all of a question that has fewer; 0: the question's list alone.
         constants: of reciprocal rank fusion, each at least 0; round robin is always there.
         depth: passages of each list.
-
-    Returns:
-        Fusion → run of all passages found.
-
-    Raises:
-        InputError: a question without expansions, a number below 0, no numbers, or depth is no whole number from 1.
     """
     check_k(depth, "depth")
     check_questions(questions)
@@ -455,24 +425,12 @@ def fusion_sweep(
 ) -> pd.DataFrame:
     """Score every way to fuse the lists of a question's expansions; each is searched, and each passage judged, once.
 
-    Args:
-        retriever: searches.
-        data: questions, passages and recorded expansions.
-        measures: what is scored; the largest cut-off says how deep to judge.
-        judge: as for :func:`berdslib.study.experiment.experiment`; None for recorded verdicts.
-        expansions: others than the recorded ones.
-        numbers: as for :func:`fusion_runs`, like the next two.
-        constants: see there; 60 is added, which the others are compared with.
-        depth: passages of each list.
-        store: where verdicts are kept; None for the user's cache.
+    Arguments as :func:`fusion_runs` and :func:`berdslib.study.experiment.experiment`; 60 is added to the constants.
 
     Returns:
         One row a fusion and measure: number, original (with the question's own list?), fusion, measure, n, mean, low,
         high (macro over data sets, 95 % interval), and difference, difference_low, difference_high: the paired
         difference from reciprocal rank fusion of the same lists with the constant 60, whose own limits are NaN.
-
-    Raises:
-        InputError: as :func:`fusion_runs`, and neither a judge nor recorded verdicts.
     """
     wanted, questions = parse_measures(measures), data.questions
     every = sorted({*constants, CONSTANT})
