@@ -263,8 +263,8 @@ def _check(
             measures_of_scenario(measures)
             continue
         check_without_groups(measures)
-        if is_recorded(judge):
-            judge_of(None, one)
+        if is_recorded(judge) and one.gold is None:
+            judge_of(None, one)  # says so
     if len(collections) > 1 and (bound := [n for n, s in named.items() if not isinstance(s, str | pd.DataFrame)]):
         raise InputError(f"{bound[0]!r} searches one corpus, and there are several; bd.register('retriever', …) a "
                          "function that makes it", field="systems")  # fmt: skip

@@ -24,7 +24,6 @@ from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.systems import AspectsOf, Workshop
-from berdslib.study.arguments import judge_of
 
 System = str | Retriever | pd.DataFrame
 Systems = System | Sequence[System] | Mapping[str, System]
@@ -160,12 +159,12 @@ def verdicts_on(
     runs: Mapping[str, pd.DataFrame], collection: Collection, judge: Judge | None, k: int, store: VerdictStore
 ) -> pd.DataFrame:
     """Return recorded verdicts (no judge, or gold), or a judge's on the top k of all systems."""
-    if isinstance(collection, Scenario) and collection.gold is None:
+    if judge is not None and not isinstance(judge, Gold):
+        return judged(runs.values(), collection, judge, k, store)
+    recorded = collection.gold if judge is None else judge.verdicts
+    if recorded is None:  # only a scenario is scored without
         return make_verdicts([], "gold")
-    judge = judge or judge_of(None, collection)
-    if isinstance(judge, Gold):
-        return judge.verdicts[judge.verdicts["qid"].isin({q.qid for q in collection.questions})]
-    return judged(runs.values(), collection, judge, k, store)
+    return recorded[recorded["qid"].isin({q.qid for q in collection.questions})]
 
 
 def scored(
