@@ -303,7 +303,9 @@ def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
         judged = table[table["judge"] == judge].set_index("system")
         axis.plot([0, 100], [0, 100], color="grey", lw=1, ls="--", zorder=0)
         for i, system in enumerate(gold.index):
-            style: dict[str, Any] = {"color": "black", "marker": "*", "ms": 12} if system == "oracle" else look(i)
+            style = {**look(i), "marker": MARKERS[(i + i // len(PALETTE)) % (len(MARKERS) - 1)]}  # the star is its own
+            if system == "oracle":
+                style = {"color": "black", "marker": "*", "ms": 12}
             _crossed(axis, gold.loc[system], judged.loc[system], elinewidth=0.5, label=plain(system), **style)
         axis.set_title(plain(judge), fontsize=11)
         axis.set(xlim=(-3, 103), ylim=(-3, 103), aspect="equal", xlabel=f"{plain(measure)} by gold, %")
@@ -383,7 +385,7 @@ def judge_scores(table: pd.DataFrame) -> Figure:
     figure = intervals(rows, "judge", panel="measure", hue="measure", **options)
     for axis, measure in zip(figure.axes, looks, strict=True):
         for of_all_yes in floor.loc[floor["measure"] == measure, "mean"]:
-            axis.axvline(of_all_yes * 100, color="black", ls="--", lw=1.2, zorder=0)
+            axis.axvline(of_all_yes * 100, color="black", ls="--", lw=1.2)
         axis.set(title="", xlim=(0, 100), xlabel=f"{measure.upper()}, %  (dashed: yes to all)")
     return figure
 
