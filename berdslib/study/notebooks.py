@@ -9,11 +9,14 @@ import logging
 import math
 import os
 import re
+import sys
 import time
 from collections.abc import Mapping
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from reprlib import repr as shortened
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -56,6 +59,16 @@ def notebook_folder() -> Path:
     if root is None:
         raise InputError("the notebooks are in the project's repository; run this inside a checkout of it")
     return root / "notebooks"
+
+
+def load_script(name: str) -> ModuleType:
+    """Return a script of the project as a module, such as "paper_pages"."""
+    path = notebook_folder().parent / "scripts" / f"{name}.py"
+    spec = spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    sys.modules[name] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def output_folder(name: str) -> Path:

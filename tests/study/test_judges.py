@@ -1,8 +1,5 @@
 """Judges beside labels: the table, the judge that always says yes, committees, and all about one judge."""
 
-import importlib
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,9 +13,8 @@ from berdslib.judging.baselines import Overlap
 from berdslib.judging.committee import Committee
 from berdslib.judging.registry import JUDGES, make_judge, own_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
+from berdslib.study.notebooks import load_script
 from berdslib.study.raters import ALL_YES, as_asked, judge_table
-
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 PAIRS = [
     LabelledPair(f"q{i % 4}", f"Cats number {i} are {'kind' if i % 3 else 'loud'}.", "Cats are kind.", i % 5 == 0)
@@ -93,10 +89,9 @@ def test_names_of_committees_may_hold_hyphens(monkeypatch):
 # ---------------------------------------------------------------- all about one judge: scripts/judge_tables.py
 
 
-@pytest.fixture
-def judge_report(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    return importlib.import_module("judge_tables").judge_report
+@pytest.fixture(scope="module")
+def judge_report():
+    return load_script("judge_tables").judge_report
 
 
 KINDS = [

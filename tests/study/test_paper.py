@@ -1,20 +1,17 @@
 """scripts/paper_pages.py: the papers' tables in printed shape, drawn, as files; and ours from a grid's folder."""
 
-import importlib
 import io
 import json
-import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from PIL import Image
 
 from berdslib.errors import InputError
+from berdslib.study.notebooks import load_script
 from berdslib.study.published import BERDS_SETTING, Setting, beside, long_table, published_table
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-paper = importlib.import_module("paper_pages")
+paper = load_script("paper_pages")
 
 TABLES = [
     *(("v1", str(n)) for n in (1, 2, 3, 4, 5, 6, 7, 8, 17)),
