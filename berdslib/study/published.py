@@ -120,31 +120,15 @@ class Setting(NamedTuple):
     retrievers: str = ""
 
 
-_ENCODERS = "the paper's encoders"
 BERDS_SETTING = Setting(
     "the test questions of ArguAna, Kialo and OpinionQA",
     "Wikipedia, Sphere or Google's results",
     "Mistral-7B, fine-tuned",
-    _ENCODERS,
+    "the paper's encoders",
 )
 PIR_SETTING = Setting(
     "the full tasks", "their own texts", "the tasks' own labels", "SimCSE and the paper's other encoders"
 )
-# By title, which both versions of BeRDS share. What a table does not depend on is empty.
-_SETTINGS = {
-    "questions and perspectives per data set": Setting("all questions of ArguAna, Kialo and OpinionQA"),
-    "size of the three corpora": Setting("", BERDS_SETTING.corpus),
-    "perspective detection against human labels": Setting("542 pairs labelled by the authors"),
-    "tuned judge against GPT-4 on other settings": Setting(
-        "300 pairs of each setting, labelled by GPT-4", judge=BERDS_SETTING.judge
-    ),
-    "errors among 20 inspected examples a data set": Setting("20 questions of each data set", judge="the authors"),
-    "queries and corpora": Setting("the full tasks", "their own texts"),
-    "effect on generation": Setting(
-        "120 questions and 30 essays, written by GPT-3.5", retrievers=PIR_SETTING.retrievers
-    ),
-    "perspectives extracted from queries": Setting("50 queries of each task, read by GPT-3.5"),
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -300,8 +284,10 @@ def beside(
 
 
 def _setting_of(numbers: pd.DataFrame) -> Setting:
-    usual = PIR_SETTING if numbers["paper"].iloc[0] == "PIR" else BERDS_SETTING
-    return _SETTINGS.get(numbers["title"].iloc[0], usual)
+    """Return what a table was measured with: as usual, or as layouts.csv says; what it does not depend on is empty."""
+    every = read_shipped("layouts").set_index("title")
+    own = Setting(*every.loc[numbers["title"].iloc[0], list(Setting._fields)])
+    return own if any(own) else PIR_SETTING if numbers["paper"].iloc[0] == "PIR" else BERDS_SETTING
 
 
 def _differing(

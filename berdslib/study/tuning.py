@@ -224,7 +224,7 @@ def systems_of(retriever: str, way: str, weights: Sequence[float] = WEIGHTS) -> 
     if not weights:
         raise InputError(f"{way!r} has a relevance weight, and there are none to try", field="weights")
     weighed = ["+".join(f"{part}:{weight:g}" if part in DIVERSIFIERS else part for part in parts) for weight in weights]
-    return [parse_system(f"{retriever}+{one}").text for one in weighed]
+    return list(dict.fromkeys(parse_system(f"{retriever}+{one}").text for one in weighed))
 
 
 def lists_table(
