@@ -17,7 +17,18 @@ from berdslib.cli.inputs import (
     read_collections,
     read_runs,
 )
-from berdslib.cli.options import FOLDER, JSON, costs_itself_only, end, print_frame, print_tables, say
+from berdslib.cli.options import (
+    FOLDER,
+    JSON,
+    choice,
+    costs_itself_only,
+    end,
+    flag,
+    number,
+    print_frame,
+    print_tables,
+    say,
+)  # fmt: skip
 from berdslib.cli.root import main
 from berdslib.errors import InputError, errors_in, printable
 
@@ -30,9 +41,9 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
 @main.command()
 @options.questions()
 @options.systems("bm25")
-@click.option("--perspectives", is_flag=True, help="Also ask from each perspective, which pRecall looks at.")
+@flag("--perspectives", "Also ask from each perspective, which pRecall looks at.")
 @options.SEARCHING
-@options.places(100, "Passages per question.")
+@number("-k", 100, "Passages per question.")
 @options.output(
     "TREC run to write (.gz too), or for RELEASE:SCENARIO a predictions file (.jsonl). Of several systems a file each, "
     "such as 'runs/{system}.trec'.",
@@ -113,7 +124,7 @@ def tell_what_is_synthetic(found: Collection) -> None:
 @options.RUNS
 @options.judge()
 @options.TITLE_POSITION
-@options.places(5, "How deep to judge.")
+@number("-k", 5, "How deep to judge.")
 @options.STORE
 @options.output("Verdicts to write: .tsv, .csv or .qrels (.gz too).", click.Path(dir_okay=False))
 @JSON
@@ -161,7 +172,7 @@ def judge(
     help="Cut every measure where the published script does: at the number of passages of the file's first question "
     "(a BeRDS JSONL file only). [the cut-off of each measure]",
 )
-@click.option("--per-question", is_flag=True, help="Print one row per question instead of means.")
+@flag("--per-question", "Print one row per question instead of means.")
 @options.output("Folder for relevance.csv, diversity.csv and results.json (PerspectiveArg only).", FOLDER, False)
 @JSON
 def evaluate(
@@ -306,7 +317,7 @@ def _write_results(
 @options.MEASURES
 @click.option("--baseline", help="System to test the others against. [the first]")
 @options.output("Folder for runs, verdicts, table.", FOLDER, False)
-@click.option("--letters", is_flag=True, help="Systems that share a letter are not shown to differ.")
+@flag("--letters", "Systems that share a letter are not shown to differ.")
 @click.option("--pairs", "as_pairs", is_flag=True, help="Print every two systems compared, in place of the table.")
 @click.option("--long", "as_rows", is_flag=True, help="Print a row for each system, data set and measure.")
 @JSON
@@ -382,21 +393,11 @@ SIDES = ("shares", "asymmetry", "leaning", "sycophancy", "flips")
 @options.RUNS
 @options.judge()
 @options.TITLE_POSITION
-@options.places(5, "Passages of each list.")
-@click.option(
-    "--stances",
-    type=click.Choice(["recorded", "by order"]),
-    default="recorded",
-    show_default=True,
-    help="Which perspective supports: as recorded, or the first where nothing is recorded, as BeRDS made them.",
+@number("-k", 5, "Passages of each list.")
+@choice(
+    "--stances", ["recorded", "by order"], "Which perspective supports: as recorded, or the first where nothing is."
 )
-@click.option(
-    "--form",
-    type=click.Choice(["statement", "question first"]),
-    default="statement",
-    show_default=True,
-    help="How a perspective is searched: by itself, or behind the question.",
-)
+@choice("--form", ["statement", "question first"], "How a perspective is searched: by itself, or behind the question.")
 @options.SEARCHING
 @options.output("Folder for the tables and both figures.", FOLDER, False)
 @JSON
