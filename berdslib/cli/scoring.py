@@ -211,12 +211,15 @@ def evaluate(
     if from_file:
         asked, scores = _recorded(files[0], predictions, wanted, cutoff)
     else:
-        found = read_collection(given, need_passages=False, gold=None)
+        text = given["questions"]
+        found = read_collection(given, need_passages=False)
         asked = list(found.questions)
         is_scenario = isinstance(found, Scenario)
         if output and not is_scenario:
             raise click.UsageError("-o is for the results of a scenario of PerspectiveArg; redirect the table instead")
         wanted = parsed_measures(measures or "task") if is_scenario else wanted
+        if found.gold is None and not verdicts and not is_scenario:
+            raise InputError(f"{text!r} has no gold verdicts; give verdicts with --verdicts FILE")
         scores = _scored(found, [*runs, *files], verdicts, wanted, failed, least=least, repeats=repeats)
     if scores:
         if said := single_perspectives(asked, map(str, wanted)):
@@ -277,8 +280,6 @@ def _scored(
     read = read_runs(runs, found, failed if several or is_scenario else None, **reading)
     # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
     gold = read_verdicts(verdicts).assign(judge=verdicts) if verdicts else found.gold
-    if gold is None and not is_scenario:
-        raise InputError(f"{found.name!r} has no gold verdicts; give verdicts with --verdicts FILE")
     scores = {}
     for name, run in read.items():
         called = name if several or is_scenario else verdicts or "gold"
