@@ -32,7 +32,7 @@ lab: .venv/.ready
 ## make app: set up, then open the explorer as a web page of this machine
 app: .venv/.ready
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[app]"
-	$(BIN)/berds app
+	$(BIN)/berds explore
 
 ## make notebooks: execute every notebook from a fresh kernel on the sample and write it back with outputs
 notebooks: .venv/.test-ready

@@ -93,7 +93,6 @@ class _Driven:
         self.it = bd.explore(data, SYSTEMS, output=self.output)
         self.wait()
         print(f"  {'open':<10}{1000 * (time.perf_counter() - start):9.1f}{mebibytes():27,.0f}", flush=True)
-        self.it._background.wait(600)  # as while somebody reads
 
     def wait(self):
         assert self.it._worker.wait(600) and not self.it.face.status["problem"], self.it.face.status
@@ -133,7 +132,6 @@ class _Driven:
         """Do an action and return its milliseconds; it must have changed what is shown, to what it should show."""
         do, is_right = self.prepared(name, turn)
         self.wait()
-        self.it._background.wait(600)  # as while somebody reads
         before, start = self.shown(), time.perf_counter()
         do()
         self.wait()
@@ -190,7 +188,7 @@ def serve(stack):
     """Start the app, until the stack is left; return the id of its process and its address once it answers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-P", "-m", "berdslib.cli", "app", "-q", "sample", "-r", ",".join(SYSTEMS)]
+    command = [sys.executable, "-P", "-m", "berdslib.cli", "explore", "-q", "sample", "-r", ",".join(SYSTEMS)]
     command += ["--port", str(port), "--no-browser", "--idle", "3600"]
     environment, quiet = {**os.environ, "JUPYTER_TOKEN": "bench"}, subprocess.DEVNULL
     server = stack.enter_context(subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet))
@@ -199,7 +197,7 @@ def serve(stack):
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return server.pid, f"http://127.0.0.1:{port}/?token=bench"
         time.sleep(0.3)
-    raise SystemExit("the app could not be started; berds app says why")
+    raise SystemExit("the app could not be started; berds explore says why")
 
 
 def act(page, rng):
@@ -227,9 +225,9 @@ def do(page, rng, name, now):
         n, at = menu.evaluate("(menu) => [menu.options.length, menu.selectedIndex]")
         menu.select_option(index=(at + rng.randrange(1, n)) % n)
     elif name in ("dial", "k"):
-        dial = page.locator(".berds-dial input").nth(2 if name == "dial" else 0)
+        dial = page.get_by_label("Places, k:") if name == "k" else page.get_by_label("Dial:").nth(1)
         value, low, high = (float(x) for x in dial.evaluate("(dial) => [dial.value, dial.min, dial.max]"))
-        dial.press(rng.choice(["ArrowLeft"] * (value > low) + ["ArrowRight"] * (value < high)))
+        dial.press(rng.choice(["ArrowDown"] * (value > low) + ["ArrowUp"] * (value < high)))
         value = float(dial.input_value())
         return name, f"minilm+mmr:{value:g}" if name == "dial" else value
     elif name == "passage":

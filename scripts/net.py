@@ -31,7 +31,7 @@ FIGURES = [
     f"experiment -q pir-demo:perspectrum,pir-demo:ambigqa,pir-demo:allsides,pir-demo:exfever "
     f"-r {','.join(f'minilm{way}' for way in PIR)} -m pRecall@5",
     "experiment -q pir-demo:allsides -r whitespace-bm25,bm25 -m pRecall@5",
-    "judge-eval --data pers-det -j yes,random,overlap,similarity,laptop",
+    "rate judge --data pers-det -j yes,random,overlap,similarity,laptop",
     "sides -q theperspective -r bm25,minilm,minilm+mmr:0.75,minilm+expand:rule,minilm+pap:1.0",
 ]
 # What docs/everyday.md, README and the teaching pages ask for, on what is shipped.
@@ -40,7 +40,7 @@ EVERYDAY = [
     "data card sample",
     "data stats -q sample",
     "data leaks -q sample",
-    "corpus stats sample",
+    "data stats -c sample",
     "prompts list",
     "notebook list",
     "experiment -q sample --split test -r bm25,minilm,minilm+mmr:0.9",
@@ -49,6 +49,9 @@ EVERYDAY = [
     "experiment -q sample -r minilm+xquad:0.5,minilm+pm2:0.5,minilm+coverage:0.8,minilm+dpp:0.7 --aspect-judge overlap",
     "experiment -q pir-sample:location,pir-sample:stories -r bm25,minilm,minilm+pap:1.0,minilm+cast+ -m pRecall@5",
     "experiment -q perspectivearg-sample:explicit -r bm25,bm25+profile:filter -m nDCG@20,alpha_nDCG@20,rKL@20",
+    "retrieve -q perspectivearg-sample:baseline -r bm25,minilm -k 50 -o {system}.jsonl",
+    "evaluate -q perspectivearg-sample:baseline bm25.jsonl minilm.jsonl",
+    "data validate perspectivearg-sample:baseline bm25.jsonl",
     "retrieve -q sample -r minilm -k 20 -o run.trec",
     "judge -q sample --run run.trec -j overlap -k 5 -o verdicts.tsv",
     "evaluate -q sample --run run.trec --verdicts verdicts.tsv -m MRecall@5,Precision@5",
@@ -56,7 +59,7 @@ EVERYDAY = [
     "sides -q sample -r bm25,minilm",
     "data export out -q sample",
     "experiment -q out -r bm25 -m Precision@5",
-    "explore export -o page.html -q sample -r bm25,minilm",
+    "explore -o page.html -q sample -r bm25,minilm",
 ]
 QUESTIONS = '{"qid": "q1", "question": "Is tea better?", "perspectives": ["Tea is.", "Coffee is."]}\n'
 PASSAGES = '{"id": "d1", "text": "Tea is better."}\n{"id": "d2", "text": "Coffee wakes us."}\n'

@@ -536,7 +536,8 @@ def ours_of_grid(folder: StrPath, stand_in: Mapping[str, str] | None = None) -> 
     """
     path = notebook_folder().parent / folder / "summary.csv"
     if not path.is_file():
-        raise InputError("no summary.csv; run the grid first: berds grid run papermill_runs/grids/NAME.yaml", path=path)
+        command = "berds notebook grid papermill_runs/grids/NAME.yaml"
+        raise InputError(f"no summary.csv; run the grid first: {command}", path=path)
     table = pd.read_csv(path)
     if missing := {"run", "system", "dataset", "measure", "mean"} - set(table):
         raise InputError(f"a grid over notebook 03, 06 or 07 was expected; no column {min(missing)!r}", path=path)

@@ -1,4 +1,4 @@
-"""`berds data`: what data sets there are, what they are, and how to get them."""
+"""`berds data`: what data sets, corpora and releases there are, what they are, and how to get, check and write them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from berdslib.cli.inputs import read_collection, read_run, split_names
-from berdslib.cli.options import CORPUS, JSON, QUESTIONS, print_frame, say
+from berdslib.cli import options
+from berdslib.cli.inputs import named_files, read_collection, read_run, split_names
+from berdslib.cli.options import FOLDER, JSON, choice, costs_itself_only, end, flag, number, print_frame, say
 from berdslib.cli.root import main
-from berdslib.errors import InputError
+from berdslib.errors import InputError, printable
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
     import pandas as pd
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
 
 @main.group()
 def data() -> None:
-    """Data sets: list them, describe them, download them."""
+    """Data sets, corpora and releases: list, describe, download, check and write them."""
 
 
 @data.command("list")
@@ -65,50 +66,71 @@ def data_fetch(name: str, as_json: bool) -> None:
     click.echo(json.dumps(paths, indent=1) if as_json else "\n".join(paths))
 
 
-@data.command("stats")
-@QUESTIONS
+@data.command("add")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @JSON
-def data_stats(questions: str, split: str | None, limit: int, as_json: bool) -> None:
-    """Print the columns of BeRDS Table 1 for sets of questions."""
+def data_add(folder: Path, as_json: bool) -> None:
+    """Have a data set of your own load by the name on its card, from anywhere; the folder stays where it is."""
+    from berdslib.data.catalogue import add
+    from berdslib.data.own import remembered_folders
+
+    before, place = remembered_folders(), str(folder.resolve())
+    one = add(folder)
+    if (replaced := before.get(one.name, place)) != place:
+        click.echo(printable(f"{one.name} no longer means {replaced}"), err=True)
+    if as_json:
+        click.echo(json.dumps({"name": one.name, "folder": place}))
+    else:
+        click.echo(f"{one.name} → {place}", err=True)
+
+
+@data.command("stats")
+@options.questions(required=False)
+@choice(
+    "--documents",
+    ["auto", "docno", "title", "passage"],
+    "With -c, what identifies the document of a passage: the docno without its -NUMBER, the title (use it for the "
+    "DPR dump), or nothing: every passage is a document. auto: docno if `berds data` cut the rows, otherwise passage; "
+    "the last column shows the choice.",
+)
+@JSON
+def data_stats(
+    questions: str | None, corpus: str | None, split: str | None, limit: int, documents: str, as_json: bool
+) -> None:
+    """Print the columns of BeRDS Table 1 for sets of questions (-q), or those of Table 2 for corpora (-c).
+
+    Of a corpus, the words of a passage are counted, too; NAME:words and NAME:sentences cut its rows into passages of
+    100 words first. Of a folder from `berds data web` the means over its questions are printed, as in the paper.
+    """
     import pandas as pd
 
+    from berdslib.data.corpora import describe_corpus
     from berdslib.data.datasets import load_questions, statistics
 
-    rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in split_names(questions)]
+    if (questions is None) == (corpus is None):
+        raise click.UsageError("give either questions with -q, or corpora with -c")
+    if corpus is not None:
+        rows = [describe_corpus(name, documents) for name in split_names(corpus)]
+    else:
+        names = split_names(questions or "")
+        rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in names]
     print_frame(pd.DataFrame(rows), as_json)
 
 
 @data.command("leaks")
-@QUESTIONS
-@CORPUS
-@click.option("--gold", help="File of verdicts. [the gold verdicts of the questions, if they have some]")
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=0.8,
-    show_default=True,
-    help="Overlap (Jaccard similarity) from which a pair is reported.",
-)
+@options.questions()
+@options.GOLD
+@number("--threshold", 0.8, "Overlap (Jaccard similarity) from which a pair is reported.", options.SHARE)
 @click.option(
     "--kinds",
     default="text,perspectives,passages",
     show_default=True,
     help="What to compare. Leave out perspectives that are labels, such as left and right.",
 )
-@click.option("--across", is_flag=True, help="Print only pairs that stand across splits.")
+@flag("--across", "Print only pairs that stand across splits.")
 @JSON
-@click.pass_context
 def data_leaks(
-    ctx: click.Context,
-    questions: str,
-    split: str | None,
-    limit: int,
-    corpus: str | None,
-    gold: str | None,
-    threshold: float,
-    kinds: str,
-    across: bool,
-    as_json: bool,
+    questions: str, gold: str | None, threshold: float, kinds: str, across: bool, as_json: bool, **given: Any
 ) -> None:
     """Find questions that must not stand on both sides of a split, and exit with 1 where some do.
 
@@ -126,7 +148,7 @@ def data_leaks(
     """
     from berdslib.data.leaks import across_splits, leaks
 
-    asked, verdicts, passages = _to_compare(split_names(questions), corpus, split, limit, gold)
+    asked, verdicts, passages = _to_compare(split_names(questions), gold, **given)
     found = leaks(asked, verdicts, threshold=threshold, kinds=split_names(kinds), passages=passages)
     leaking = across_splits(found)
     shown = leaking if across else found
@@ -135,11 +157,11 @@ def data_leaks(
     splits = sorted({q.split for q in asked})
     counts = {"questions": len(asked), "splits": splits, "overlaps": len(found), "across": len(leaking)}
     say({**counts, "pairs": shown.to_dict("records")}, _sentence_on_leaks(counts, threshold), as_json)
-    ctx.exit(1 if len(leaking) else 0)
+    end(len(leaking))
 
 
 def _to_compare(
-    names: list[str], corpus: str | None, split: str | None, limit: int, gold: str | None
+    names: list[str], gold: str | None, corpus: str | None, split: str | None, limit: int
 ) -> tuple[list[Question], pd.DataFrame | None, Iterable[Passage]]:
     """Return the questions of all sets, their gold verdicts, and a stream of the passages that these name."""
     import pandas as pd
@@ -168,44 +190,192 @@ def _sentence_on_leaks(counts: dict[str, Any], threshold: float) -> str:
 
 @data.command("export")
 @click.argument("path", type=click.Path(path_type=Path))
-@QUESTIONS
-@CORPUS
-@click.option("--gold", help="File of verdicts. [the gold verdicts of the questions]")
+@options.questions(required=False)
+@options.GOLD
 @click.option(
     "--layout",
     type=click.Choice(["beir", "berds", "trec"]),
     help="A BEIR folder, the official BeRDS JSONL, or a folder with TREC's diversity qrels. [berds where PATH ends in "
     ".jsonl or .jsonl.gz, else beir]",
 )
-@click.option("--run", "run_path", type=click.Path(), help="TREC run that a BeRDS JSONL lists. [what has a verdict]")
+@options.RUNS
+@choice("--cut", ["none", "words", "sentences"], "Rows are passages, or documents: cut after any word, or sentence.")
+@number("--words", 100, "Of a passage, with --cut.")
+@choice("--duplicates", ["keep", "exact", "near"], "Those to drop from a corpus; near also drops exact ones.")
+@number("--near", 0.8, "Similarity of near ones.", click.FloatRange(0.5, 1))
 @JSON
 def data_export(
-    path: Path,
-    questions: str,
-    split: str | None,
-    limit: int,
-    corpus: str | None,
-    gold: str | None,
-    layout: str | None,
-    run_path: str | None,
-    as_json: bool,
-) -> None:
-    """Write questions, passages and gold verdicts to PATH for other tools.
+    path: Path, gold: str | None, layout: str | None, runs: tuple[str, ...], cut: str, words: int, duplicates: str,
+    near: float, as_json: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Write questions, passages and gold verdicts to PATH for other tools, or a corpus alone as a folder.
 
     BEIR knows no perspectives: a passage's score there is the number of perspectives that it supports. Its qrels are
-    named after the split of the questions, or "test" where they have none or several.
+    named after the split of the questions, or "test" where they have none or several. A BeRDS JSONL lists a --run, or
+    what has a verdict.
+
+    Without -q, the passages of -c (a data set, a file or a BEIR folder) become a corpus on disk, which opens
+    memory-mapped: `berds retrieve -c PATH`. A corpus that is there is replaced.
+
+    \b
+    berds data export sample.beir -q sample
+    berds data export wikipedia -c my_articles.jsonl --cut words --duplicates near
     """
     from berdslib.data.export import export_collection
 
-    if run_path and not (layout == "berds" or str(path).removesuffix(".gz").endswith(".jsonl")):
-        raise click.UsageError("only a BeRDS JSONL lists a run; --run is for --layout berds")
-    found = read_collection(questions, corpus, split, limit, gold=gold)
+    if given["questions"] is None:
+        if given["corpus"] is None or gold or layout or runs or given["split"]:
+            raise click.UsageError("give questions with -q, or with -c alone a corpus to write")
+        shape = {"cut": cut, "words": words, "duplicates": duplicates, "near": near, "limit": given["limit"]}
+        _write_corpus(given["corpus"], path, shape, as_json)
+        return
+    if runs and (len(runs) > 1 or not (layout == "berds" or str(path).removesuffix(".gz").endswith(".jsonl"))):
+        raise click.UsageError("only a BeRDS JSONL lists a run, and one; --run is for --layout berds")
+    text = given["questions"]
+    found = read_collection(given, gold=gold)
     asked, passages, verdicts = found.questions, found.passages, found.gold
     if verdicts is None:
-        raise InputError(f"{questions!r} has no gold verdicts; give a file of verdicts with --gold")
-    run = read_run(run_path, asked) if run_path else None
+        raise InputError(f"{text!r} has no gold verdicts; give a file of verdicts with --gold")
+    run = read_run(next(iter(named_files(runs).values())), found) if runs else None
     splits = {q.split for q in asked}
     part = splits.pop() if len(splits) == 1 else ""
     export_collection(path, asked, passages, verdicts, layout=layout, split=part or "test", run=run)
     summary = {"output": path, "questions": len(asked), "corpus_size": len(passages), "gold": len(verdicts)}
     say(summary, f"{len(asked)} questions, {len(passages)} passages, {len(verdicts)} verdicts → {path}", as_json)
+
+
+def _write_corpus(source: str, folder: Path, shape: dict[str, Any], as_json: bool) -> None:
+    from berdslib.data.corpora import write_source
+
+    written = write_source(source, folder, **shape)
+    kept = shape["duplicates"] == "keep"
+    dropped = "" if kept else f" ({written.exact} exact and {written.near} near repeats dropped)"
+    sentence = f"{written.passages} passages{dropped}, {written.bytes:,} bytes → {folder}"
+    say({"output": folder, **written._asdict()}, sentence, as_json)
+
+
+@data.command("web")
+@options.questions()
+@options.output("Folder for QID.jsonl, pages.csv and corpora.json.", FOLDER)
+@number("--top", 100, "Search results for each question.")
+@click.option(
+    "--extractor", default="trafilatura", show_default=True, help="What takes a page's text: or readability+html2text."
+)
+@number("--workers", 16, "Hosts that are asked at a time.")
+@flag("--offline", "Read from the cache only; ask nobody.")
+@flag("--retry-failed", "Fetch pages again that failed the last time.")
+@JSON
+def data_web(output: Path, top: int, extractor: str, as_json: bool, **given: Any) -> None:
+    """Search the web for each question and make a corpus of the pages found; BeRDS section 4.2.
+
+    The search goes through serper.dev with the key in the environment variable SERPER_API_KEY. What was answered is
+    kept in the user cache: the same command later gives the same corpora and asks nobody. With -c FOLDER, other
+    commands search each question in its own.
+    """
+    from berdslib.data.web import Web, failures, web_corpora
+    from berdslib.data.webtext import check_extractor
+
+    if given["offline"] and given["retry_failed"]:
+        raise click.UsageError("--offline fetches nothing, so it cannot --retry-failed")
+    asked = list(read_collection(given, need_passages=False, need_perspectives=False).questions)
+    report = web_corpora(asked, output, Web(num=top, extractor=check_extractor(extractor), **given))
+    answered = report.loc[report["passages"] > 0, "qid"].nunique()
+    summary = {
+        "output": output,
+        "questions": len(asked),
+        "with_passages": answered,
+        "pages": len(report),
+        "passages": int(report["passages"].sum()),
+        "outcomes": report["outcome"].value_counts().to_dict(),
+    }
+    sentence = f"{failures(report)}\n{summary['passages']} passages for {answered} of {len(asked)} questions → {output}"
+    say(summary, sentence, as_json)
+
+
+@data.command("validate")
+@click.argument("place", metavar="FOLDER|RELEASE[:SCENARIO]")
+@click.argument("predictions", nargs=-1, type=click.Path())
+@click.option("--split", type=click.Choice(["train", "dev", "test"]), default="dev", show_default=True)
+@options.READING
+@JSON
+def data_validate(place: str, predictions: tuple[str, ...], split: str, as_json: bool, **reading: Any) -> None:
+    """Check a data set of your own, or a release of PerspectiveArg and predictions files for one of its scenarios.
+
+    Exits with 1 where something must be mended. Of a release counts are printed, and the first problem of each file.
+
+    \b
+    berds data validate my_benchmark
+    berds data validate perspectivearg-sample
+    berds data validate my_release:explicit predictions/bm25.jsonl --split test
+    """
+    from berdslib.data.arguments import is_release
+    from berdslib.data.catalogue import DATASETS
+    from berdslib.data.scenario import SCENARIOS
+    from berdslib.data.validation import validate
+
+    head, _, scenario = place.rpartition(":")
+    release, rule = (head, scenario) if scenario in SCENARIOS and head else (place, "")
+    if rule or is_release(release) or (release.startswith("perspectivearg") and release in DATASETS):
+        _validate_release(release, rule, split, predictions, as_json, **reading)
+    if predictions:
+        raise click.UsageError("predictions are for a scenario of a release; name it, such as my_release:explicit")
+    if not Path(place).is_dir():
+        raise click.UsageError(f"{printable(place)}: no such folder or release")
+    found = validate(Path(place))
+    if as_json:
+        click.echo(json.dumps([one._asdict() for one in found], indent=1))
+    else:
+        for one in found:
+            click.echo(printable(f"{'error' if one.grave else 'note'}: {one.problem}"))
+        if not found:
+            click.echo("nothing is wrong with it", err=True)
+    end(any(one.grave for one in found))
+
+
+def _validate_release(
+    release: str, rule: str, split: str, predictions: tuple[str, ...], as_json: bool, **reading: Any
+) -> None:
+    from berdslib.data.arguments import is_release, read_release
+    from berdslib.data.predictions import read_predictions
+    from berdslib.data.release_summary import summarise
+    from berdslib.data.releases import load_release
+    from berdslib.data.scenario import open_scenario
+
+    if predictions and not rule:
+        raise click.UsageError("predictions are for a scenario; name it, such as RELEASE:explicit")
+    problems: list[InputError] = []
+    found = read_release(release, problems=problems) if is_release(release) else load_release(release)
+    summary, failed = summarise(found), [str(one) for one in problems]
+    for one in failed:
+        click.echo(printable(f"berds: {one}"), err=True)
+    if not as_json:
+        _print_summary(repr(found), summary)
+    checked = []
+    if predictions and failed:
+        click.echo("berds: predictions can be checked once the release is good", err=True)
+    elif predictions:
+        opened = open_scenario(found, rule, split)
+        for path in predictions:
+            before = len(failed)
+            with costs_itself_only(failed):
+                answered = read_predictions(path, opened, **reading)["qid"].nunique()
+                if not as_json:
+                    click.echo(printable(f"{path}: good; {answered} of {len(opened.questions)} queries answered"))
+            checked.append({"path": path, "problem": failed[-1] if len(failed) > before else None})
+    if as_json:
+        click.echo(json.dumps({**summary, "problems": list(map(str, problems)), "predictions": checked}, indent=1))
+    wrong = summary["contradictions"]
+    if wrong and wrong["contradicting"]:
+        counts = f"{wrong['contradicting']} of {wrong['relevant']} relevant arguments, in {wrong['queries']} queries,"
+        click.echo(f"berds: warning: {counts} are by authors known not to be what the query asks for", err=True)
+    end(failed)
+
+
+def _print_summary(release: str, summary: dict[str, Any]) -> None:
+    import pandas as pd
+
+    click.echo(printable(release))
+    if summary["queries"]:
+        print_frame(pd.DataFrame(summary["queries"]).rename(columns={"with_answers": "with answers"}), False)
+    unknown = summary["unknown"]
+    print_frame(pd.DataFrame({"property": unknown.keys(), "unknown for": unknown.values()}), False)

@@ -1,4 +1,4 @@
-"""What the values of the options name: questions with their corpus and gold verdicts, and runs."""
+"""What the values of the options name: questions with their corpus and gold verdicts, systems, judges and runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from berdslib.cli.options import costs_itself_only
 from berdslib.errors import InputError, errors_in
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
@@ -26,72 +27,125 @@ def split_names(text: str) -> list[str]:
     return names
 
 
-def read_collections(questions: str, corpus: str | None, split: str | None, limit: int) -> list[Collection]:
-    """Return what is asked and searched: all sets of questions over one corpus, or each set over its own.
+def parsed_systems(text: str) -> list[str]:
+    """Return system strings, each once; what cannot be read is said before anything is loaded."""
+    from berdslib.retrieval.system_strings import parse_system
 
-    Raises:
-        InputError: a set without perspectives, or whatever :func:`berdslib.data.load.load` refuses.
-    """
+    return list(dict.fromkeys(parse_system(name).text for name in split_names(text)))
+
+
+def parsed_measures(text: str | None) -> list[Any]:
+    """Return measures; of a scenario of PerspectiveArg, "task" and "official" stand for its own."""
+    from berdslib.evaluation.argument_task import ARGUMENT_MEASURES, OFFICIAL_MEASURES
+    from berdslib.evaluation.measures import parse_measures
+
+    own = {"task": ARGUMENT_MEASURES, "official": OFFICIAL_MEASURES}
+    return list(own.get(text or "") or parse_measures(text or "MRecall@5,Precision@5"))
+
+
+def positioned(given: dict[str, Any]) -> Any:
+    """Take judge and title position out of the options; a name goes on as it is, recorded verdicts know no titles."""
+    from berdslib.judging.registry import make_judge
+
+    name, position = given.pop("judge"), given.pop("title_position", None)
+    return make_judge(name, title_position=position) if position else name
+
+
+def read_collections(given: dict[str, Any]) -> list[Collection]:
+    """Take the options of questions, and return them: all sets over one corpus, or each set over its own."""
     from berdslib.data.load import load
-    from berdslib.data.records import check_questions
 
-    names = split_names(questions)
+    text, corpus, options = _taken(given)
+    names = split_names(text)
     joined: list[Any] = [names] if corpus else [*names]
-    found = [load(one, passages=corpus, split=split, limit=limit) for one in joined]
-    for one in found:
-        with errors_in(questions):
-            check_questions(one.questions, need_perspectives=True)
-    return found
+    return [_with_perspectives(load(one, passages=corpus, **options), text) for one in joined]
 
 
 def read_collection(
-    questions: str,
-    corpus: str | None,
-    split: str | None,
-    limit: int,
-    *,
-    need_passages: bool = True,
-    need_perspectives: bool = True,
-    gold: str | None = None,
+    given: dict[str, Any], *, need_passages: bool = True, need_perspectives: bool = True, gold: str | None = None
 ) -> Collection:
-    """Return all sets of questions as one collection.
-
-    Args:
-        questions: names of sets, comma-separated, or a path.
-        corpus: what they search; None for the corpus of the one set that is named.
-        split: of each set.
-        limit: of each set.
-        need_passages: require a corpus.
-        need_perspectives: require perspectives.
-        gold: verdicts in place of those of the sets.
+    """Take the options of questions, and return all sets as one collection.
 
     Raises:
-        InputError: what is required is not there, or whatever :func:`berdslib.data.load.load` refuses.
+        InputError: what is needed is not there, or whatever :func:`berdslib.data.load.load` refuses.
     """
     from berdslib.data.load import load
-    from berdslib.data.records import check_questions
+    from berdslib.data.scenario import SCENARIOS
 
-    names: list[str | Path] = [*split_names(questions)]
+    text, corpus, options = _taken(given)
+    names: list[str | Path] = [*split_names(text)]
     if len(names) > 1 and corpus is None and need_passages:
         raise InputError("--corpus is required, because the questions come from several data sets")
-    searched = corpus if corpus is not None or need_passages else ()
-    found = load(names, passages=searched, split=split, limit=limit, gold=gold)
+    comes_with_its_own = need_passages or text.rpartition(":")[2] in SCENARIOS
+    searched = corpus if corpus is not None or comes_with_its_own else ()
+    found = load(names, passages=searched, gold=gold, **options)
     if need_passages and not found.passages:
-        raise InputError(f"--corpus is required, because {questions!r} holds questions only")
-    with errors_in(questions):
-        check_questions(found.questions, need_perspectives=need_perspectives)
+        raise InputError(f"--corpus is required, because {text!r} holds questions only")
+    return _with_perspectives(found, text) if need_perspectives else found
+
+
+def _taken(given: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+    text, corpus = given.pop("questions"), given.pop("corpus", None)
+    return text, corpus, {name: given.pop(name, default) for name, default in (("split", None), ("limit", 0))}
+
+
+def _with_perspectives(found: Collection, text: str) -> Collection:
+    from berdslib.data.records import check_questions
+
+    with errors_in(text):
+        check_questions(found.questions, need_perspectives=True)
     return found
 
 
-def read_run(path: str, asked: Sequence[Any]) -> Any:
-    """Read a run and check that it answers at least one of the questions."""
+def read_run(path: str, found: Collection, **reading: Any) -> Any:
+    """Read a run, or a predictions file of a scenario, and check that it answers at least one of the questions."""
+    from berdslib.data.predictions import read_predictions
     from berdslib.data.records import list_ids
+    from berdslib.data.scenario import Scenario
     from berdslib.data.trec import read_trec_run
 
-    run = read_trec_run(path)
+    if isinstance(found, Scenario) and is_predictions(path):
+        return read_predictions(path, found, **reading)
+    run, asked = read_trec_run(path), found.questions
     if not run["qid"].isin(list_ids(asked)).any():
         problem = (
             f"answers none of the questions: their ids are like {asked[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
         )
         raise InputError(problem, path=path, field="qid")
     return run
+
+
+def is_predictions(path: str | Path) -> bool:
+    """Return whether a file is named like the predictions files of PerspectiveArg."""
+    return str(path).removesuffix(".gz").endswith(".jsonl")
+
+
+def read_runs(
+    runs: Sequence[str], found: Collection, failed: list[str] | None = None, **reading: Any
+) -> dict[str, Any]:
+    """Return name → run; where there is a list of what failed, a file that cannot be used costs itself only."""
+    read = {}
+    for name, path in named_files(runs).items():
+        if failed is None:
+            read[name] = read_run(path, found, **reading)
+            continue
+        with costs_itself_only(failed):
+            read[name] = read_run(path, found, **reading)
+    return read
+
+
+def named_files(runs: Sequence[str]) -> dict[str, str]:
+    """Return name → path of [NAME=]FILE: without a name, a run is called like its file, or by its path if two are.
+
+    Raises:
+        InputError: a file, or a name, that is there twice.
+    """
+    parts = [("", text) if Path(text).exists() else text.rpartition("=")[::2] for text in runs]
+    stems = [name or Path(path).name.removesuffix(".gz").rpartition(".")[0] or path for name, path in parts]
+    named: dict[str, str] = {}
+    for stem, (name, path) in zip(stems, parts, strict=True):
+        called = path if not name and stems.count(stem) > 1 else stem
+        if called in named:
+            raise InputError("is named twice", path=path)
+        named[called] = path
+    return named

@@ -1,4 +1,4 @@
-"""`berds prompts`: the papers' own wordings, imported or fetched."""
+"""`berds prompts`: the papers' own wordings, fetched or taken from a file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,11 @@ from berdslib.llm.prompting import PUBLISHED, PURPOSES, TASKS, Published, publis
 
 TASK = click.argument("task", type=click.Choice(list(TASKS)))
 WORDINGS = list(dict.fromkeys(wording for task in TASKS for wording in wordings(task)))
-PUBLISHED_WORDING = click.option(
-    "--wording", type=click.Choice(WORDINGS[1:]), help="[the task's usual one, such as published or table-8]"
-)
 
 
 @main.group()
 def prompts() -> None:
-    """Prompts: ours ship with the package; the papers' own wordings can be imported or fetched."""
+    """Prompts: ours ship with the package; the papers' own wordings can be fetched."""
 
 
 @prompts.command("list")
@@ -42,32 +39,26 @@ def prompts_list(as_json: bool) -> None:
         click.echo(f"{task:24} {published or '–':27} {here:14} {purpose}")
 
 
-@prompts.command("import")
-@TASK
-@click.argument("source", type=click.Path(path_type=Path))
-@PUBLISHED_WORDING
-def prompts_import(task: str, source: Path, wording: str | None) -> None:
-    """Import a published wording from a text file; [Document] or {document}, and so on, are the placeholders."""
-    from berdslib.llm.prompting import import_prompt
-
-    click.echo(str(import_prompt(task, source, TASKS[task], wording)))
-
-
 @prompts.command("fetch")
 @TASK
-@PUBLISHED_WORDING
-@click.option("--url", help="Another address. [that of the authors' repository; its file has a checksum on record]")
-def prompts_fetch(task: str, wording: str | None, url: str | None) -> None:
-    """Download a published wording from its authors and keep it, as `import` does with a local file."""
+@click.argument("source", required=False, metavar="[FILE|ADDRESS]")
+@click.option("--wording", type=click.Choice(WORDINGS[1:]), help="[the task's usual one, such as published or table-8]")
+def prompts_fetch(task: str, source: str | None, wording: str | None) -> None:
+    """Keep a published wording: its authors' file, whose checksum is on record, or a file or an address of yours.
+
+    [Document] or {document}, and so on, are the placeholders.
+    """
     from berdslib.data.download import download
     from berdslib.llm.prompting import import_prompt
 
-    kept = published_path(task, wording)
-    remote = _remote(task, wording, url)
-    # A file that is there is not fetched again, so one from another address has another name.
-    name = f"{kept.stem}-{hashlib.sha256(remote.url.encode()).hexdigest()[:8]}.txt"
-    target = kept.parent / "fetched" / name
-    fetched = download(remote.url, target, sha256=remote.sha256 or None, size=remote.bytes or None)
+    if source and "://" not in source:
+        fetched = Path(source)
+    else:
+        kept, remote = published_path(task, wording), _remote(task, wording, source)
+        # A file that is there is not fetched again, so one from another address has another name.
+        name = f"{kept.stem}-{hashlib.sha256(remote.url.encode()).hexdigest()[:8]}.txt"
+        target = kept.parent / "fetched" / name
+        fetched = download(remote.url, target, sha256=remote.sha256 or None, size=remote.bytes or None)
     click.echo(str(import_prompt(task, fetched, TASKS[task], wording)))
 
 
@@ -79,7 +70,7 @@ def _remote(task: str, wording: str | None, url: str | None) -> Published:
     there = PUBLISHED.get(task, {})
     wanted = wording or wordings(task)[1]
     if wanted not in there:
-        raise InputError(f"the authors' file of {task!r}, {wanted}, is not on record; give its address with --url")
+        raise InputError(f"the authors' file of {task!r}, {wanted}, is not on record; give its address, or a file")
     return there[wanted]
 
 

@@ -1,8 +1,10 @@
-"""The command `berds` itself, to which all others belong."""
+"""The command `berds` itself; every module beside this one adds commands to it, and is listed by being there."""
 
 from __future__ import annotations
 
 import logging
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,9 +12,36 @@ import click
 from berdslib.errors import BerdsError, printable
 from berdslib.version import __version__
 
+# Commands of the last version, and what does their work now.
+MOVED = {
+    "app": "berds explore",
+    "argue": "berds experiment, retrieve and evaluate with -q RELEASE:SCENARIO, or berds data validate RELEASE",
+    "argue compare": "berds experiment -q RELEASE:SCENARIO --run FILE --run FILE",
+    "argue evaluate": "berds evaluate -q RELEASE:SCENARIO --run FILE",
+    "argue make": "python scripts/synthetic_release.py FOLDER",
+    "argue run": "berds retrieve -q RELEASE:SCENARIO -r SYSTEMS -o 'FOLDER/{system}.jsonl'",
+    "argue validate": "berds data validate RELEASE:SCENARIO FILE",
+    "corpus": "berds data stats, export and web",
+    "corpus stats": "berds data stats -c NAME",
+    "corpus web": "berds data web",
+    "corpus write": "berds data export FOLDER -c SOURCE",
+    "explore export": "berds explore -o FILE.html",
+    "grid": "berds notebook grid FILE",
+    "grid run": "berds notebook grid FILE",
+    "grid status": "berds notebook grid FILE --status",
+    "judge-eval": "berds rate judge",
+    "judge-pairs": "berds rate pairs",
+    "judge-systems": "berds rate systems",
+    "prompts import": "berds prompts fetch TASK FILE",
+    "review": "berds rate questions, summary and agree",
+    "review agree": "berds rate agree",
+    "review draw": "berds rate questions",
+    "review summary": "berds rate summary",
+}
+
 
 class _Group(click.Group):
-    """Prints errors the user can fix as one line instead of a traceback."""
+    """Prints errors the user can fix as one line instead of a traceback; its commands load when they are needed."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -26,6 +55,24 @@ class _Group(click.Group):
             where = f"{error.filename}: " if error.filename else ""
             click.echo(printable(f"berds: {where}{error.strerror or error}"), err=True)
             ctx.exit(1)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        for path in Path(__file__).parent.glob("[a-z]*.py"):
+            import_module(f"{__package__}.{path.stem}")
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        self.list_commands(ctx)
+        return super().get_command(ctx, name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        for old in (" ".join(args[:2]), args[0]):
+            if old in MOVED:
+                click.echo(f"berds {old} is now: {MOVED[old]}", err=True)
+                ctx.exit(2)
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -1,134 +1,138 @@
-"""`berds retrieve`, `judge`, `evaluate`, `experiment`: the main job."""
+"""`berds retrieve`, `judge`, `evaluate`, `experiment`, `sides`: the main job."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from berdslib.cli.inputs import read_collection, read_collections, read_run, split_names
+from berdslib.cli import options
+from berdslib.cli.inputs import (
+    is_predictions,
+    parsed_measures,
+    parsed_systems,
+    positioned,
+    read_collection,
+    read_collections,
+    read_runs,
+)
 from berdslib.cli.options import (
-    ASPECT_JUDGE,
-    CORPUS,
-    DEPTH,
     FOLDER,
     JSON,
-    JUDGE,
-    MEASURES,
-    POSITIVE,
-    QUESTIONS,
-    RECORDINGS,
-    SPLIT,
-    STORE,
+    choice,
+    costs_itself_only,
+    end,
+    flag,
+    number,
     print_frame,
+    print_tables,
     say,
-)
+)  # fmt: skip
 from berdslib.cli.root import main
 from berdslib.errors import InputError, errors_in, printable
 
+if TYPE_CHECKING:  # the command line starts before pandas is loaded
+    import pandas as pd
+
+    from berdslib.data.collection import Collection
+
 
 @main.command()
-@QUESTIONS
-@CORPUS
-@click.option(
-    "-r",
-    "--system",
-    default="bm25",
-    show_default=True,
-    help="A system: bm25, hf:org/model, minilm+mmr:0.9, minilm+pap:1.0, minilm+expand:recorded+coverage:0.5, "
-    "minilm+expand:chat:MODEL (or hyde:MODEL), and multi in place of expand.",
-)
-@click.option("--perspectives", is_flag=True, help="Also ask from each perspective, which pRecall looks at.")
-@ASPECT_JUDGE
-@RECORDINGS
-@DEPTH
-@click.option("-k", default=100, show_default=True, type=POSITIVE, help="Passages per question.")
-@STORE
-@click.option(
-    "-o", "--output", required=True, type=click.Path(dir_okay=False), help="TREC run file to write (.gz too)."
+@options.questions()
+@options.systems("bm25")
+@flag("--perspectives", "Also ask from each perspective, which pRecall looks at.")
+@options.SEARCHING
+@number("-k", 100, "Passages per question.")
+@options.output(
+    "TREC run to write (.gz too), or for RELEASE:SCENARIO a predictions file (.jsonl). Of several systems a file each, "
+    "such as 'runs/{system}.trec'.",
+    click.Path(dir_okay=False),
 )
 @JSON
-def retrieve(
-    questions: str,
-    split: str | None,
-    limit: int,
-    corpus: str | None,
-    system: str,
-    perspectives: bool,
-    aspect_judge: str,
-    recordings: Path | None,
-    depth: int,
-    k: int,
-    store: Path | None,
-    output: str,
-    as_json: bool,
-) -> None:
-    """Rank passages for questions and write a TREC run."""
-    from berdslib.data.trec import check_trec_ids, write_trec_run
-    from berdslib.judging.store import VerdictStore
-    from berdslib.retrieval.system_strings import parse_system
+def retrieve(systems: str, perspectives: bool, k: int, output: str, as_json: bool, **given: Any) -> None:
+    """Rank passages for questions and write a TREC run, or a predictions file of PerspectiveArg.
+
+    Each file is written as soon as its system is done; a system that fails costs its own file only.
+
+    \b
+    berds retrieve -q sample -r minilm -o minilm.trec
+    berds retrieve -q perspectivearg-sample:explicit -r bm25,minilm+profile:fusion -o 'predictions/{system}.jsonl'
+    """
+    from berdslib.data.trec import check_trec_ids
     from berdslib.study.front import search
     from berdslib.study.tables import file_stems
 
-    system = parse_system(system).text  # before a corpus is read
-    found = read_collection(questions, corpus, split, limit, need_perspectives=perspectives)
-    asked, passages = found.questions, found.passages
-    check_trec_ids(asked, passages)
-    run = search(
-        system,
-        found,
-        k,
-        perspectives=perspectives,
-        aspect_judge=aspect_judge,
-        depth=depth,
-        recordings=recordings,
-        store=VerdictStore(store),
-    )
-    write_trec_run(output, run, tag=file_stems([system])[system])
+    named = file_stems(parsed_systems(systems))  # before a corpus is read
+    if len(named) > 1 and "{system}" not in output:
+        raise click.UsageError("several systems need a file each: -o with {system} in it, such as 'runs/{system}.trec'")
+    found = read_collection(given, need_perspectives=perspectives)
+    if not is_predictions(output):
+        check_trec_ids(found.questions, found.passages)
+    tell_what_is_synthetic(found)
+    failed, done = list[str](), list[dict[str, Any]]()
+    for system, stem in named.items():
+        with costs_itself_only(failed, system if len(named) > 1 else ""):
+            run = search(system, found, k, perspectives=perspectives, **given)
+            done.append(_written(output.replace("{system}", stem), run, found, system, stem, as_json))
+    if as_json and done:
+        say(done[0] if len(named) == 1 else done, "", as_json)
+    end(failed)
+
+
+def _written(path: str, run: pd.DataFrame, found: Collection, system: str, stem: str, as_json: bool) -> dict[str, Any]:
+    """Write a run in the form that the path asks for, and say so."""
+    from berdslib.data.predictions import ENOUGH, write_predictions
+    from berdslib.data.scenario import Scenario
+    from berdslib.data.trec import write_trec_run
+
+    lengths = run["qid"].value_counts().reindex([q.qid for q in found.questions], fill_value=0)
+    asked, answered = len(lengths), int((lengths > 0).sum())
     summary = {
-        "output": output,
+        "output": path,
         "system": system,
-        "questions": len(asked),
-        "answered": len({q.qid for q in asked} & set(run["qid"])),
+        "questions": asked,
+        "answered": answered,
         "passages_listed": len(run),
-        "corpus_size": len(passages),
+        "corpus_size": len(found.passages),
     }
-    sentence = (
-        f"{len(run)} passages for {summary['answered']} of {len(asked)} questions, from {len(passages)} → {output}"
-    )
-    say(summary, sentence, as_json)
+    few = ""
+    if not is_predictions(path):
+        write_trec_run(path, run, tag=stem)
+    elif isinstance(found, Scenario):
+        write_predictions(path, run, found)
+        summary |= {"short": (short := int((lengths < ENOUGH).sum())), "synthetic": found.release.synthetic}
+        few = f"; {short} of them got fewer than {ENOUGH}" if short else ""
+    else:
+        raise InputError("a predictions file is for a scenario of PerspectiveArg; a run ends otherwise", path=path)
+    sentence = f"{len(run)} passages for {answered} of {asked} questions, from {len(found.passages)}{few} → {path}"
+    if not as_json:
+        say(summary, sentence, as_json)
+    return summary
+
+
+def tell_what_is_synthetic(found: Collection) -> None:
+    """Say on stderr which scenario is used, and whether its people were made up."""
+    from berdslib.data.scenario import Scenario
+
+    if isinstance(found, Scenario):
+        click.echo(printable(repr(found)), err=True)
 
 
 @main.command()
-@QUESTIONS
-@CORPUS
-@click.option("--run", "run_path", required=True, type=click.Path(), help="TREC run file.")
-@JUDGE
-@click.option("-k", default=5, show_default=True, type=POSITIVE, help="How deep to judge.")
-@STORE
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(dir_okay=False),
-    help="Verdicts to write: .tsv, .csv or .qrels (.gz too).",
-)
+@options.questions()
+@options.RUNS
+@options.judge()
+@options.TITLE_POSITION
+@number("-k", 5, "How deep to judge.")
+@options.STORE
+@options.output("Verdicts to write: .tsv, .csv or .qrels (.gz too).", click.Path(dir_okay=False))
 @JSON
 def judge(
-    questions: str,
-    split: str | None,
-    limit: int,
-    corpus: str | None,
-    run_path: str,
-    judge: str,
-    title_position: str | None,
-    k: int,
-    store: Path | None,
-    output: str,
-    as_json: bool,
-) -> None:
-    """Judge the top k of a run against every perspective of its question."""
+    runs: tuple[str, ...], judge: str, title_position: str | None, k: int, store: Path | None, output: str,
+    as_json: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Judge the top k of runs against every perspective of their questions."""
     from berdslib.data.corpus import by_docno
     from berdslib.data.trec import write_trec_qrels, write_verdicts
     from berdslib.judging.base import pairs_of
@@ -136,12 +140,14 @@ def judge(
     from berdslib.judging.store import VerdictStore, judge_pairs, verdicts_of
     from berdslib.study.scoring import pooled
 
-    found = read_collection(questions, corpus, split, limit)
-    asked, run = found.questions, read_run(run_path, found.questions)
+    if not runs:
+        raise click.UsageError("give at least one --run")
+    found = read_collection(given)
+    read = read_runs(runs, found)
     chosen = make_judge(judge, found.gold, title_position)
-    with errors_in(run_path):
-        pool = pooled([run], asked, k)
-        pairs = pairs_of(pool, asked, by_docno(found.passages), max(1, len(pool)))
+    with errors_in(", ".join(runs)):
+        pool = pooled(read.values(), found.questions, k)
+        pairs = pairs_of(pool, found.questions, by_docno(found.passages), max(1, len(pool)))
     p_yes, new = judge_pairs(chosen, pairs, VerdictStore(store))
     verdicts = verdicts_of(pairs, p_yes, chosen)
     (write_trec_qrels if output.removesuffix(".gz").endswith(".qrels") else write_verdicts)(output, verdicts)
@@ -152,15 +158,13 @@ def judge(
 
 
 @main.command()
-@click.argument("berds_jsonl", required=False, type=click.Path())
-@click.option("--predictions", default="", help="Field of the recorded verdicts. [found in the file]")
-@click.option("-q", "--questions", help="Data set names or a file (with --run and --verdicts).")
-@SPLIT
-@click.option("--run", "run_path", type=click.Path(), help="TREC run file.")
-@click.option(
-    "--verdicts", "verdicts_path", type=click.Path(), help="Verdicts (.tsv, .csv, .jsonl) or diversity qrels."
-)
-@MEASURES
+@click.argument("files", nargs=-1, metavar="[FILES]...", type=click.Path())
+@options.questions(required=False)
+@options.RUNS
+@click.option("--verdicts", help="Verdicts (.tsv, .csv, .jsonl) or diversity qrels. [the gold verdicts]")
+@options.MEASURES
+@options.READING
+@click.option("--predictions", default="", help="Field of the verdicts of a BeRDS JSONL. [found in the file]")
 @click.option(
     "--k",
     "cutoff",
@@ -168,171 +172,204 @@ def judge(
     help="Cut every measure where the published script does: at the number of passages of the file's first question "
     "(a BeRDS JSONL file only). [the cut-off of each measure]",
 )
-@click.option("--per-question", is_flag=True, help="Print one row per question instead of means.")
+@flag("--per-question", "Print one row per question instead of means.")
+@options.output("Folder for relevance.csv, diversity.csv and results.json (PerspectiveArg only).", FOLDER, False)
 @JSON
 def evaluate(
-    berds_jsonl: str | None,
-    predictions: str,
-    questions: str | None,
-    split: str | None,
-    run_path: str | None,
-    verdicts_path: str | None,
-    measures: str,
-    cutoff: str | None,
-    per_question: bool,
-    as_json: bool,
-) -> None:
-    """Score a run, or an official BeRDS JSONL with recorded predictions, without any model.
+    files: tuple[str, ...], runs: tuple[str, ...], verdicts: str | None, measures: str | None, least: int, repeats: str,
+    predictions: str, cutoff: str | None, per_question: bool, output: Path | None, as_json: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Score runs, or an official BeRDS JSONL with recorded predictions, without any model.
+
+    Without -q, FILES is a BeRDS JSONL; with it, they are further runs. A run that cannot be used costs its own scores
+    only. Of RELEASE:SCENARIO, the measures are by default those of the task, and -o writes the results as it reports
+    them; its owners have not put the exact names of their columns on record, so these are ours. Of rKL less is better.
 
     \b
     berds evaluate outputs.jsonl                       (mistral-preds, gpt4-preds, … as found)
     berds evaluate outputs.jsonl --k official          (k as the published script takes it)
     berds evaluate -q sample --run run.trec --verdicts verdicts.tsv
+    berds evaluate -q perspectivearg-sample:explicit predictions/*.jsonl -m official -o results
     """
     import pandas as pd
 
-    from berdslib.data.trec import read_verdicts
-    from berdslib.evaluation.measures import evaluate as score
-    from berdslib.evaluation.measures import official_cutoff, parse_measures, single_perspectives
+    from berdslib.data.scenario import Scenario
+    from berdslib.evaluation.measures import single_perspectives
     from berdslib.study.tables import score_table
 
-    wanted = parse_measures(measures)
-    if (berds_jsonl is None) == (run_path is None):
-        raise click.UsageError("give either a BeRDS JSONL file, or --run with --questions")
-    if berds_jsonl is not None and (questions or verdicts_path or split):
+    from_file = given["questions"] is None
+    if from_file and (runs or len(files) != 1):
+        raise click.UsageError("give either one BeRDS JSONL file, or --run with --questions")
+    if from_file and (verdicts or given["split"] or given["corpus"] or output):
         raise click.UsageError("a BeRDS JSONL file contains its own questions and verdicts")
-    if cutoff is not None and berds_jsonl is None:
-        raise click.UsageError("--k official is for a BeRDS JSONL file: it depends on which of its questions is first")
-    if berds_jsonl is None and predictions:
-        raise click.UsageError("--predictions is for a BeRDS JSONL file; a run is scored with --verdicts")
-    if berds_jsonl is not None:
-        asked, run, tables = _recorded(berds_jsonl, predictions)
-        if cutoff is not None:
-            with errors_in(berds_jsonl):
-                wanted = [measure @ official_cutoff(run, asked) for measure in wanted]
+    if not from_file and (cutoff or predictions):
+        raise click.UsageError("--k and --predictions are for a BeRDS JSONL file, whose first question sets k")
+    if not from_file and not (runs or files):
+        raise click.UsageError("--questions needs a --run to score")
+    failed, found = list[str](), None
+    wanted = parsed_measures(measures)
+    if from_file:
+        asked, scores = _recorded(files[0], predictions, wanted, cutoff)
     else:
-        if questions is None:
-            raise click.UsageError("--run needs --questions")
-        found = read_collection(questions, None, split, 0, need_passages=False)
-        asked, run = list(found.questions), read_run(str(run_path), found.questions)
-        # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
-        gold = read_verdicts(verdicts_path).assign(judge=verdicts_path) if verdicts_path else found.gold
-        if gold is None:
-            raise InputError(f"{questions!r} has no gold verdicts; give verdicts with --verdicts FILE")
-        tables = {verdicts_path or "gold": gold}
-    scores = {}
-    for name, table in tables.items():
-        with errors_in(name):
-            scores[name] = score(run, table, asked, wanted)
-    if said := single_perspectives(asked, map(str, wanted)):
-        click.echo(f"berds: {said}", err=True)
-    if per_question:
-        frames = [frame.reset_index().assign(verdicts=name) for name, frame in scores.items()]
-        print_frame(pd.concat(frames, ignore_index=True), as_json)
-        return
-    table = score_table(scores, asked).rename(columns={"system": "verdicts"})
-    print_frame(table.drop(columns=["difference", "p_value"]), as_json)
+        text = given["questions"]
+        found = read_collection(given, need_passages=False)
+        asked = list(found.questions)
+        is_scenario = isinstance(found, Scenario)
+        if output and not is_scenario:
+            raise click.UsageError("-o is for the results of a scenario of PerspectiveArg; redirect the table instead")
+        wanted = parsed_measures(measures or "task") if is_scenario else wanted
+        if found.gold is None and not verdicts and not is_scenario:
+            raise InputError(f"{text!r} has no gold verdicts; give verdicts with --verdicts FILE")
+        scores = _scored(found, [*runs, *files], verdicts, wanted, failed, least=least, repeats=repeats)
+    if scores:
+        if said := single_perspectives(asked, map(str, wanted)):
+            click.echo(f"berds: {said}", err=True)
+        column = "system" if len(runs) + len(files) > 1 or isinstance(found, Scenario) else "verdicts"
+        if isinstance(found, Scenario):
+            asked = _by_issue(found)
+        if per_question:
+            frames = [frame.reset_index().assign(**{column: name}) for name, frame in scores.items()]
+            table = pd.concat(frames, ignore_index=True)
+        else:
+            table = score_table(scores, asked).rename(columns={"system": column})
+            table = table.drop(columns=["difference", "p_value"])
+        if isinstance(found, Scenario):
+            tell_what_is_synthetic(found)
+            table = table[table["dataset"] != "macro"] if "dataset" in table else table
+            table = table.assign(synthetic=found.release.synthetic)
+        print_frame(table, as_json)
+        if output:
+            _write_results(output, scores, found, measures)
+    end(failed)
 
 
-def _recorded(path: str, predictions: str) -> tuple[list[Any], Any, dict[str, Any]]:
-    """Read an official file once per recorded judge."""
+def _recorded(
+    path: str, predictions: str, wanted: list[Any], cutoff: str | None
+) -> tuple[list[Any], dict[str, pd.DataFrame]]:
+    """Read an official file once per recorded judge, and score it."""
     from berdslib.data.formats import prediction_fields, read_berds
+    from berdslib.evaluation.measures import evaluate as score
+    from berdslib.evaluation.measures import official_cutoff
 
     fields = [predictions] if predictions else prediction_fields(path)
     if not fields:
         raise InputError('no recorded predictions (fields ending in "-preds") in the first row', path=path)
-    tables = {}
+    scores = {}
     for field in fields:
         asked, _, run, verdicts = read_berds(path, field)
-        tables[field] = verdicts
-    return asked, run, tables
+        if cutoff is not None:
+            with errors_in(path):
+                wanted = [measure @ official_cutoff(run, asked) for measure in wanted]
+        with errors_in(field):
+            scores[field] = score(run, verdicts, asked, wanted)  # type: ignore[arg-type] # a field has some
+    return asked, scores
+
+
+def _scored(
+    found: Collection, runs: list[str], verdicts: str | None, wanted: list[Any], failed: list[str], **reading: Any
+) -> dict[str, pd.DataFrame]:
+    """Return what each run scores; a single one is called like the verdicts."""
+    from berdslib.data.scenario import Scenario
+    from berdslib.data.trec import read_verdicts
+    from berdslib.study.scoring import scored
+
+    is_scenario = isinstance(found, Scenario)
+    if verdicts and is_scenario:
+        raise click.UsageError("a scenario of PerspectiveArg is scored by its own answers, not by --verdicts")
+    several = len(runs) > 1
+    read = read_runs(runs, found, failed if several or is_scenario else None, **reading)
+    # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
+    gold = read_verdicts(verdicts).assign(judge=verdicts) if verdicts else found.gold
+    scores = {}
+    for name, run in read.items():
+        called = name if several or is_scenario else verdicts or "gold"
+        with errors_in(called):
+            scores[called] = scored(run, gold, found, wanted)
+    return scores
+
+
+def _by_issue(found: Collection) -> list[Any]:
+    """Return the queries of a scenario with the issue that they ask about: intervals draw its queries together."""
+    from berdslib.data.records import issue_of
+
+    return [q._replace(source=q.source or found.name, root=issue_of(q)) for q in found.questions]
+
+
+def _write_results(
+    folder: Path, scores: dict[str, pd.DataFrame], found: Collection | None, measures: str | None
+) -> None:
+    from berdslib.data.scenario import Scenario
+    from berdslib.study.tables import write_results
+
+    assert isinstance(found, Scenario)  # evaluate has looked
+    definitions = {None: "papers", "task": "papers", "official": "published script"}.get(measures, "as named")
+    for path in write_results(folder, scores, found, definitions):
+        click.echo(printable(f"→ {path}"), err=True)
 
 
 @main.command()
-@QUESTIONS
-@CORPUS
-@click.option(
-    "-r",
-    "--systems",
-    default="bm25,minilm",
-    show_default=True,
-    help="Systems, comma-separated: a retriever and its parts, such as minilm+mmr:0.9, minilm+pap:1.0, "
-    "bm25+expand:rule, bm25+multi:rule, minilm+expand:recorded+coverage:0.5, minilm+expand:chat:MODEL (or hyde).",
-)
-@ASPECT_JUDGE
-@RECORDINGS
-@DEPTH
-@JUDGE
-@MEASURES
+@options.questions()
+@options.systems("bm25,minilm", " [only the runs, where there are some]")
+@options.RUNS
+@options.READING
+@options.SEARCHING
+@options.judge()
+@options.TITLE_POSITION
+@options.MEASURES
 @click.option("--baseline", help="System to test the others against. [the first]")
-@STORE
-@click.option("-o", "--output", type=FOLDER, help="Folder for runs, verdicts, table.")
-@click.option("--letters", is_flag=True, help="Systems that share a letter are not shown to differ.")
+@options.output("Folder for runs, verdicts, table.", FOLDER, False)
+@flag("--letters", "Systems that share a letter are not shown to differ.")
 @click.option("--pairs", "as_pairs", is_flag=True, help="Print every two systems compared, in place of the table.")
 @click.option("--long", "as_rows", is_flag=True, help="Print a row for each system, data set and measure.")
 @JSON
 def experiment(
-    questions: str,
-    split: str | None,
-    limit: int,
-    corpus: str | None,
-    systems: str,
-    aspect_judge: str,
-    recordings: Path | None,
-    depth: int,
-    judge: str,
-    title_position: str | None,
-    measures: str,
-    baseline: str | None,
-    store: Path | None,
-    output: Path | None,
-    letters: bool,
-    as_pairs: bool,
-    as_rows: bool,
-    as_json: bool,
-) -> None:
+    systems: str, runs: tuple[str, ...], least: int, repeats: str, measures: str | None,
+    baseline: str | None, output: Path | None, letters: bool, as_pairs: bool, as_rows: bool, as_json: bool,
+    **given: Any,
+) -> None:  # fmt: skip
     """Retrieve, judge and score: the paper's table, systems x measures, with intervals and paired tests.
 
     \b
     berds experiment -q sample -r bm25,minilm+mmr:0.9
     berds experiment -q pir-demo:allsides -r minilm,minilm+pap:1.0 -m pRecall@5,MRecall@5
     berds experiment -q sample -r bm25,minilm,minilm+mmr:0.9 --pairs
+    berds experiment -q perspectivearg-sample:explicit --run a.jsonl --run b.jsonl -m nDCG@20,alpha_nDCG@20
     """
     import pandas as pd
 
     from berdslib.data.trec import check_trec_ids
-    from berdslib.evaluation.measures import parse_measures, single_perspectives
-    from berdslib.judging.registry import make_judge
-    from berdslib.judging.store import VerdictStore
-    from berdslib.retrieval.system_strings import parse_system
+    from berdslib.evaluation.measures import single_perspectives
     from berdslib.study.experiment import experiment as run_experiment
     from berdslib.study.experiment import write_experiment
 
-    wanted = parse_measures(measures)
-    parsed = list(dict.fromkeys(parse_system(name).text for name in split_names(systems)))
+    wanted = parsed_measures(measures)
+    searched = (
+        not runs
+        or click.get_current_context().get_parameter_source("systems") is click.core.ParameterSource.COMMANDLINE
+    )
+    named: dict[str, Any] = {name: name for name in (parsed_systems(systems) if searched else ())}
     if letters and (as_pairs or as_rows or as_json):
         raise click.UsageError("--letters are in the table; they are not printed with --pairs, --long or --json")
-    if (letters or as_pairs) and len(parsed) < 2:
+    if (letters or as_pairs) and len(named) + len(runs) < 2:
         raise click.UsageError("--letters and --pairs compare systems; give at least two with -r")
-    collections = read_collections(questions, corpus, split, limit)
-    # A name goes on as it is: recorded verdicts are of a collection. They read no titles, so make_judge refuses both.
-    chosen = make_judge(judge, title_position=title_position) if title_position else judge
+    collections = read_collections(given)
+    if runs and len(collections) > 1:
+        raise click.UsageError("finished runs are of one collection; name one, or a corpus for all sets")
+    failed = list[str]()
+    named |= read_runs(runs, collections[0], failed, least=least, repeats=repeats)
+    if not named:
+        end(failed)
+    chosen = positioned(given)
     if output:
         for one in collections:
             check_trec_ids(one.questions, one.passages)
     result = run_experiment(
-        parsed,
-        collections,
-        wanted,
-        judge=chosen,
-        baseline=baseline.strip() if baseline else parsed[0],
-        aspect_judge=aspect_judge,
-        depth=depth,
-        recordings=recordings,
-        store=VerdictStore(store),
+        named, collections, wanted, judge=chosen, baseline=baseline.strip() if baseline else next(iter(named)), **given
     )
-    asked, searched = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
-    click.echo(f"{asked} questions, {searched} passages, judge {result.judge}", err=True)
+    asked, size = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
+    click.echo(f"{asked} questions, {size} passages, judge {result.judge}", err=True)
+    for one in collections:
+        tell_what_is_synthetic(one)
     captioned = not (as_pairs or as_rows or as_json)
     if not captioned and (said := single_perspectives(result.questions, map(str, wanted))):
         click.echo(f"berds: {said}", err=True)
@@ -345,3 +382,53 @@ def experiment(
         click.echo(printable(repr(result.with_letters() if letters else result)))
     if output:
         write_experiment(output, result)
+    end(failed)
+
+
+SIDES = ("shares", "asymmetry", "leaning", "sycophancy", "flips")
+
+
+@main.command("sides")
+@options.questions()
+@options.systems("bm25,minilm")
+@options.RUNS
+@options.judge()
+@options.TITLE_POSITION
+@number("-k", 5, "Passages of each list.")
+@choice(
+    "--stances", ["recorded", "by order"], "Which perspective supports: as recorded, or the first where nothing is."
+)
+@choice("--form", ["statement", "question first"], "How a perspective is searched: by itself, or behind the question.")
+@options.SEARCHING
+@options.output("Folder for the tables and both figures.", FOLDER, False)
+@JSON
+def sides_command(
+    systems: str, runs: tuple[str, ...], k: int, output: Path | None, as_json: bool, **given: Any
+) -> None:
+    """Which side do lists show, and do they follow the query's? BeRDS section 8, Figures 2 and 3.
+
+    Searches with every question and with each of its two perspectives; a finished run holds these lists if
+    `berds retrieve --perspectives` wrote it.
+
+    \b
+    berds sides -q theperspective -r bm25,minilm -o sides
+    berds sides -q arguana,kialo --split dev -c arguana-corpus -r bm25 -j laptop --stances "by order"
+    """
+    from berdslib.study.figures import save_figure, sides_figure, sycophancy_figure, use_style
+    from berdslib.study.sides import sides
+
+    named: dict[str, Any] = {name: name for name in parsed_systems(systems)}
+    found = read_collection(given)
+    result = sides(named | read_runs(runs, found), found, k, judge=positioned(given), **given)
+    if as_json:
+        print_tables({name: getattr(result, name) for name in SIDES})
+    else:
+        click.echo(printable(repr(result)))
+    if output:
+        output.mkdir(parents=True, exist_ok=True)
+        for name in SIDES:
+            getattr(result, name).to_csv(output / f"{name}.csv", index=False)
+        use_style()
+        shares = result.shares[result.shares["asked"] == "question"]
+        save_figure(sides_figure(shares), shares, output, "figure_2_sides")
+        save_figure(sycophancy_figure(result.leaning), result.leaning, output, "figure_3_sycophancy")

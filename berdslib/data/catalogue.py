@@ -122,7 +122,7 @@ _BERDS_SETS = (
         loaders=_PASSAGES,
         note=(
             "Too large for a list in memory: give a limit, or stream it with iter_passages(passage_file(name)). "
-            "Its passages do not name their article but by the title: berds corpus stats wikipedia --documents title."
+            "Its passages do not name their article but by the title: berds data stats -c wikipedia --documents title."
         ),
     ),
     Dataset(
@@ -280,7 +280,7 @@ _OTHERS = (
         kind="both",
         source="made by berdslib.data.synthetic_arguments",
         licence="Apache-2.0",
-        size="1,800 arguments on 60 issues; berds argue make writes releases of any size",
+        size="1,800 arguments on 60 issues; python scripts/synthetic_release.py writes releases of any size",
         splits=("train", "dev", "test"),
         note=CARD,
     ),

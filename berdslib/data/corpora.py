@@ -1,4 +1,4 @@
-"""From a source (data set, file, folder) to a corpus on disk, and what a corpus holds: what `berds corpus` does."""
+"""From a source (data set, file, folder) to a corpus on disk, and what a corpus holds."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A prompt file holds a system part, a line ``=== user ===`` and a user part with named placeholders in braces; before
 that line there may be examples, each behind lines ``=== example ===`` and ``=== answer ===``. The papers' own wordings
-are not in the project; ``berds prompts import`` takes them from a local copy into the user cache, ``berds prompts
+are not in the project; ``berds prompts fetch`` takes them from a local copy into the user cache, ``berds prompts
 fetch`` from the web, and there they are found by name: ``published``, or the table that shows them, such as
 ``table-8``.
 """
@@ -212,7 +212,7 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = ()) -> 
         online = "" if task in _TABLES else f"With a network:  berds prompts fetch {task}{fetch}; "
         raise MissingDataError(
             f"the {wording} prompt for {task} is not part of this project and was not imported (looked for {path}). "
-            f"{online}with a copy of the paper's wording in FILE:  berds prompts import {task} FILE"
+            f"{online}with a copy of the paper's wording in FILE:  berds prompts fetch {task} FILE"
         )
     return _parse(f"{task}/{wording}", path.read_text(encoding="utf-8"), needs)
 

@@ -129,5 +129,5 @@ def test_reviewers_see_what_the_questions_are_made_of(tmp_path):
     raw = shipped("raw")
     model = f"recorded:{raw / 'recorded.jsonl'}"
     berds("build", "arguana", raw / "arguments.jsonl", "bans", "--model", model)
-    said = berds("review", "draw", "bans", "--split", "all", "-n", 5, "-o", "sheet.csv").stderr
+    said = berds("rate", "questions", "bans", "--split", "all", "-n", 5, "-o", "sheet.csv").stderr
     assert "5 items, 5 of them with sources" in said

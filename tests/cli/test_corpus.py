@@ -1,4 +1,4 @@
-"""The commands `berds corpus …`: counting, writing to disk, and the web, against local servers."""
+"""Corpora from the shell: `berds data stats -c`, `export -c` and `web`, against local servers."""
 
 import json
 import re
@@ -6,9 +6,8 @@ from functools import partial
 
 import pandas as pd
 import pytest
-import shell
 from nasty_server import SENTENCE, SMALL, FakeSerper, NastyServer, html, running
-from shell import tried
+from shell import berds, tried
 
 from berdslib.data import web
 from berdslib.data.corpora import write_source
@@ -29,20 +28,12 @@ def _own_cache(user_cache):
     pass
 
 
-berds = partial(shell.berds, "corpus")
-
-
 def said(*arguments):
     """What a command that must fail says, on one line."""
-    result = tried("corpus", *arguments)
+    result = tried(*arguments)
     assert result.exit_code == 1, result.output
     assert result.stderr.count("\n") == 1
     return result.stderr
-
-
-@pytest.mark.parametrize("command", [[], ["stats"], ["write"], ["web"]])
-def test_every_command_has_help(command):
-    assert len(berds(*command, "--help").stdout.splitlines()) > 3
 
 
 # ---------------------------------------------------------------- counting and writing
@@ -58,8 +49,8 @@ def documents(tmp_path):
     return path
 
 
-def rows(*arguments):
-    return json.loads(berds("stats", *arguments, "--json").stdout)
+def rows(*arguments, options=()):
+    return json.loads(berds("data", "stats", "-c", ",".join(map(str, arguments)), *options, "--json").stdout)
 
 
 def test_table_2_by_hand(documents):
@@ -69,8 +60,8 @@ def test_table_2_by_hand(documents):
     assert whole["mean_words"] == pytest.approx((150 + 40 + 151) / 3)
     assert (cut["passages"], cut["documents"]) == (5, 3)
     assert cut["mean_words"] == pytest.approx((100 + 50 + 40 + 100 + 51) / 5)
-    assert rows(documents, "--documents", "title")[0]["documents"] == 2
-    shown = berds("stats", "sample").stdout
+    assert rows(documents, options=("--documents", "title"))[0]["documents"] == 2
+    shown = berds("data", "stats", "-c", "sample").stdout
     assert shown.split()[:5] == ["corpus", "passages", "documents", "mean_words", "documents_by"]
     assert str(len(load_passages("sample"))) in shown
 
@@ -78,30 +69,30 @@ def test_table_2_by_hand(documents):
 def test_names_that_end_in_numbers_are_no_pieces_of_one_document(tmp_path):
     path, folder = tmp_path / "nf.jsonl", tmp_path / "nf"
     write_passages(path, [Passage(f"MED-{i}", "one two") for i in range(10, 15)])  # as NFCorpus names its documents
-    berds("write", path, folder)
+    berds("data", "export", folder, "-c", path)
     counted = {(r["documents"], r["documents_by"]) for r in rows(path, folder, f"{path}:words", f"{folder}:sentences")}
     assert counted == {(5, "passage"), (5, "docno")}
-    assert {r["documents"] for r in rows(path, folder, "--documents", "docno")} == {1}
+    assert {r["documents"] for r in rows(path, folder, options=("--documents", "docno"))} == {1}
 
 
 def test_a_folder_is_cut_when_it_is_searched(documents, tmp_path):
     folder, questions, found = tmp_path / "corpus", tmp_path / "q.jsonl", tmp_path / "run.trec"
-    berds("write", documents, folder)
+    berds("data", "export", folder, "-c", documents)
     questions.write_text('{"_id": "1", "text": "word120"}\n')
-    shell.berds("retrieve", "-q", questions, "-c", f"{folder}:words", "-o", found)
+    berds("retrieve", "-q", questions, "-c", f"{folder}:words", "-o", found)
     assert {line.split()[2] for line in found.read_text().splitlines()} == {"a-1", "c-1"}
     assert rows(f"{folder}:words")[0]["passages"] == len(load_passages(f"{folder}:words")) == 5
 
 
 def test_what_was_written_is_what_is_counted_and_searched(documents, tmp_path):
     folder = tmp_path / "corpus"
-    done = json.loads(berds("write", documents, folder, "--cut", "words", "--json").stdout)
+    done = json.loads(berds("data", "export", folder, "-c", documents, "--cut", "words", "--json").stdout)
     assert (done["passages"], done["output"]) == (5, str(folder))
     assert done["bytes"] == sum(path.stat().st_size for path in folder.iterdir())
     assert [p.docno for p in Corpus(folder)] == ["a-0", "a-1", "b-0", "c-0", "c-1"]
     assert rows(folder)[0] == {**rows(f"{documents}:words")[0], "corpus": str(folder)}
     again = tmp_path / "again"
-    berds("write", folder, again)  # from one on disk
+    berds("data", "export", again, "-c", folder)  # from one on disk
     assert list(Corpus(again)) == list(Corpus(folder))
     assert rows(again)[0]["documents"] == 3  # that it was cut is still known
     questions, found = tmp_path / "q.jsonl", tmp_path / "run.trec"
@@ -115,25 +106,25 @@ def test_repeats_are_dropped_as_asked(documents, tmp_path):
     folder = tmp_path / "corpus"
     counts = {}
     for kind in ("keep", "exact", "near"):
-        text = berds("write", documents, folder, "--cut", "words", "--duplicates", kind).stderr
+        text = berds("data", "export", folder, "-c", documents, "--cut", "words", "--duplicates", kind).stderr
         counts[kind] = len(Corpus(folder))
     assert counts == {"keep": 5, "exact": 4, "near": 3}  # c-0 is a-0 in capitals, c-1 is a-1 with one more word
     assert text.startswith("3 passages (1 exact and 1 near repeats dropped), ")
-    berds("write", documents, folder, "--limit", "1")  # replaces it
+    berds("data", "export", folder, "-c", documents, "--limit", "1")  # replaces it
     assert [p.docno for p in Corpus(folder)] == ["a"]
 
 
 def test_what_cannot_be_written_is_said_in_one_line(documents, tmp_path):
     (tmp_path / "mine").mkdir()
-    assert "is not a corpus; it is not replaced" in said("write", documents, tmp_path / "mine")
-    assert "unknown data set 'sampel'. Did you mean 'sample'?" in said("write", "sampel", tmp_path / "x")
+    assert "is not a corpus; it is not replaced" in said("data", "export", tmp_path / "mine", "-c", documents)
+    assert "unknown data set 'sampel'. Did you mean 'sample'?" in said("data", "export", tmp_path / "x", "-c", "sampel")
     with documents.open("a") as file:
         file.write('{"_id": "a", "text": "again"}\n')
-    text = said("write", documents, tmp_path / "x")
+    text = said("data", "export", tmp_path / "x", "-c", documents)
     assert "documents.jsonl:4 [docno]: docno 'a' occurs twice, first in line 1" in text
-    assert said("write", documents, tmp_path / "x", "--cut", "words") == text
+    assert said("data", "export", tmp_path / "x", "-c", documents, "--cut", "words") == text
     documents.write_text('{"_id": "a"}\n')
-    assert "documents.jsonl:1 [text]: missing" in said("stats", documents)
+    assert "documents.jsonl:1 [text]: missing" in said("data", "stats", "-c", documents)
     assert not (tmp_path / "x").exists()
 
 
@@ -168,7 +159,7 @@ def test_corpora_from_the_web_say_what_failed_and_why(servers, questions, tmp_pa
         pages.url(p) for p in ("long", "not-found", "pdf", "script-only", "robots-disallowed", "plain-text")
     ]
     folder = tmp_path / "web"
-    text = berds("web", "-q", questions, "-o", folder, "--top", "6").stderr
+    text = berds("data", "web", "-q", questions, "-o", folder, "--top", "6").stderr
     first, last = text.strip().splitlines()
     assert first.startswith(
         "8 of 12 pages gave no text: 2 status (status 404); 2 type (not a page but application/pdf)"
@@ -188,19 +179,19 @@ def test_corpora_from_the_web_say_what_failed_and_why(servers, questions, tmp_pa
 def test_the_same_command_again_asks_nobody(servers, questions, tmp_path):
     pages, serper = servers
     serper.links = [pages.url(p) for p in ("good", "not-found")]
-    once = json.loads(berds("web", "-q", questions, "-o", tmp_path / "a", "--limit", "1", "--json").stdout)
+    once = json.loads(berds("data", "web", "-q", questions, "-o", tmp_path / "a", "--limit", "1", "--json").stdout)
     assert (once["questions"], once["outcomes"], once["passages"]) == (1, {"ok": 1, "status": 1}, 1)
     asked = (len(pages.seen), len(serper.seen))
     for flag in ((), ("--offline",)):
-        berds("web", "-q", questions, "-o", tmp_path / "b", "--limit", "1", *flag)
+        berds("data", "web", "-q", questions, "-o", tmp_path / "b", "--limit", "1", *flag)
         for name in ("q1.jsonl", "pages.csv"):
             assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert (len(pages.seen), len(serper.seen)) == asked
-    text = said("web", "-q", questions, "-o", tmp_path / "c", "--offline")
+    text = said("data", "web", "-q", questions, "-o", tmp_path / "c", "--offline")
     assert "was never asked 1 of 2 questions (num=100): q2" in text
     pages.pages["not-found"] = ({}, html(SENTENCE))
     again = json.loads(
-        berds("web", "-q", questions, "-o", tmp_path / "d", "--limit", "1", "--retry-failed", "--json").stdout
+        berds("data", "web", "-q", questions, "-o", tmp_path / "d", "--limit", "1", "--retry-failed", "--json").stdout
     )
     assert again["outcomes"] == {"ok": 2}
 
@@ -209,7 +200,7 @@ def test_a_question_without_any_page_counts_as_an_empty_corpus(servers, question
     pages, serper = servers
     serper.links = [pages.url("good")]
     serper.failures = [(200, {}, b'{"organic": []}')]
-    text = berds("web", "-q", questions, "-o", tmp_path / "web").stderr
+    text = berds("data", "web", "-q", questions, "-o", tmp_path / "web").stderr
     assert "0 of 1 pages gave no text\n1 passages for 1 of 2 questions" in text
     row = rows(tmp_path / "web")[0]
     assert (row["corpora"], row["passages"], row["documents"], row["mean_words"]) == (2, 0.5, 0.5, 48)
@@ -217,7 +208,7 @@ def test_a_question_without_any_page_counts_as_an_empty_corpus(servers, question
 
 def test_the_key_comes_from_the_environment_and_is_shown_nowhere(servers, questions, tmp_path, monkeypatch):
     pages, _ = servers
-    arguments = ("web", "-q", questions, "-o", tmp_path / "web")
+    arguments = ("data", "web", "-q", questions, "-o", tmp_path / "web")
     monkeypatch.setenv("SERPER_API_KEY", "another-k3y")
     text = said(*arguments)
     assert "the key in the variable SERPER_API_KEY is refused" in text
@@ -229,10 +220,10 @@ def test_the_key_comes_from_the_environment_and_is_shown_nowhere(servers, questi
 
 
 def test_settings_that_make_no_sense(questions, tmp_path):
-    result = tried("corpus", "web", "-q", questions, "-o", tmp_path, "--offline", "--retry-failed")
+    result = tried("data", "web", "-q", questions, "-o", tmp_path, "--offline", "--retry-failed")
     assert (result.exit_code, "cannot --retry-failed" in result.output) == (2, True)
     assert "unknown extractor 'trafilature'. Did you mean 'trafilatura'?" in said(
-        "web", "-q", questions, "-o", tmp_path, "--extractor", "trafilature"
+        "data", "web", "-q", questions, "-o", tmp_path, "--extractor", "trafilature"
     )
     assert "holds no corpora" in _empty_folder_of_pages(tmp_path)
 
@@ -240,7 +231,7 @@ def test_settings_that_make_no_sense(questions, tmp_path):
 def _empty_folder_of_pages(tmp_path):
     (tmp_path / "none").mkdir()
     pd.DataFrame(columns=web.REPORT_COLUMNS).to_csv(tmp_path / "none" / "pages.csv", index=False)
-    return said("stats", tmp_path / "none")
+    return said("data", "stats", "-c", tmp_path / "none")
 
 
 def test_each_question_is_searched_in_the_web_corpus_of_its_own(tmp_path):
@@ -252,21 +243,14 @@ def test_each_question_is_searched_in_the_web_corpus_of_its_own(tmp_path):
     (tmp_path / "web" / "corpora.json").write_text(json.dumps({qid: web.corpus_name(qid) for qid in pages}))
     out = tmp_path / "run.trec"
     command = ("-q", "sample", "--split", "dev", "-c", tmp_path / "web", "-r", "bm25")
-    done = json.loads(shell.berds("retrieve", *command, "--limit", "2", "-k", "5", "-o", out, "--json").stdout)
+    done = json.loads(berds("retrieve", *command, "--limit", "2", "-k", "5", "-o", out, "--json").stdout)
     assert (done["questions"], done["answered"], done["corpus_size"]) == (2, 1, 40)
     alone = make_retriever("bm25", passages[:40]).search(questions[:1], 5)
     assert read_trec_run(out)[["qid", "docno"]].values.tolist() == alone[["qid", "docno"]].values.tolist()
-    scored = shell.berds("experiment", *command, "--limit", "2", "-j", "overlap", "--json")
+    scored = berds("experiment", *command, "--limit", "2", "-j", "overlap", "--json")
     assert {row["n"] for row in json.loads(scored.stdout)} == {2}
     asked_more = tried("retrieve", *command, "--limit", "3", "-o", out)
     assert asked_more.exit_code == 1 and "has no corpus of its own" in asked_more.stderr
-
-
-def test_to_ask_whether_a_question_is_there_reads_nothing(tmp_path):
-    (tmp_path / "pages.csv").write_text("qid\n")
-    (tmp_path / "corpora.json").write_text(json.dumps({"q": "q.jsonl"}))
-    corpora = web.open_web_corpora(tmp_path)
-    assert "q" in corpora and "p" not in corpora  # its file is not even there
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pytest
 from shell import berds, tried
 
-from berdslib.cli.inputs import read_collection, read_collections
+from berdslib.cli.inputs import named_files, read_collection, read_collections
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.formats import write_beir
 from berdslib.errors import InputError
@@ -40,14 +40,14 @@ def test_gold_may_be_a_file_of_verdicts(tmp_path):
     questions, gold = tmp_path / "q.jsonl", tmp_path / "v.tsv"
     questions.write_text(QUESTION)
     gold.write_text("qid\tpid\tdocno\tp_yes\nq\t0\td\t1\n")
-    found = read_collection(str(questions), None, None, 0, need_passages=False, gold=str(gold))
+    found = read_collection({"questions": str(questions)}, need_passages=False, gold=str(gold))
     assert found.gold.loc[0, "docno"] == "d"
 
 
 def test_questions_without_gold_say_so_and_what_to_do(tmp_path):
     path = tmp_path / "q.jsonl"
     path.write_text(QUESTION)
-    assert read_collection(str(path), "sample", None, 0).gold is None
+    assert read_collection({"questions": str(path), "corpus": "sample"}).gold is None
     refused = tried("experiment", "-q", path, "-c", "sample", "-r", "bm25")
     assert refused.exit_code == 1 and "'q' has no recorded verdicts; name one, such as 'laptop'" in refused.stderr
     refused = tried("data", "export", tmp_path / "out", "-q", path, "-c", "sample")
@@ -55,12 +55,12 @@ def test_questions_without_gold_say_so_and_what_to_do(tmp_path):
 
 
 def test_several_sets_share_the_corpus_that_is_named_or_have_their_own():
-    (shared,) = read_collections("sample,pir-sample:stories", "sample", None, 0)
+    (shared,) = read_collections({"questions": "sample,pir-sample:stories", "corpus": "sample"})
     assert len(shared.questions) == 8 + 20 and len(shared.passages) == len(load_passages("sample"))
-    first, second = read_collections("sample,pir-sample:stories", None, None, 0)
+    first, second = read_collections({"questions": "sample,pir-sample:stories"})
     assert (len(first.passages), len(second.passages)) == (len(load_passages("sample")), 40)
     with pytest.raises(InputError, match="--corpus is required, because the questions come from several data sets"):
-        read_collection("sample,pir-sample:stories", None, None, 0)
+        read_collection({"questions": "sample,pir-sample:stories"})
 
 
 @pytest.mark.parametrize("names", [",", " , ", ""])
@@ -75,3 +75,15 @@ def test_a_file_of_questions_still_has_no_corpus(tmp_path):
     path.write_text('{"_id": "1", "text": "Are cats kind?"}\n')
     result = tried("retrieve", "-q", path, "-o", tmp_path / "r.trec")
     assert result.exit_code == 1 and "--corpus is required" in result.stderr
+
+
+def test_a_run_is_called_as_it_is_told_or_like_its_file(tmp_path):
+    odd = tmp_path / "a=b.trec"
+    odd.write_text("")
+    assert named_files([f"{tmp_path}/one.trec.gz", "theirs=two.jsonl", str(odd)]) == {
+        "one": f"{tmp_path}/one.trec.gz", "theirs": "two.jsonl", "a=b": str(odd)
+    }  # fmt: skip
+    assert named_files(["x/run.trec", "y/run.trec"]) == {"x/run.trec": "x/run.trec", "y/run.trec": "y/run.trec"}
+    for twice in (["run.trec", "run.trec"], ["a=x.trec", "a=y.trec"]):
+        with pytest.raises(InputError, match="is named twice"):
+            named_files(twice)

@@ -1,4 +1,4 @@
-"""`berds judge-pairs`: what it writes is what `berds judge-eval` reads."""
+"""`berds rate pairs`: what it writes is what `berds rate judge` reads; and how judges order systems."""
 
 import json
 
@@ -31,14 +31,14 @@ def found():
 def test_pairs_labelled_by_gold_are_read_by_judge_eval(found, tmp_path):
     questions, run, passages = found
     out = tmp_path / "pairs.tsv"
-    done = json.loads(berds("judge-pairs", *DEV, "-r", "bm25", "-k", "3", "-j", "gold", "-o", out, "--json").stdout)
+    done = json.loads(berds("rate", "pairs", *DEV, "-r", "bm25", "-k", "3", "-j", "gold", "-o", out, "--json").stdout)
     want = detection_pairs(questions, [run], passages, k=3)
     gold = load_gold("sample").set_index(["qid", "pid", "docno"])["supports"]
     written = read_labelled_pairs(out)
     assert [(p.document, p.perspective) for p in written] == [(p.passage.full_text, p.perspective) for p in want]
     assert [p.label for p in written] == [bool(gold.get((p.qid, p.pid, p.passage.docno), False)) for p in want]
     assert done["pairs"] == len(want) and done["questions"] == len(questions) and done["judge"].startswith("gold(")
-    assert "random" in berds("judge-eval", "--data", out, "-j", "random").stdout
+    assert "random" in berds("rate", "judge", "--data", out, "-j", "random").stdout
 
 
 def test_judge_eval_takes_the_name_of_a_data_set(tmp_path, monkeypatch):
@@ -46,25 +46,19 @@ def test_judge_eval_takes_the_name_of_a_data_set(tmp_path, monkeypatch):
     (tmp_path / "berds").mkdir()
     (tmp_path / "berds" / "pers_det.half.tsv").write_text(table)
     monkeypatch.setenv("BERDS_DATA", str(tmp_path))
-    done = berds("judge-eval", "--data", "pers-det", "-j", "overlap")
+    done = berds("rate", "judge", "--data", "pers-det", "-j", "overlap")
     assert "2 pairs, 1 questions, 50.0% positive" in done.stderr
     assert load_pairs("pers-det") == load_pairs(tmp_path / "berds" / "pers_det.half.tsv")
     with pytest.raises(InputError, match=r"load_pairs does not work with 'kialo' .* only with: pers-det"):
         load_pairs("kialo")
     monkeypatch.delenv("BERDS_DATA")
-    refused = tried("judge-eval", "--data", "pers-det", "-j", "overlap")
+    refused = tried("rate", "judge", "--data", "pers-det", "-j", "overlap")
     assert refused.exit_code == 1 and "berds data fetch pers-det" in refused.stderr
-
-
-def test_a_list_of_no_judges_is_refused(tmp_path):
-    (tmp_path / "l.tsv").write_text("question\tdocument\tperspective\tlabel\nQ?\tD\tP\t1\nQ?\tE\tP\t0\n")
-    refused = tried("judge-eval", "--data", tmp_path / "l.tsv", "-j", ",")
-    assert refused.exit_code == 1 and "',' names nothing; names are needed, separated by commas" in refused.stderr
 
 
 def test_without_a_judge_the_labels_are_left_to_people(tmp_path):
     out = tmp_path / "pairs.tsv"
-    said = berds("judge-pairs", *DEV, "--limit", "2", "-r", "bm25", "-o", out).stderr
+    said = berds("rate", "pairs", *DEV, "--limit", "2", "-r", "bm25", "-o", out).stderr
     assert "to be labelled with 1 or 0" in said
     with pytest.raises(InputError, match=r"pairs\.tsv:2 \[label\]: '' is not a label"):
         read_labelled_pairs(out)
@@ -74,32 +68,34 @@ def test_a_document_that_two_runs_list_is_there_once(found, tmp_path):
     questions, _, _ = found
     run, out = tmp_path / "run.trec", tmp_path / "pairs.tsv"
     berds("retrieve", *DEV, "-k", "2", "-o", run)
-    done = json.loads(berds("judge-pairs", *DEV, "--run", run, "--run", run, "-k", "2", "-o", out, "--json").stdout)
+    done = json.loads(
+        berds("rate", "pairs", *DEV, "--run", f"a={run}", "--run", f"b={run}", "-k", "2", "-o", out, "--json").stdout
+    )
     assert done["left_out"] >= done["pairs"] > 0
     assert done["left_out"] + done["pairs"] == sum(2 * 2 * len(q.perspectives) for q in questions)
 
 
 def test_questions_are_drawn_from_each_data_set(tmp_path):
     out = tmp_path / "pairs.tsv"
-    asked = ("judge-pairs", "-q", "sample", "--split", "all", "-r", "bm25", "-k", "1", "-o", out, "--json")
+    asked = ("rate", "pairs", "-q", "sample", "--split", "all", "-r", "bm25", "-k", "1", "-o", out, "--json")
     sources = {q.source for q in load_questions("sample", "all")}
     assert json.loads(berds(*asked, "--draw", "1").stdout)["questions"] == len(sources)
     assert "cannot be drawn" in tried(*asked, "--draw", "100").stderr
 
 
 def test_runs_and_retrievers_exclude_each_other(tmp_path):
-    result = tried("judge-pairs", *DEV, "-r", "bm25", "--run", "x.trec", "-o", tmp_path / "p.tsv")
+    result = tried("rate", "pairs", *DEV, "-r", "bm25", "--run", "x.trec", "-o", tmp_path / "p.tsv")
     assert result.exit_code == 2 and "not both" in result.stderr
 
 
 def test_what_the_systems_ask_a_judge_goes_to_the_store_that_is_named(tmp_path, user_cache, monkeypatch):
     monkeypatch.setitem(JUDGES._things, "laptop", JUDGES["overlap"])  # the aspect judge by default, and slow to load
     store = tmp_path / "own.sqlite"
-    berds("judge-pairs", *DEV, "--limit", "1", "-r", "bm25+coverage:0.5", "--store", store, "-o", tmp_path / "p.tsv")
+    berds("rate", "pairs", *DEV, "--limit", "1", "-r", "bm25+coverage:0.5", "--store", store, "-o", tmp_path / "p.tsv")
     assert len(VerdictStore(store)) > 0 and not (user_cache / "verdicts.sqlite").exists()
 
 
-# ---------------------------------------------------------------- judge-eval, judge-systems
+# ---------------------------------------------------------------- judges, systems
 
 
 def test_judge_eval_shows_auc_calibration_and_the_judge_that_always_says_yes(tmp_path):
@@ -107,13 +103,13 @@ def test_judge_eval_shows_auc_calibration_and_the_judge_that_always_says_yes(tmp
         f"Q{i % 3}?\tCats are kind, {i}.\t{'Cats are kind.' if i % 2 else 'Trains run.'}\t{i % 2}" for i in range(12)
     ]
     (tmp_path / "l.tsv").write_text("\n".join(["question\tdocument\tperspective\tlabel", *rows]) + "\n")
-    found = json.loads(berds("judge-eval", "--data", tmp_path / "l.tsv", "-j", "overlap", "--json").stdout)
+    found = json.loads(berds("rate", "judge", "--data", tmp_path / "l.tsv", "-j", "overlap", "--json").stdout)
     by = {(row["judge"], row["measure"]): row["value"] for row in found}
     assert by["overlap", "auc"] == 1 and by["yes to everything", "auc"] == 0.5
     assert by["yes to everything", "f1"] == pytest.approx(2 / 3) and by["yes to everything", "calibration_error"] == 0.5
 
 
-SYSTEMS = ("judge-systems", *DEV, "-r", "bm25,rank-bm25,bm25+expand:rule", "-j", "overlap")
+SYSTEMS = ("rate", "systems", *DEV, "-r", "bm25,rank-bm25,bm25+expand:rule", "-j", "overlap")
 
 
 def test_judge_systems_prints_tables_and_draws(tmp_path, caplog):
@@ -132,7 +128,7 @@ def test_judge_systems_in_json_and_with_a_finished_run(tmp_path):
     found = json.loads(berds(*SYSTEMS, *asked).stdout)
     assert {row["judge"] for row in found["order"]} == {"overlap"} and {r["systems"] for r in found["order"]} == {4}
     means = {(r["system"], r["measure"]): r["mean"] for r in found["table"] if r["judge"] == "gold"}
-    assert means["bm25", "Precision@5"] == means[str(tmp_path / "mine.trec"), "Precision@5"]
+    assert means["bm25", "Precision@5"] == means["mine", "Precision@5"]
     assert {row["labelled"] for row in found["labels"]} == {4}
 
 
@@ -156,5 +152,5 @@ def test_what_judge_systems_refuses(options, message):
 def test_judge_systems_needs_gold(tmp_path):
     (tmp_path / "q.jsonl").write_text('{"_id": "q", "question": "Cats?", "perspectives": ["Cats.", "No cats."]}\n')
     (tmp_path / "c.jsonl").write_text('{"_id": "d", "text": "Cats are kind."}\n')
-    refused = tried("judge-systems", "-q", tmp_path / "q.jsonl", "-c", tmp_path / "c.jsonl", *SYSTEMS[3:][2:])
+    refused = tried("rate", "systems", "-q", tmp_path / "q.jsonl", "-c", tmp_path / "c.jsonl", *SYSTEMS[6:])
     assert refused.exit_code == 1 and "recorded verdicts" in refused.stderr

@@ -14,24 +14,31 @@ TEXT = "Doc: [Document] Claim: [Statement] Right?"
 
 
 @pytest.fixture
-def address(tmp_path, monkeypatch, user_cache):
-    """The address of a server of one file."""
-    folder = tmp_path / "web"
+def web(tmp_path, monkeypatch, user_cache):
+    """A server of the folder web/; its address, and the paths it was asked for."""
+    folder, asked = tmp_path / "web", []
     folder.mkdir()
-    (folder / "wording.txt").write_text(TEXT)
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def __init__(self, *arguments):
             super().__init__(*arguments, directory=str(folder))
 
         def log_request(self, *arguments):
-            pass
+            asked.append(self.path)
 
     monkeypatch.setenv("no_proxy", "*")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/wording.txt"
+        yield folder, f"http://127.0.0.1:{server.server_port}", asked
         server.shutdown()
+
+
+@pytest.fixture
+def address(web):
+    """The address of a file with a wording."""
+    folder, url, _ = web
+    (folder / "wording.txt").write_text(TEXT)
+    return f"{url}/wording.txt"
 
 
 def on_record(monkeypatch, address, text):
@@ -56,17 +63,11 @@ def test_another_file_under_the_authors_address_is_refused(address, monkeypatch,
     assert not list(user_cache.rglob("perspective_detection*.txt"))
 
 
-def test_another_address_is_not_checked_and_says_so(address):
-    result = berds("prompts", "fetch", "perspective_detection", "--url", address)
-    assert "no checksum is on record for this address" in result.stderr
-    assert load_prompt("perspective_detection", "published").user.endswith("Right?")
-
-
 @pytest.mark.parametrize("wording", ["published", "published-one-shot"])
 def test_what_is_not_on_record_needs_an_address(wording, user_cache):
     result = tried("prompts", "fetch", "essay_writing", "--wording", wording)
     assert result.exit_code == 1
-    assert ("--url" if wording == "published" else "unknown published wording") in result.stderr
+    assert ("give its address, or a file" if wording == "published" else "unknown published wording") in result.stderr
 
 
 def test_without_a_wording_the_tasks_usual_one_is_meant(user_cache):
@@ -76,13 +77,13 @@ def test_without_a_wording_the_tasks_usual_one_is_meant(user_cache):
 
 def test_a_local_file_is_imported_under_its_wording(tmp_path, user_cache):
     (tmp_path / "w.txt").write_text(TEXT)
-    berds("prompts", "import", "perspective_detection", tmp_path / "w.txt", "--wording", "published-one-shot")
+    berds("prompts", "fetch", "perspective_detection", tmp_path / "w.txt", "--wording", "published-one-shot")
     assert load_prompt("perspective_detection", "published-one-shot").user.endswith("Right?")
 
 
 def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
     (tmp_path / "w.txt").write_text("Which? [Doc 1] or [Doc 2]")
-    kept = berds("prompts", "import", "question_from_arguments", tmp_path / "w.txt").stdout.strip()
+    kept = berds("prompts", "fetch", "question_from_arguments", tmp_path / "w.txt").stdout.strip()
     assert kept.endswith("question_from_arguments-table-8.txt")
     rows = {row["task"]: row for row in json.loads(berds("prompts", "list", "--json").stdout)}
     assert list(rows) == list(TASKS)
@@ -101,5 +102,34 @@ def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
     }
     shown = berds("prompts", "show", "question_from_arguments", "--wording", "table-8").stdout
     assert shown.rstrip().endswith("Which? {first} or {second}")
-    refused = tried("prompts", "import", "statements_of_question", tmp_path / "w.txt")
+    refused = tried("prompts", "fetch", "statements_of_question", tmp_path / "w.txt")
     assert refused.exit_code == 1 and "no published wording" in refused.stderr
+
+
+def test_a_published_prompt_is_fetched_once_and_used(web, user_cache):
+    folder, url, asked = web
+    (folder / "wording.txt").write_text("Doc: [Document] Claim: [Statement] Right?")
+    for _ in range(2):
+        done = berds("prompts", "fetch", "perspective_detection", f"{url}/wording.txt")
+    kept = done.stdout.strip()
+    assert "no checksum is on record for this address" in done.stderr
+    assert asked == ["/wording.txt"]
+    assert kept == str(user_cache / "prompts" / "perspective_detection.txt")
+    shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
+    assert shown.rstrip().endswith("Doc: {document} Claim: {statement} Right?")
+    # Another address is another file, even if it ends alike.
+    (folder / "new").mkdir()
+    (folder / "new" / "wording.txt").write_text("[Document] says [Statement]?")
+    berds("prompts", "fetch", "perspective_detection", f"{url}/new/wording.txt")
+    shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
+    assert shown.rstrip().endswith("{document} says {statement}?")
+
+
+def test_a_prompt_that_cannot_be_fetched_replaces_nothing(web, user_cache):
+    folder, url, _ = web
+    (folder / "page.html").write_text("<html>log in first</html>")
+    for file, words in (("none.txt", "answered 404"), ("page.html", "lacks the placeholder {document}")):
+        command = ["prompts", "fetch", "perspective_detection", f"{url}/{file}"]
+        result = tried(*command)
+        assert result.exit_code == 1 and words in result.stderr
+    assert not (user_cache / "prompts" / "perspective_detection.txt").exists()

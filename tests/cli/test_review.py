@@ -1,4 +1,4 @@
-"""`berds review`: drawn, filled in, summed up, compared."""
+"""Questions for people to read, by `berds rate`: drawn, filled in, summed up, compared."""
 
 import json
 
@@ -18,7 +18,7 @@ def _own_cache(user_cache):
 
 @pytest.fixture
 def drawn(tmp_path):
-    berds("review", "draw", "sample", "--split", "all", "-n", "4", "--seed", "2", "-o", tmp_path / "sheet.csv")
+    berds("rate", "questions", "sample", "--split", "all", "-n", "4", "--seed", "2", "-o", tmp_path / "sheet.csv")
     return tmp_path / "sheet.csv"
 
 
@@ -40,7 +40,18 @@ def test_a_sheet_is_drawn_from_each_data_set(drawn, tmp_path):
     ]
     again = json.loads(
         berds(
-            "review", "draw", "sample", "--split", "all", "-n", "4", "--seed", "2", "-o", tmp_path / "b.csv", "--json"
+            "rate",
+            "questions",
+            "sample",
+            "--split",
+            "all",
+            "-n",
+            "4",
+            "--seed",
+            "2",
+            "-o",
+            tmp_path / "b.csv",
+            "--json",
         ).stdout
     )
     assert again["items"] == 12 and again["with_sources"] == 0 and read_sheet(tmp_path / "b.csv") == rows
@@ -48,7 +59,7 @@ def test_a_sheet_is_drawn_from_each_data_set(drawn, tmp_path):
 
 def test_a_sheet_that_is_there_is_not_replaced(drawn):
     before = drawn.read_bytes()
-    refused = tried("review", "draw", "sample", "-n", "1", "-o", drawn)
+    refused = tried("rate", "questions", "sample", "-n", "1", "-o", drawn)
     assert refused.exit_code == 1 and "may hold answers" in refused.stderr and drawn.read_bytes() == before
 
 
@@ -57,27 +68,27 @@ def test_sources_come_from_the_file_of_questions_or_from_one_of_their_own(tmp_pa
     path, own = tmp_path / "built.jsonl", tmp_path / "own.jsonl"
     path.write_text("".join(json.dumps({**row, "sources": [f"About {row['qid']}."]}) + "\n" for row in asked))
     own.write_text('{"qid": "b", "sources": ["Said elsewhere."]}\n')
-    said = berds("review", "draw", path, "-n", "3", "-o", tmp_path / "s.csv").stderr
+    said = berds("rate", "questions", path, "-n", "3", "-o", tmp_path / "s.csv").stderr
     assert "3 items, 3 of them with sources" in said
     assert [row.sources for row in read_sheet(tmp_path / "s.csv")] == ["About a.", "About b.", "About c."]
-    berds("review", "draw", path, "-n", "3", "--sources", own, "-o", tmp_path / "t.csv")
+    berds("rate", "questions", path, "-n", "3", "--sources", own, "-o", tmp_path / "t.csv")
     assert [row.sources for row in read_sheet(tmp_path / "t.csv")] == ["", "Said elsewhere.", ""]
 
 
 def test_fewer_questions_than_are_wanted_are_all_drawn(tmp_path, caplog):
     path = tmp_path / "built.jsonl"
     path.write_text('{"qid": "a", "question": "Keep a?", "perspectives": ["Keep it.", "Drop it."]}\n')
-    assert "1 items" in berds("review", "draw", path, "-o", tmp_path / "u.csv").stderr
+    assert "1 items" in berds("rate", "questions", path, "-o", tmp_path / "u.csv").stderr
     assert caplog.messages == ["fewer than 20 questions, all of which are drawn: built has 1"]
 
 
 def test_errors_are_summed_up(drawn):
     copy = filled(drawn, "Zoe", item1={"contradict": "no", "severity": "minor"})
-    rows = json.loads(berds("review", "summary", copy, "--json").stdout)
+    rows = json.loads(berds("rate", "summary", copy, "--json").stdout)
     assert {row["data_set"]: row["errors"] for row in rows} == {
         "sample-arguana": 1, "sample-kialo": 0, "sample-opinionqa": 0, "all": 1
     }  # fmt: skip
-    printed = berds("review", "summary", copy).stdout
+    printed = berds("rate", "summary", copy).stdout
     assert (
         printed.split() == summary(read_sheet(copy)).to_string(index=False, float_format=lambda x: f"{x:.4f}").split()
     )
@@ -86,7 +97,7 @@ def test_errors_are_summed_up(drawn):
 def test_two_reviewers_are_compared(drawn):
     zoe = filled(drawn, "Zoe", item1={"contradict": "no", "severity": "minor"}, item5={"question_ok": ""})
     bo = filled(drawn, "Bo", item1={"contradict": "no", "severity": "major"}, item2={"contradict": "no"})
-    done = json.loads(berds("review", "agree", zoe, bo, "--json").stdout)
+    done = json.loads(berds("rate", "agree", zoe, bo, "--json").stdout)
     assert done["reviewers"] == [["Zoe"], ["Bo"]] and done["items"] == [12, 12] and done["common"] == 12
     table = {row["column"]: row for row in done["agreement"]}
     want = reviewer_agreement(read_sheet(zoe), read_sheet(bo)).set_index("column")
@@ -95,7 +106,7 @@ def test_two_reviewers_are_compared(drawn):
     assert [(d["column"], d["first"], d["second"]) for d in done["differences"]] == [
         ("severity", "minor", "major"), ("contradict", "yes", "no")
     ]  # fmt: skip
-    printed = berds("review", "agree", zoe, bo)
+    printed = berds("rate", "agree", zoe, bo)
     assert "Zoe and Bo: 12 items in common, of 12 and 12" in printed.stderr
     assert "only 'yes' was answered" in printed.stdout
     for question in disagreements(read_sheet(zoe), read_sheet(bo))["question"]:
@@ -106,6 +117,6 @@ def test_a_wrong_answer_is_named_by_file_line_and_column(drawn):
     drawn.write_text(
         drawn.read_text(encoding="utf-8").replace('"","","","","","",""', '"","jein","","","","",""', 1), "utf-8"
     )
-    refused = tried("review", "summary", drawn)
+    refused = tried("rate", "summary", drawn)
     assert refused.exit_code == 1
     assert "sheet.csv:2 [question_ok]: 'jein' is no answer; accepted: yes, no, or nothing" in refused.stderr

@@ -12,6 +12,8 @@ import urllib.request
 import pytest
 from shell import berds, tried
 
+from berdslib.cli.root import MOVED, main
+
 # In one character what ESC [ begins; click takes only the two-character form out of what goes to no terminal.
 STEER, SPELT = "\x9b2J", "\\x9b2J"
 
@@ -19,6 +21,37 @@ STEER, SPELT = "\x9b2J", "\\x9b2J"
 @pytest.fixture(autouse=True)
 def _own_cache(user_cache):
     pass
+
+
+def leaves(command, *names):
+    """Return the names of every command below one."""
+    below = getattr(command, "commands", {})
+    return [leaf for name, one in below.items() for leaf in leaves(one, *names, name)] or [names]
+
+
+def test_thirteen_commands_and_every_one_has_help():
+    listed = main.list_commands(None)
+    assert listed == sorted(
+        ["demo", "lab", "experiment", "retrieve", "judge", "evaluate", "sides", "explore", "rate", "data", "build",
+         "notebook", "prompts"]
+    )  # fmt: skip
+    shown = berds("--help").stdout
+    assert all(f"\n  {name} " in shown for name in listed) and "judge-eval" not in shown
+    for names in leaves(main):
+        text = berds(*names, "--help").stdout
+        assert "Usage:" in text and len(text.splitlines()) > 3
+        examples = [line.strip() for line in text.splitlines() if line.strip().startswith(f"berds {' '.join(names)} ")]
+        assert all(line.count("berds ") == 1 for line in examples)
+
+
+def test_an_old_name_says_the_new_one():
+    there = {" ".join(names[:n]) for names in leaves(main) for n in (1, 2)}
+    for old, new in MOVED.items():
+        refused = tried(*old.split(), "--some", "option")
+        assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", f"berds {old} is now: {new}\n")
+        assert old not in there
+        for named in re.findall(r"berds (\w+(?: (?:validate|stats|web|grid|fetch|judge|pairs|systems|agree)\b)?)", new):
+            assert named in there
 
 
 def test_an_error_spells_out_what_a_file_holds(tmp_path):
@@ -29,7 +62,7 @@ def test_an_error_spells_out_what_a_file_holds(tmp_path):
 
 
 def test_an_error_spells_out_the_name_of_a_file(tmp_path):
-    result = tried("judge-eval", "--data", tmp_path / f"{STEER}.tsv")
+    result = tried("rate", "judge", "--data", tmp_path / f"{STEER}.tsv")
     assert result.exit_code == 1 and STEER not in result.output and SPELT in result.stderr
 
 

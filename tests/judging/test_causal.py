@@ -216,7 +216,7 @@ def test_a_vocabulary_without_answers_is_refused():
 
 
 def test_published_wording_is_imported_by_the_user(user_cache, tmp_path):
-    with pytest.raises(MissingDataError, match="berds prompts import perspective_detection"):
+    with pytest.raises(MissingDataError, match="berds prompts fetch perspective_detection"):
         load_prompt("perspective_detection", "published")
     (tmp_path / "mine.txt").write_text("Doc: [Document] Claim: [Statement] Right?")
     import_prompt("perspective_detection", tmp_path / "mine.txt", ("document", "statement"))
@@ -246,7 +246,7 @@ def test_judges_by_name(model, tokenizer, user_cache, tmp_path):
     tokenizer.save_pretrained(tmp_path / "tiny")
     assert make_judge(f"causal:{tmp_path / 'tiny'}").id.startswith("causal(")
     # The fine-tuned evaluator was trained on the published wording, and says so before anything is loaded.
-    with pytest.raises(MissingDataError, match="berds prompts import"):
+    with pytest.raises(MissingDataError, match="berds prompts fetch"):
         make_judge("mistral-berds")
 
 

@@ -251,7 +251,7 @@ def test_without_vllm_the_error_says_how_to_install_it(monkeypatch, folders):
 
 
 def test_a_preset_brings_its_adapter_and_wording(monkeypatch, user_cache):
-    with pytest.raises(MissingDataError, match="berds prompts import"):
+    with pytest.raises(MissingDataError, match="berds prompts fetch"):
         make_judge("vllm:mistral-berds")
     seen = {}
     monkeypatch.setattr(

@@ -385,7 +385,7 @@ def test_an_endpoint_that_is_gone_is_not_asked_to_the_end():
 
 def test_the_published_wording_is_used_once_it_is_imported(user_cache, tmp_path):
     model = Model(GOOD)
-    with pytest.raises(MissingDataError, match="berds prompts import perspective_generation"):
+    with pytest.raises(MissingDataError, match="berds prompts fetch perspective_generation"):
         chat_expansions([Q1], model, wording="published")
     (tmp_path / "theirs.txt").write_text("Say what people think. Question: [Question]", encoding="utf-8")
     import_prompt("perspective_generation", tmp_path / "theirs.txt", ("question",))

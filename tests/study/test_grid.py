@@ -185,7 +185,7 @@ def test_no_file(project):
 
 def test_nothing_starts_if_one_setting_is_wrong(project):
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\nruns: [{i: 3}, {k: 4}]\n")
-    result = tried("grid", "run", path)
+    result = tried("notebook", "grid", path)
     assert result.exit_code == 1 and "[runs, entry 2]" in result.stderr
     assert not (project / "papermill_runs").exists()
 
@@ -268,10 +268,10 @@ def test_two_workers_run_all_once_and_a_second_call_nothing(project):
     path = write_grid(
         project, "notebook: 99_tiny\nfixed: {x: 3}\ngrid: {i: [1, 2]}\nruns: [{i: 2}]\nbest: {column: mean}\n"
     )
-    before = json.loads(tried("grid", "status", path, "--json").stdout)
+    before = json.loads(tried("notebook", "grid", path, "--status", "--json").stdout)
     assert [row["state"] for row in before] == ["not started"] * 2
 
-    done = json.loads(tried("grid", "run", path, "--workers", "2", "--json").stdout)
+    done = json.loads(tried("notebook", "grid", path, "--workers", "2", "--json").stdout)
     assert (done["grid"], done["runs"], done["finished"], done["failures"]) == ("small", 2, 2, {})
     assert sorted(executed(project)) == [1, 2]
     # i = 2, x = 3: the mean of 2 * 3, 2 and -2
@@ -282,18 +282,18 @@ def test_two_workers_run_all_once_and_a_second_call_nothing(project):
         [3.0, 2, "f1", 6.0], [3.0, 2, "f1", 2.0], [3.0, 2, "loss", -2.0],
     ]  # fmt: skip
 
-    again = tried("grid", "run", path)
+    again = tried("notebook", "grid", path)
     assert again.exit_code == 0 and "2 of 2 runs finished, 0 failed" in again.stderr
     assert "best of 2:" in again.stdout
     assert sorted(executed(project)) == [1, 2]
-    after = json.loads(tried("grid", "status", path, "--json").stdout)
+    after = json.loads(tried("notebook", "grid", path, "--status", "--json").stdout)
     assert all(row["state"] == "finished" and row["seconds"] > 0 for row in after)
-    printed = tried("grid", "status", path).stdout
+    printed = tried("notebook", "grid", path, "--status").stdout
     assert "finished" in printed and " i" in printed.splitlines()[0] and " x" not in printed.splitlines()[0]
 
     # Another grid that asks for one of these runs finds it there.
     other = write_grid(project, "notebook: 99_tiny\nruns: [{x: 3, i: 1}]\n", "other.yaml")
-    assert json.loads(tried("grid", "run", other, "--json").stdout)["finished"] == 1
+    assert json.loads(tried("notebook", "grid", other, "--json").stdout)["finished"] == 1
     assert sorted(executed(project)) == [1, 2]
 
 
@@ -301,7 +301,7 @@ def test_two_workers_run_all_once_and_a_second_call_nothing(project):
 def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
     write_notebook(project, LOG + 'assert i != 1 or Path("mended").exists(), "one is odd"\n' + SCORES)
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
-    result = tried("grid", "run", path, "--json")
+    result = tried("notebook", "grid", path, "--json")
     said = json.loads(result.stdout)
     assert result.exit_code == 1 and said["finished"] == 1
     ((run, problem),) = said["failures"].items()
@@ -310,7 +310,7 @@ def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
     assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "finished"]
     assert grid_table(read_grid(path))["i"].unique().tolist() == [2]
     (project / "mended").touch()
-    assert tried("grid", "run", path).exit_code == 0
+    assert tried("notebook", "grid", path).exit_code == 0
     assert executed(project) == [1, 2, 1]
 
 
@@ -318,7 +318,7 @@ def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
 def test_stop_on_error_begins_nothing_new_and_a_dead_kernel_is_an_error(project):
     write_notebook(project, LOG + "import os\nos._exit(1)")
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
-    result = tried("grid", "run", path, "--stop-on-error")
+    result = tried("notebook", "grid", path, "--stop-on-error")
     assert result.exit_code == 1 and "0 of 3 runs finished, 1 failed" in result.stderr
     assert "failed in cell 3: the kernel died" in result.stderr and "memory" in result.stderr
     assert executed(project) == [1]
@@ -331,7 +331,7 @@ def test_a_second_call_goes_on_after_sigkill(project):
     hold = 'import os, time\nif i == 2 and not Path("go").exists():\n    Path("pid").write_text(str(os.getpid()))\n'
     write_notebook(project, LOG + hold + "    time.sleep(120)\n" + SCORES)
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
-    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)])
+    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)])
     pid = project / "pid"
     until(lambda: pid.exists() and pid.read_text())
     process.send_signal(signal.SIGKILL)
@@ -354,7 +354,7 @@ def test_two_calls_at_once_share_the_work(project):
     hold += "while len(set(log.read_text().split())) < 2 and time.monotonic() < until:\n    time.sleep(0.05)\n"
     write_notebook(project, LOG + hold + SCORES)
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
-    command = [sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)]
+    command = [sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)]
     assert [process.wait(120) for process in [subprocess.Popen(command) for _ in "ab"]] == [0, 0]
     assert sorted(executed(project)) == [1, 2]
     assert len(set((project / "workers.txt").read_text().split())) == 2
@@ -366,7 +366,7 @@ def test_two_interrupts_end_it_and_what_is_finished_stays(project):
     hold = 'import os, time\nif i == 2:\n    Path("pid").write_text(str(os.getpid()))\n    time.sleep(120)\n'
     write_notebook(project, LOG + hold + SCORES)
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
-    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)])
+    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)])
     try:
         pid = project / "pid"
         until(lambda: pid.exists() and pid.read_text())
@@ -433,7 +433,7 @@ def test_a_failure_is_said_as_it_happens(project):
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
     said = project / "said.txt"
     with said.open("w") as file:
-        process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)], stderr=file)
+        process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)], stderr=file)
     until(lambda: executed(project) == [1, 2])  # the second is at work
     early = said.read_text()
     (project / "go").touch()
@@ -444,7 +444,7 @@ def test_a_failure_is_said_as_it_happens(project):
 
 def test_keep_going_and_stop_on_error_exclude_each_other(project):
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
-    result = tried("grid", "run", path, "--keep-going", "--stop-on-error")
+    result = tried("notebook", "grid", path, "--keep-going", "--stop-on-error")
     assert result.exit_code == 2 and "not both" in result.stderr
 
 
@@ -471,9 +471,9 @@ def alive(pid):
 def test_a_scheduler_without_dask(project, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
-    result = tried("grid", "run", path, "--scheduler", "tcp://127.0.0.1:1")
+    result = tried("notebook", "grid", path, "--scheduler", "tcp://127.0.0.1:1")
     assert result.exit_code == 1 and "pip install 'berdslib[cluster]'" in result.stderr
-    both = tried("grid", "run", path, "--scheduler", "tcp://127.0.0.1:1", "--workers", "2")
+    both = tried("notebook", "grid", path, "--scheduler", "tcp://127.0.0.1:1", "--workers", "2")
     assert both.exit_code == 2 and "not both" in both.stderr
 
 

@@ -1,4 +1,4 @@
-"""The explorer as a web page for people who do not code: ``berds app``, served by Voilà."""
+"""The explorer as a web page for people who do not code: ``berds explore``, served by Voilà."""
 
 from __future__ import annotations
 

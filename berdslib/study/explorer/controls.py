@@ -9,7 +9,6 @@ from berdslib.errors import BerdsError
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.retrievers import RETRIEVERS
 from berdslib.retrieval.system_strings import EXPANDING, EXTRACT, PROJECTED, Part, System, is_dense, parse_system
-from berdslib.study.explorer.dial import Dial
 
 NONE = "none"
 EXPANSIONS = ("expand:rule", "expand:recorded", "multi:rule", "multi:recorded")
@@ -71,10 +70,13 @@ class SystemControls:
             description=f"{name}:", options=[*((n, n) for n in (*self._own, *FIRST)), *known], **style
         )
         self.text = widgets.Text(description="As text:", continuous_update=False, **style)
-        self.projection = widgets.Dropdown(description="Project:", options=[NONE, *PROJECTED], **style)
-        self.expansion = widgets.Dropdown(description="Expand:", options=[NONE, *EXPANSIONS], **style)
-        self.diversifier = widgets.Dropdown(description="Diversify:", options=[NONE, *DIVERSIFIERS.names()], **style)
-        self.dial = Dial(description="Dial:", value=0.75, layout=dict(_HALF))
+        offered = (PROJECTED, EXPANSIONS, DIVERSIFIERS.names())
+        self.menus = [
+            widgets.Dropdown(description=description, options=[NONE, *options], **style)
+            for description, options in zip(("Project:", "Expand:", "Diversify:"), offered, strict=True)
+        ]
+        self.projection, self.expansion, self.diversifier = self.menus
+        self.dial = widgets.BoundedFloatText(description="Dial:", value=0.75, max=1, step=0.05, **style)
         rows = [
             [self.first, self.text],
             [self.projection, self.expansion],
@@ -83,12 +85,10 @@ class SystemControls:
         self.box = widgets.VBox([widgets.HBox(row) for row in rows], layout=dict(_HALF))
         self.system = system
         self._show()
-        self.first.observe(lambda _: self._set(self._with_first), "value")
-        self.projection.observe(lambda _: self._set(self._with(PROJECTION, self.projection.value)), "value")
-        self.expansion.observe(lambda _: self._set(self._with(EXPANSION, self.expansion.value)), "value")
-        self.diversifier.observe(lambda _: self._set(self._with_diversifier), "value")
-        self.dial.observe(lambda _: self._set(self._with_diversifier), "value")
         self.text.observe(lambda _: self._set(lambda: str(self.text.value).strip()), "value")
+        self.first.observe(lambda _: self._set(self._with_first), "value")
+        for group, control in (*enumerate(self.menus), (DIVERSIFIER, self.dial)):
+            control.observe(lambda _, group=group: self._set(lambda: self._with(group)), "value")
 
     def _set(self, made: Callable[[], str]) -> None:
         """Take over what a control says, unless it is being set from here."""
@@ -112,15 +112,12 @@ class SystemControls:
         system = System(first, () if self.system in self._own else self._parsed().parts)
         return (system if is_dense(first) else with_part(system, PROJECTION, None)).text
 
-    def _with(self, group: int, chosen: str) -> Callable[[], str]:
+    def _with(self, group: int) -> str:
+        """Return the system with the part that a menu says."""
+        chosen = str(self.menus[group].value)
         kind, _, value = chosen.partition(":")
-        return lambda: with_part(self._parsed(), group, None if chosen == NONE else Part(kind, value)).text
-
-    def _with_diversifier(self) -> str:
-        return self._with(DIVERSIFIER, NONE if self.diversifier.value == NONE else self._chosen_diversifier())()
-
-    def _chosen_diversifier(self) -> str:
-        return f"{self.diversifier.value}:{self.dial.value:g}"
+        value = f"{self.dial.value:g}" if group == DIVERSIFIER else value
+        return with_part(self._parsed(), group, None if chosen == NONE else Part(kind, value)).text
 
     def _show(self) -> None:
         """Set the controls to what the system is; what they cannot say stands in the string alone."""
@@ -135,17 +132,16 @@ class SystemControls:
             if parsed.first not in [value for _, value in self.first.options]:
                 self.first.options = [*self.first.options, (parsed.first, parsed.first)]
             self.first.value = parsed.first
-            projection, expansion, diversifier = (part_of(parsed, group) for group in range(3))
-            self.projection.value = projection.kind if projection else NONE
-            written = f"{expansion.kind}:{expansion.value}" if expansion else NONE
-            if written not in self.expansion.options:
-                self.expansion.options = [*self.expansion.options, written]
-            self.expansion.value = written
-            self.diversifier.value = diversifier.kind if diversifier else NONE
+            for group, menu in enumerate(self.menus):
+                part = part_of(parsed, group)
+                written = NONE if part is None else str(part)[1:] if group == EXPANSION else part.kind
+                if written not in menu.options:
+                    menu.options = [*menu.options, written]
+                menu.value = written
+                menu.disabled = own or (group == PROJECTION and not is_dense(parsed.first))
+            diversifier = part_of(parsed, DIVERSIFIER)
             if diversifier:
                 self.dial.value = diversifier.number
-            self.projection.disabled = own or not is_dense(parsed.first)
-            self.expansion.disabled = self.diversifier.disabled = own
             self.dial.disabled = diversifier is None
             self.dial.layout.visibility = "hidden" if diversifier is None else "visible"
         finally:

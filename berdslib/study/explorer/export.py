@@ -10,35 +10,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from tqdm.auto import tqdm
 
 from berdslib.data.records import Question
 from berdslib.errors import InputError
 from berdslib.files import StrPath, write_text
 from berdslib.study.explorer.session import QUESTION, Session, Wish
-from berdslib.study.explorer.views import visible
+from berdslib.study.explorer.views import by_change, change_of, csv_of, in_words, table_of, visible
 from berdslib.study.explorer.widget import STATIC
 
 # Nothing may be fetched, sent, framed or run but the one script and the one style sheet in the file itself.
 _POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
 )
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<main id="page"><noscript>This page needs JavaScript, which it carries itself.</noscript></main>
-<script type="application/json" id="data">{data}</script>
-<script type="module">{script}</script>
-</body>
-</html>
-"""
 
 
 def export_page(
@@ -72,22 +57,20 @@ def export_page(
     asked = list(session.collections[wish.corpus].questions if questions is None else questions)
     if not asked:
         raise InputError("there are no questions to show")
-    views: dict[str, dict[str, Any]] = {}
-    passages: dict[str, Any] = {}
-    read: dict[str, dict[str, Any]] = {}
+    views, tables = dict[str, dict[str, Any]](), dict[str, dict[str, str]]()
+    passages, read = dict[str, Any](), dict[str, dict[str, Any]]()
     for question in tqdm(asked, desc="questions", delay=2, leave=False):
         ways = [QUESTION, *(range(len(question.perspectives)) if sides else [])]
-        views[question.qid] = {}
-        listed: dict[str, None] = {}
-        for way in ways:
-            view = _finished(session, wish._replace(qid=question.qid, asked=way))
-            passages |= view["passages"]
-            listed |= dict.fromkeys(view.pop("passages"))
-            views[question.qid][str(way)] = view
+        shown = {str(way): _finished(session, wish._replace(qid=question.qid, asked=way)) for way in ways}
+        listed = {docno: one for view in shown.values() for docno, one in view.pop("passages").items()}
+        passages |= listed
+        views[question.qid] = shown
+        tables[question.qid] = {way: csv_of(table_of(view)) for way, view in shown.items()}
         read[question.qid] = session.opinions(wish._replace(qid=question.qid), list(listed)) if opinions else {}
-    order = [question.qid for question in asked]
-    data: dict[str, Any] = {"views": views, "passages": passages, "read": read, "order": order}
-    data |= {"first": wish.qid if wish.qid in views else order[0], "corpus": visible(wish.corpus)}
+    changes = by_change(pd.DataFrame([change_of(of[str(QUESTION)]) for of in views.values()]))
+    data: dict[str, Any] = {"views": views, "tables": tables, "passages": passages, "read": read, "order": list(views)}
+    data["most"] = [[str(row.qid), in_words(row)] for row in changes.itertuples()]
+    data |= {"first": wish.qid if wish.qid in views else asked[0].qid, "corpus": visible(wish.corpus)}
     page = page_of(data, title=f"{' | '.join(wish.systems)} on {wish.corpus}")
     with write_text(path) as file:
         file.write(page)
@@ -105,18 +88,18 @@ def _finished(session: Session, wish: Wish) -> dict[str, Any]:
 
 def page_of(data: dict[str, Any], title: str) -> str:
     """Return the page that shows some data: text of anybody's stands in it as JSON that no markup can leave."""
-    script = (
-        f"{(STATIC / 'explorer.js').read_text(encoding='utf-8')}\n{(STATIC / 'page.js').read_text(encoding='utf-8')}"
+    page, face, own, *styles = (
+        (STATIC / name).read_text(encoding="utf-8")
+        for name in ("page.html", "explorer.js", "page.js", "explorer.css", "page.css")
     )
-    script = script.replace("export default { render };", "").replace("export function", "function")
-    style = (STATIC / "explorer.css").read_text(encoding="utf-8") + (STATIC / "page.css").read_text(encoding="utf-8")
+    script = f"{face}\n{own}".replace("export default { render };", "").replace("export function", "function")
+    style = "".join(styles)
     kept = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         kept = kept.replace(character, f"\\u{ord(character):04x}")
     policy = _POLICY.format(script=_hash(script), style=_hash(style))
-    return _PAGE.format(
-        policy=html.escape(policy), title=html.escape(visible(title)), style=style, data=kept, script=script
-    )
+    given = {"policy": html.escape(policy), "title": html.escape(visible(title))}
+    return page.format(**given, style=style, data=kept, script=script)
 
 
 def _hash(text: str) -> str:

@@ -22,10 +22,9 @@ from berdslib.files import StrPath
 from berdslib.judging.base import Judge, Pair, how_sure
 from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.system_strings import CROSS, EXPANDING, PROJECTED, System, is_dense, parse_system
+from berdslib.retrieval.system_strings import CROSS, EXPANDING, PROJECTED, System, parse_system
 from berdslib.retrieval.systems import Workshop
 from berdslib.study.arguments import AnyJudge, is_recorded, judge_of
 from berdslib.study.explorer.views import Listing, most_telling, view_of, visible
@@ -356,15 +355,6 @@ class Session:
             self._workshops[corpus, form] = made
         return self._workshops[corpus, form]
 
-    def warm_up(self, wish: Wish) -> None:
-        """Load now what the next clicks need: the encoders, for sentences that were never encoded before.
-
-        It may run beside all else: it looks at nothing that a search changes.
-        """
-        named = [parse_system(system).first for system in wish.systems if system not in self.own]
-        for first in dict.fromkeys(filter(is_dense, named)):
-            get_encoder(first, cached=False).encode_queries(["Is this warm?"])
-
     def _passages_of(self, corpus: str) -> Mapping[str, Passage]:
         if corpus not in self._passages:
             self._passages[corpus] = by_docno(self.collections[corpus].passages)
@@ -435,7 +425,7 @@ class Session:
         Errors as :meth:`cell`.
         """
         self.cell(wish)
-        words = ["berds", "explore", "export", "-q", wish.corpus, "--split", "all", "-r", ",".join(wish.systems)]
+        words = ["berds", "explore", "-q", wish.corpus, "--split", "all", "-r", ",".join(wish.systems)]
         words += ["-k", str(wish.k), "--question", wish.qid]
         words += ["-j", str(self._judge)] if self._names_judge else []
         words += ["--aspect-judge", str(self._aspect_judge)] if self._aspect_judge != READER else []

@@ -23,6 +23,7 @@ MEANS = {
     "Precision": "the share of the places whose passage argues any perspective.",
     "leaning": "1 where all that is argued supports, -1 where all of it opposes, 0 where both sides are even.",
 }
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _WORD = re.compile(r"\w+")
 _STEMMED = analyser("english-stem")
 # What changes the order of what is read, or cannot be seen at all, and belongs to no script.
@@ -299,6 +300,42 @@ def most_telling(
     table.insert(0, "qid", [q.qid for q in questions])
     table.insert(1, "text", [q.text for q in questions])
     table["overlap"] = [top_overlap(lists[0].get(q.qid, []), lists[1].get(q.qid, []), k) for q in questions]
+    return by_change(table)
+
+
+def by_change(table: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of :func:`change_of` in order: by change of MRecall, then of coverage, then the least overlap."""
     size = table[["MRecall", "Coverage"]].abs().assign(overlap=table["overlap"])
     order = size.sort_values(["MRecall", "Coverage", "overlap"], ascending=[False, False, True], kind="stable").index
     return table.loc[order].reset_index(drop=True)
+
+
+def change_of(view: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how the lists of a finished view differ, as a row of :func:`most_telling`."""
+    left, right = ({one["name"].partition("@")[0]: one["value"] for one in of["figures"]} for of in view["lists"])
+    tops = ([row["docno"] for row in one["rows"]] for one in view["lists"])
+    changes = {name: (right.get(name) or 0) - (left.get(name) or 0) for name in MEASURES}
+    return {**view["question"], **changes, "overlap": top_overlap(next(tops), next(tops), view["k"])}
+
+
+def in_words(row: Any) -> str:
+    """Return how the right list differs from the left one, for a menu."""
+    signed = [f"{name} {value:+.2f}" for name, value in (("MRecall", row.MRecall), ("coverage", row.Coverage)) if value]
+    return f"  [{', '.join([*signed, f'{row.overlap:.0%} alike'])}]"
+
+
+def table_of(view: Mapping[str, Any]) -> pd.DataFrame:
+    """Return what a view shows as a table, see :func:`berdslib.study.figures.rank_table`, and who marked it."""
+    rows = [
+        (one["system"], rank, row["docno"], pid, pid in row["argues"])
+        for one in view["lists"]
+        for rank, row in enumerate(one["rows"], start=1)
+        for pid in range(len(view["perspectives"]))
+    ]
+    return pd.DataFrame(rows, columns=["system", "rank", "docno", "pid", "supports"]).assign(marked_by=view["judge"])
+
+
+def csv_of(table: pd.DataFrame) -> str:
+    """Return a table as CSV in which no spreadsheet takes a text for a formula."""
+    safe = table.map(lambda cell: f"'{cell}" if isinstance(cell, str) and cell[:1] in _FORMULA else cell)
+    return str(safe.to_csv(index=False, lineterminator="\n"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,11 @@ import traitlets
 
 from berdslib.data.collection import Collection
 from berdslib.errors import BerdsError, InputError, says_what_it_takes
-from berdslib.files import StrPath
+from berdslib.files import StrPath, write_text
 from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, store_of
 from berdslib.study.explorer.controls import SystemControls
-from berdslib.study.explorer.dial import Dial
 from berdslib.study.explorer.session import AS_LISTED, DEPTH, QUESTION, Session, Wish
-from berdslib.study.explorer.views import visible
+from berdslib.study.explorer.views import csv_of, in_words, table_of, visible
 from berdslib.study.explorer.worker import Job, StoppedError, Worker
 from berdslib.study.figures.lists import letter_of
 from berdslib.study.scoring import System, named_systems
@@ -51,7 +49,6 @@ class Explorer:
         self.session, self.output = session, output
         self.face = Face()
         self._worker = Worker(self._tell)
-        self._background = Worker(lambda *_: None)
         self._setting = threading.local()  # each thread knows whether it sets controls from here
         self._complete = False
         self._order: pd.DataFrame | None = None
@@ -77,7 +74,7 @@ class Explorer:
         )  # fmt: skip
         self.own_box = widgets.VBox([self.typed, self.perspectives], layout={"display": "none"})
         self.asked = widgets.Dropdown(description="Search with:", options=[("the question", QUESTION)], **_WIDE)
-        self.k = Dial(description="Places, k:", min=1, max=20, step=1, value=wish.k)
+        self.k = widgets.BoundedIntText(description="Places, k:", min=1, max=20, value=wish.k, **_STYLE)
         left, right = wish.systems
         own = list(self.session.own)
         self.left = SystemControls("Left", left, own, self._changed_systems)
@@ -104,14 +101,18 @@ class Explorer:
             ]
         )
         self.widget.add_class("berds-explorer")  # by which the face knows what belongs to it
-        self.corpus.observe(lambda _: self._react(self._changed_corpus), "value")
-        self.order.observe(lambda _: self._react(self._changed_order), "value")
-        self.question.observe(lambda _: self._react(self._changed_question), "value")
-        self.own.observe(lambda _: self._react(self._changed_own), "value")
-        self.typed.observe(lambda _: self._react(self._changed_typed), "value")
-        self.k.observe(lambda _: self._react(self._changed_systems), "value")
-        for control in (self.perspectives, self.asked):
-            control.observe(lambda _: self._react(self._show), "value")
+        reactions: dict[Any, Callable[[], None]] = {
+            self.corpus: self._changed_corpus,
+            self.order: self._changed_order,
+            self.question: self._changed_question,
+            self.own: self._changed_own,
+            self.typed: self._changed_typed,
+            self.k: self._changed_systems,
+            self.perspectives: self._show,
+            self.asked: self._show,
+        }
+        for control, do in reactions.items():
+            control.observe(lambda _, do=do: self._react(do), "value")
 
     def _react(self, do: Callable[[], None]) -> None:
         """Do what a change by hand asks for, not one that is made from here."""
@@ -147,7 +148,7 @@ class Explorer:
         questions = self.session.collections[str(self.corpus.value)].questions
         options = [(_label(q.text), q.qid) for q in questions]
         if self._order is not None:
-            options = [(_label(str(row.text), _change(row)), str(row.qid)) for row in self._order.itertuples()]
+            options = [(_label(str(row.text), in_words(row)), str(row.qid)) for row in self._order.itertuples()]
         qids = [value for _, value in options]
         self._set(self.question, options=options, value=qid if qid in qids else qids[0])
         self._list_sides()
@@ -240,20 +241,13 @@ class Explorer:
         self._list_sides()
         self.face.opened = {}
         self._complete = False
-        self._background.cancel()
         self._worker.do(self._look)
 
     def _look(self, job: Job) -> None:
-        wish = self.wish
-        for view in self.session.looks(wish):
+        for view in self.session.looks(self.wish):
             job.check()
             self.face.view = view
         self._complete = True
-        self._background.do(lambda _: self._warm_up(wish), "")
-
-    def _warm_up(self, wish: Wish) -> None:
-        with suppress(BerdsError):  # the list has said so already
-            self.session.warm_up(wish)
 
     def _on_message(self, _: object, message: Mapping[str, Any], __: object) -> None:
         do = message.get("do")
@@ -289,15 +283,14 @@ class Explorer:
 
     def wait(self, timeout: float = 60) -> bool:
         """Wait until everything that was asked for is shown; return whether it is. For scripts and tests."""
-        return self._worker.wait(timeout) and self._background.wait(timeout)
+        return self._worker.wait(timeout)
 
     def close(self) -> None:
         """Take the explorer from its page and let go of what it holds: indexes, lists and passages.
 
         Running its cell again does so by itself, see :func:`_replace_in_cell`.
         """
-        for worker in (self._worker, self._background):
-            worker.cancel()
+        self._worker.cancel()
         for one in _with_children(self.widget):
             one.close()
         self.session.clear()
@@ -319,14 +312,7 @@ class Explorer:
         unfinished = not view or not view["judged"] or any(one["searching"] for one in view["lists"])
         if unfinished or not view["perspectives"]:
             raise InputError("nothing is marked yet; wait for the lists, or give the question perspectives")
-        rows = [
-            (one["system"], rank, row["docno"], pid, pid in row["argues"])
-            for one in view["lists"]
-            for rank, row in enumerate(one["rows"], start=1)
-            for pid in range(len(view["perspectives"]))
-        ]
-        table = pd.DataFrame(rows, columns=["system", "rank", "docno", "pid", "supports"])
-        return table.assign(marked_by=view["judge"])
+        return table_of(view)
 
     def _save_figure(self) -> None:
         from berdslib.study.figures import perspectives_by_rank, save_figure, use_style
@@ -340,8 +326,8 @@ class Explorer:
 
     def _save_table(self) -> None:
         path = self.output / f"{self._stem()}.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.table().to_csv(path, index=False)
+        with write_text(path) as file:
+            file.write(csv_of(self.table()))
         self._keep_files([path])
 
     def _stem(self) -> str:
@@ -387,12 +373,6 @@ def _label(text: str, behind: str = "") -> str:
     text = visible(" ".join(text.split()))
     short = text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"
     return f"{short}{behind}" or "(blank)"
-
-
-def _change(row: Any) -> str:
-    """Return how the right list differs from the left one, for a menu."""
-    signed = [f"{name} {value:+.2f}" for name, value in (("MRecall", row.MRecall), ("coverage", row.Coverage)) if value]
-    return f"  [{', '.join([*signed, f'{row.overlap:.0%} alike'])}]"
 
 
 @says_what_it_takes

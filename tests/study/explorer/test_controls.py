@@ -17,7 +17,6 @@ from berdslib.study.explorer.controls import (
     part_of,
     with_part,
 )
-from berdslib.study.explorer.dial import Dial
 
 # ---------------------------------------------------------------- parts of a string
 
@@ -222,13 +221,6 @@ def test_a_string_that_cannot_be_read_stays_as_it_was_typed(typed):
     assert menus(seen.controls) == before
     seen.controls.expansion.value = "expand:rule"  # a menu begins anew with the retriever that it shows
     assert seen.controls.system == "minilm+expand:rule"
-
-
-def test_a_dial_stays_within_its_range():
-    dial = Dial(min=1, max=20, step=1, value=5)
-    for given_value, kept in ((0, 1), (21, 20), (7, 7), (-1e9, 1)):
-        dial.value = given_value
-        assert dial.value == kept
 
 
 def test_every_retriever_and_diversifier_can_be_chosen():

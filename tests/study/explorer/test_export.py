@@ -8,16 +8,17 @@ import os
 import re
 from html.parser import HTMLParser
 
+import pandas as pd
 import pytest
 from shell import berds, tried
 
 import berdslib as bd
-from berdslib.cli import main
 from berdslib.data.records import make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.study.explorer import app
 from berdslib.study.explorer.export import export_page, page_of
 from berdslib.study.explorer.session import Session, Wish
+from berdslib.study.explorer.views import csv_of, in_words, table_of
 from berdslib.study.explorer.widget import Explorer
 
 HOSTILE = [
@@ -168,8 +169,25 @@ def test_a_page_holds_every_view_of_every_question(tmp_path):
             passages = wanted.pop("passages")
             assert view == wanted and passages.items() <= found["passages"].items()
             assert set(passages) <= found["read"][qid].keys()
+    assert found["tables"]["q1"]["0"] == csv_of(table_of(found["views"]["q1"]["0"]))
     told = found["read"]["q1"][data.passages[0].docno]["opinions"]
     assert [one["p"] for one in told] == [0.25, 0.25]
+
+
+def test_the_page_orders_questions_as_the_explorer_does(tmp_path):
+    here = Session({"sample": bd.load("sample", split="dev")})
+    first = Wish("sample", "", systems=("bm25", "bm25+expand:recorded"), k=3)
+    export_page(tmp_path / "page.html", here, first, sides=False, opinions=False)
+    wanted = here.ordered(first)
+    assert wanted["overlap"].nunique() > 1
+    assert Page((tmp_path / "page.html").read_text(encoding="utf-8")).data["most"] == [
+        [row.qid, in_words(row)] for row in wanted.itertuples()
+    ]
+
+
+def test_no_text_is_a_formula_in_a_table_of_the_page():
+    table = pd.DataFrame({"system": ["=1+1", "bm25", "@x"], "rank": [1, 2, 3]})
+    assert csv_of(table) == "system,rank\n'=1+1,1\nbm25,2\n'@x,3\n"
 
 
 def test_passages_are_whole_however_long(tmp_path):
@@ -218,7 +236,7 @@ def test_runs_without_lists_of_perspectives_say_so_in_the_page(tmp_path):
 
 def test_the_command_writes_a_page_of_the_sample(tmp_path):
     page = tmp_path / "lists.html"
-    said = berds("explore", "export", "-q", "sample", "--limit", 2, "-r", "bm25,bm25+expand:rule", "-k", 3,
+    said = berds("explore", "-q", "sample", "--limit", 2, "-r", "bm25,bm25+expand:rule", "-k", 3,
                  "--no-opinions", "-o", page)  # fmt: skip
     assert said.stderr.startswith("2 questions, ") and str(page) in said.stderr
     found = assert_self_contained(page.read_text(encoding="utf-8")).data
@@ -238,10 +256,10 @@ def test_the_command_shows_two_runs_and_verdicts_of_ones_own(tmp_path):
         rows = [f"{q.qid} Q0 {docno} {i} {9 - i} {name}" for q in (a, b) for i, docno in enumerate(docnos, 1)]
         (tmp_path / f"{name}.run").write_text("\n".join(rows) + "\n")
     (tmp_path / "qrels").write_text(f"{a.qid} 0 s001 1\n{a.qid} 1 s002 1\n{b.qid} 0 s003 1\n")
-    options = ["--run", "theirs", tmp_path / "one.run", "--run", "ours", tmp_path / "two.run"]
+    options = ["--run", f"theirs={tmp_path}/one.run", "--run", f"ours={tmp_path}/two.run"]
     options += ["--qrels", tmp_path / "qrels", "-k", 2, "--question", b.qid, "--no-opinions", "--no-sides"]
     page = tmp_path / "page.html"
-    said = berds("explore", "export", "-q", "sample", "--limit", 2, *options, "-o", page, "--json")
+    said = berds("explore", "-q", "sample", "--limit", 2, *options, "-o", page, "--json")
     summary = json.loads(said.stdout)
     assert summary["questions"] == 2 and summary["bytes"] == page.stat().st_size
     found = Page(page.read_text(encoding="utf-8")).data
@@ -254,7 +272,7 @@ def test_the_command_shows_two_runs_and_verdicts_of_ones_own(tmp_path):
 def test_the_command_puts_a_run_beside_a_system(tmp_path):
     qid = bd.load("sample").questions[0].qid
     (tmp_path / "one.run").write_text(f"{qid} Q0 s001 1 1 x\n")
-    berds("explore", "export", "--limit", 1, "-q", "sample", "-r", "bm25", "--run", "theirs", tmp_path / "one.run",
+    berds("explore", "--limit", 1, "-q", "sample", "-r", "bm25", "--run", f"theirs={tmp_path}/one.run",
           "--no-opinions", "--no-sides", "-o", tmp_path / "page.html")  # fmt: skip
     lists = Page((tmp_path / "page.html").read_text(encoding="utf-8")).data["views"][qid]["-1"]["lists"]
     assert [one["system"] for one in lists] == ["bm25", "theirs"] and lists[1]["rows"][0]["docno"] == "s001"
@@ -267,12 +285,12 @@ def test_the_command_puts_a_run_beside_a_system(tmp_path):
         (["-r", "bm25,bm26"], "unknown retriever 'bm26'"),
         (["-r", "bm25,bm25+mmr:1", "--question", "quark"], "unknown question 'quark'"),
         (["-r", "bm25,bm25+mmr:1", "-o", "page.txt"], "a page is written as .html"),
-        (["--run", "a", "quark.run"], "quark.run"),
+        (["--run", "a=quark.run"], "quark.run"),
     ],
 )
 def test_what_the_command_refuses(options, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = tried("explore", "export", "-q", "sample", "--limit", 1, "--no-opinions", "-o", "page.html", *options)
+    result = tried("explore", "-q", "sample", "--limit", 1, "--no-opinions", "-o", "page.html", *options)
     assert result.exit_code == 1 and said in result.stderr and "Traceback" not in result.output
     assert not list(tmp_path.glob("page*"))
 
@@ -289,26 +307,25 @@ def served(monkeypatch):
 
 
 def test_help_is_there_without_what_the_app_needs():
-    said = berds("app", "--help").stdout
+    said = berds("explore", "--help").stdout
     for word in ("--port", "--host", "127.0.0.1", "docs/explorer.md"):
         assert word in said
-    assert "export" in berds("explore", "--help").stdout
 
 
 def test_it_listens_on_this_machine_only_unless_told_otherwise(served):
-    said = berds("app")
+    said = berds("explore")
     assert served[0] == (
         {"questions": ["sample"], "split": "all", "k": 5},
         {"port": 8866, "host": "127.0.0.1", "browser": True, "idle": 600},
     )
     assert "no other machine can reach it" in said.stderr
-    said = berds("app", "--host", "0.0.0.0", "--no-browser", "--port", 1234, "--idle", 20)
+    said = berds("explore", "--host", "0.0.0.0", "--no-browser", "--port", 1234, "--idle", 20)
     assert served[1][1] == {"port": 1234, "host": "0.0.0.0", "browser": False, "idle": 20}
     assert "whoever reaches this machine and has the token" in " ".join(said.stderr.split())
 
 
 def test_what_it_is_told_reaches_the_notebook(served, monkeypatch):
-    berds("app", "-q", "sample,sample", "-r", "bm25,bm25+expand:rule", "-k", 3, "-j", "laptop", "--split", "dev",
+    berds("explore", "-q", "sample,sample", "-r", "bm25,bm25+expand:rule", "-k", 3, "-j", "laptop", "--split", "dev",
           "--corpus", "sample")  # fmt: skip
     assert served[0][0] == {
         "questions": ["sample", "sample"],
@@ -359,7 +376,7 @@ def test_its_environment_keeps_what_was_there(monkeypatch, tmp_path):
 
 def test_without_voila_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "voila" else object())
-    result = tried("app")
+    result = tried("explore")
     assert result.exit_code == 1 and "pip install 'berdslib[app]'" in result.stderr
     with pytest.raises(MissingDataError, match="the app needs Voilà"):
         app.serve({}, port=0, host="127.0.0.1", browser=False, idle=1)
@@ -375,12 +392,10 @@ def test_without_voila_it_says_what_to_install(monkeypatch):
         (["--port", "0"], 2, "port"),
         (["--port", "70000"], 2, "70000"),
         (["--idle", "0"], 2, "idle"),
+        (["--no-sides"], 2, "--sides is for a page (-o FILE.html)"),
+        (["--port", "80", "-o", "x.html"], 2, "--port is for a page that is served"),
     ],
 )
 def test_what_the_app_refuses(options, code, said, served):
-    result = tried("app", *options)
+    result = tried("explore", *options)
     assert result.exit_code == code and said in result.stderr and not served
-
-
-def test_the_commands_belong_to_berds():
-    assert {"explore", "app"} <= set(main.commands)

@@ -64,11 +64,11 @@ def go_through(page, name):
     page.wait_for_function(
         "[...document.querySelectorAll('.berds-head h3')].some(h => h.textContent.includes('minilm+mmr:0.75'))"
     )
-    dial = page.get_by_role("slider", name="Dial:")  # the other one, of no use, is hidden
+    dial = page.get_by_role("spinbutton", name="Dial:")  # the other one, of no use, is hidden
     expect(dial).to_be_enabled()
     dial.focus()
     for _ in range(8):
-        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowDown")
     page.wait_for_function(
         "[...document.querySelectorAll('.berds-head h3')].some(h => h.textContent.includes('minilm+mmr:0.35'))"
     )
@@ -112,7 +112,7 @@ def go_through(page, name):
     shoot(page, f"{name}_7_ordered")
 
     page.get_by_role("button", name="As a command").click()
-    page.get_by_text("berds explore export -q sample").wait_for()
+    page.get_by_text("berds explore -q sample").wait_for()
     page.get_by_role("button", name="As a cell").click()
     page.get_by_text("question_id = ").wait_for()
     page.get_by_role("button", name="Save table").click()
@@ -181,6 +181,7 @@ def test_by_keyboard_alone(tmp_path, warm_cache):
         assert [one for one in seen if re.match("[01]:", one)] == keys
         wanted = [
             "Order by:",
+            "Places, k:",
             "Ask my own …",
             "Question:",
             "Search with:",
@@ -298,7 +299,7 @@ def test_nothing_of_a_text_runs_in_jupyterlab(hostile, warm_cache):
 def test_nothing_of_a_text_runs_in_an_exported_page(hostile, warm_cache):
     given, page_file = settings(hostile), hostile / "lists.html"
     options = ["-c", given["corpus"], "-r", ",".join(given["systems"]), "-j", "overlap", "-k", 20, "-o", page_file]
-    berds("explore", "export", "-q", given["questions"][0], *options)
+    berds("explore", "-q", given["questions"][0], *options)
     with chromium(offline=True) as page:
         page.goto(page_file.as_uri())
         menu = page.get_by_label("Question", exact=True)
@@ -328,9 +329,7 @@ def test_nothing_of_a_text_runs_in_an_exported_page(hostile, warm_cache):
 def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
     """Opened from disk with the network off: menus, stance, passage, keys, CSV."""
     page_file = tmp_path / "lists.html"
-    berds(
-        "explore", "export", "-q", "sample", "--split", "all", "-r", "bm25,minilm", "--question", "k03", "-o", page_file
-    )
+    berds("explore", "-q", "sample", "--split", "all", "-r", "bm25,minilm", "--question", "k03", "-o", page_file)
     assert page_file.stat().st_size < 500_000
     with chromium(offline=True) as page:
         page.goto(page_file.as_uri())
@@ -357,7 +356,7 @@ def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
         assert page.evaluate("document.activeElement.dataset.column + document.activeElement.dataset.place") == "11"
         with page.expect_download() as download:
             page.get_by_role("button", name="Save as CSV").click()
-        assert download.value.path().read_text().startswith('"system","rank","docno","pid","supports"')
+        assert download.value.path().read_text().startswith("system,rank,docno,pid,supports,marked_by\n")
         assert violations(page) == []
         assert page.others == page.problems == []
 

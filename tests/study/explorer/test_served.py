@@ -1,4 +1,4 @@
-"""The app as it is started, `berds app` in a folder of one's own: what it reads, whom it answers, and how it ends."""
+"""The app as it is started by `berds explore`, in a folder of one's own: what it reads, whom it answers, its end."""
 
 import http.client
 import json
@@ -25,8 +25,8 @@ KEEP = "import sys, urllib.request as u; open('opened.html', 'wb').write(u.urlop
 
 @contextmanager
 def started(folder, *options):
-    """Run `berds app` in a folder; yield the process and the address that it prints, once it is ready."""
-    command = [sys.executable, "-P", "-m", "berdslib.cli", "app", "--port", str(free_port()), *options]
+    """Run `berds explore` in a folder; yield the process and the address that it prints, once it is ready."""
+    command = [sys.executable, "-P", "-m", "berdslib.cli", "explore", "--port", str(free_port()), *options]
     browser = {"BROWSER": f"{shlex.join([sys.executable, '-I', '-c', KEEP])} %s"}
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=os.environ | browser, stdout=log, stderr=log)

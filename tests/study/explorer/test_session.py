@@ -80,7 +80,7 @@ def by_word(pairs):
 def _letters(monkeypatch, user_cache):
     """The encoder "letters", which loads nothing, also in place of minilm; retrievers of a test are gone after it."""
     monkeypatch.setitem(CARDS, "letters", ModelCard("letters", "nowhere"))
-    for module in (systems_module, retrievers_module, session_module):
+    for module in (systems_module, retrievers_module):
         monkeypatch.setattr(module, "get_encoder", lambda name, **_: {"letters": Letters(), "minilm": Letters()}[name])
     monkeypatch.setattr(RETRIEVERS, "_things", {**RETRIEVERS, "letters": RETRIEVERS["minilm"]})
 
@@ -464,15 +464,6 @@ def test_a_chat_model_is_asked_for_one_question_only(counting, monkeypatch):
     )
     last(session(), wish("counting+expand:chat:m", "bm25"))
     assert len(counting.asked) == 1 and BEST.text not in " ".join(counting.asked[0])
-
-
-def test_warming_up_encodes_with_the_encoders_of_both_lists(monkeypatch):
-    loaded = []
-    monkeypatch.setattr(session_module, "get_encoder", lambda name, **o: loaded.append((name, o)) or Letters())
-    here = session(own={"mine": Counting()})
-    here.warm_up(wish("letters+mmr:0.5", "letters"))
-    here.warm_up(wish("bm25", "mine"))
-    assert loaded == [("letters", {"cached": False})]
 
 
 # ---------------------------------------------------------------- a passage that is opened

@@ -1,0 +1,257 @@
+"""The shared task PerspectiveArg from the shell: search, score, compare and check a release's scenarios."""
+
+import json
+
+import pandas as pd
+import pytest
+from shell import berds, tried
+from tiny_release import SECRET, argument, jsonl, perspective_queries, predicted, release_files, write_files
+
+from berdslib.data.arguments import read_release
+from berdslib.data.predictions import read_predictions
+from berdslib.data.scenario import open_scenario
+from berdslib.errors import InputError
+from berdslib.study import front
+
+DEV = "perspective-queries/queries_dev.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(user_cache):
+    pass
+
+
+@pytest.fixture
+def release(tmp_path):
+    return write_files(tmp_path / "release", release_files())
+
+
+@pytest.fixture
+def asked(release):
+    return ("-q", f"{release}:explicit", "--split", "dev")
+
+
+@pytest.fixture
+def files(release):
+    """Two predictions files: "good" starts with the ten arguments on the issue of dev, "poor" seven earlier."""
+    good, poor = release.parent / "good.jsonl", release.parent / "poor.jsonl"
+    good.write_text(jsonl(*predicted("dev", first=10)))
+    poor.write_text(jsonl(*predicted("dev", first=3)))
+    return good, poor
+
+
+def problem(result, code=1):
+    assert result.exit_code == code and "Traceback" not in result.output
+    return result.stderr
+
+
+# ---------------------------------------------------------------- search
+
+
+@pytest.mark.parametrize("rule", ["baseline", "implicit", "explicit"])
+def test_retrieve_writes_a_predictions_file_for_each_system(release, tmp_path, rule):
+    out = tmp_path / "p" / "{system}.jsonl"
+    done = berds("retrieve", "-q", f"{release}:{rule}", "-r", "bm25,rank-bm25", "-k", "20", "-o", out, "--json")
+    told = json.loads(done.stdout)
+    assert sorted(path.name for path in (tmp_path / "p").iterdir()) == ["bm25.jsonl", "rank-bm25.jsonl"]
+    opened = open_scenario(read_release(release), rule, "dev")
+    n = len(opened.questions)  # with which ten arguments share a word
+    assert [(row["system"], row["answered"], row["short"]) for row in told] == [("bm25", n, n), ("rank-bm25", n, n)]
+    found = read_predictions(tmp_path / "p" / "bm25.jsonl", opened, least=1)
+    pd.testing.assert_frame_equal(found[["qid", "docno"]], front.search("bm25", opened, 20)[["qid", "docno"]])
+
+
+def test_a_system_that_fails_costs_its_own_file_only(asked, tmp_path, monkeypatch):
+    search = front.search
+    monkeypatch.setattr(front, "search", lambda system, *a, **o: _out_of_order(system) or search(system, *a, **o))
+    systems, out = "bm25,bm25+profile:template,rank-bm25", tmp_path / "p" / "{system}.jsonl"
+    refused = tried("retrieve", *asked, "-r", systems, "-o", out)
+    assert "berds: bm25+profile:template: is out of order\n" in problem(refused)
+    assert sorted(path.name for path in (tmp_path / "p").iterdir()) == ["bm25.jsonl", "rank-bm25.jsonl"]
+
+
+def _out_of_order(system):
+    if system == "bm25+profile:template":
+        raise InputError("is out of order")
+
+
+def test_what_retrieve_refuses_for_a_scenario(release, asked, tmp_path):
+    many = tried("retrieve", *asked, "-r", "bm25,rank-bm25", "-o", tmp_path / "one.jsonl")
+    assert "several systems need a file each" in problem(many, 2)
+    unread = tried("retrieve", "-q", f"{tmp_path}/nothing:explicit", "-r", "bm25,bm26", "-o", "{system}.jsonl")
+    assert "bm26" in problem(unread) and "no such file" not in unread.stderr
+    hidden = tried("retrieve", "-q", f"{release}:implicit", "-r", "bm25+profile:filter", "-o", tmp_path / "x.jsonl")
+    assert "which the implicit scenario hides" in problem(hidden)
+    plain = tried("retrieve", "-q", "sample", "--limit", "1", "-k", "1", "-o", tmp_path / "x.jsonl")
+    assert "a predictions file is for a scenario" in problem(plain)
+    assert not (tmp_path / "x.jsonl").exists()
+
+
+# ---------------------------------------------------------------- score
+
+
+def scores(result):
+    table = pd.DataFrame(json.loads(result.stdout))
+    return table.set_index(["system", "measure"])["mean"]
+
+
+def test_scores_are_those_counted_by_hand(asked, files):
+    done = berds("evaluate", *asked, *files, "--json")
+    means = scores(done)
+    # Of arguments 10 to 13, two are by the left, two by the right, three by the young; of 10 to 17 four, four and six.
+    of = {name: [means[name, f"P@{k}"] for k in (4, 8, 16, 20)] for name in ("good", "poor")}
+    assert of["good"] == pytest.approx([7 / 12, 14 / 24, 16 / 48, 16 / 60])
+    assert of["poor"] == pytest.approx([0, 2 / 24, 15 / 48, 16 / 60])
+    assert means["poor", "nDCG@4"] == 0 < means["good", "nDCG@4"] < 1
+    assert means.filter(like="rKL").between(0, 1).all() and means["good", "alpha_nDCG@4"] > 0
+    assert "3 queries (dev), 30 arguments" in done.stderr and len(means) == 2 * 16
+    per_query = json.loads(berds("evaluate", *asked, files[0], "-m", "P@2", "--per-question", "--json").stdout)
+    assert [row["P@2"] for row in per_query] == [0.5, 0.5, 1.0]
+
+
+def test_a_trec_run_and_a_predictions_file_of_one_list_score_alike(asked, tmp_path):
+    for ending in ("trec", "jsonl"):
+        berds("retrieve", *asked, "-r", "bm25", "-k", "20", "-o", tmp_path / f"bm25.{ending}")
+    named = [f"{ending}={tmp_path}/bm25.{ending}" for ending in ("trec", "jsonl")]
+    means = scores(berds("evaluate", *asked, "--run", named[0], "--run", named[1], "--least", "1", "--json"))
+    assert means["trec"].tolist() == means["jsonl"].tolist()
+
+
+def test_results_are_written_in_the_shape_of_the_task(asked, files, tmp_path):
+    berds("evaluate", *asked, *files, "-o", tmp_path / "out")
+    relevance, diversity = (pd.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("relevance", "diversity"))
+    assert list(relevance.columns) == ["system", "k", "nDCG", "P", "synthetic"] and len(relevance) == 8
+    assert list(diversity.columns) == ["system", "k", "alpha_nDCG", "rKL", "synthetic"] and len(diversity) == 8
+    whole = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert (whole["settings"]["split"], whole["settings"]["definitions"]) == ("dev", "papers")
+    pd.testing.assert_frame_equal(pd.DataFrame(whole["relevance"]), relevance)
+    refused = tried("evaluate", "-q", "sample", files[0], "-o", tmp_path / "other")
+    assert "-o is for the results of a scenario" in problem(refused, 2)
+
+
+def test_a_file_that_cannot_be_used_costs_its_own_scores_only(asked, files, tmp_path):
+    good, poor = files
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(jsonl(*predicted("dev")[:2]))
+    for order in ((bad, good, poor), (good, poor, bad)):
+        refused = tried("evaluate", *asked, *order, "--json")
+        assert "bad.jsonl [query_id]: answers 2 of 3 queries" in problem(refused)
+        assert set(scores(refused).index.levels[0]) == {"good", "poor"}
+    alone = tried("evaluate", *asked, bad)
+    assert problem(alone) and alone.stdout == ""
+    compared = tried("experiment", *asked, "--run", bad, "--run", good, "--run", poor, "-m", "nDCG@20", "--json")
+    assert problem(compared) and {row["system"] for row in json.loads(compared.stdout)} == {"good", "poor"}
+    least = berds("evaluate", *asked, bad, good, "--least", "0", "--json")
+    assert set(scores(least).index.levels[0]) == {"bad", "good"}
+    twice = predicted("dev")
+    twice[0]["relevant_candidates"][1] = twice[0]["relevant_candidates"][0]
+    bad.write_text(jsonl(*twice))
+    assert "bad.jsonl:1 [relevant_candidates]" in problem(tried("evaluate", *asked, bad, "--least", "0"))
+    assert berds("evaluate", *asked, bad, "--least", "0", "--repeats", "once").stdout
+
+
+def test_a4_flags_take_no_value(asked, files):
+    """The published script reads "--implicit False" as true; a flag here is there or not, and refuses a value."""
+    for value in ("--per-question=False", "--per-question=True"):
+        assert "does not take a value" in problem(tried("evaluate", *asked, files[0], value), 2)
+    # As a word of its own it is one more run, which is not there.
+    assert "False: no such file" in problem(tried("evaluate", *asked, files[0], "--per-question", "False"))
+
+
+def test_the_published_definitions_go_by_a_name(asked, files):
+    assert {name for _, name in scores(berds("evaluate", *asked, files[0], "-m", "official", "--json")).index} == {
+        f"official_{name}@{k}" for name in ("nDCG", "P", "alpha_nDCG", "rKL") for k in (4, 8, 16, 20)
+    }
+
+
+def test_systems_are_compared_with_intervals_and_tests(asked, files):
+    good, poor = files
+    shown = berds("experiment", *asked, "--run", poor, "--run", f"theirs={good}", "-m", "nDCG@20,alpha_nDCG@20")
+    assert "nDCG@20" in shown.stdout and "theirs" in shown.stdout and "differs from poor" in shown.stdout
+    whole = ("experiment", *asked, "-r", "bm25", "--run", good, "-m", "nDCG@20", "--long", "--json")
+    assert {row["system"] for row in json.loads(berds(*whole).stdout)} == {"bm25", "good"}
+    several = tried("experiment", "-q", "sample,pir-sample:stories", "--run", good)
+    assert "finished runs are of one collection" in problem(several, 2)
+
+
+def test_where_answers_are_kept_back_nothing_is_scored(tmp_path, files):
+    held = [{k: v for k, v in q.items() if k != "relevant_candidates"} for q in perspective_queries("dev")]
+    folder = write_files(tmp_path / "held", release_files() | {DEV: jsonl(*held)})
+    refused = tried("evaluate", "-q", f"{folder}:explicit", "--split", "dev", files[0])
+    assert "kept back" in problem(refused) and refused.stdout == ""
+
+
+# ---------------------------------------------------------------- check
+
+
+def test_a_release_is_described_in_counts(tmp_path):
+    rows = [argument(i) for i in range(30)]
+    for row in rows[:3]:
+        row["demographic_profile"]["age"] = None
+    folder = write_files(tmp_path / "release", release_files() | {"corpus.jsonl": jsonl(*rows)})
+    shown = berds("data", "validate", folder)
+    lines = [line.split() for line in shown.stdout.splitlines()]
+    assert "30 arguments, 3 baseline and 9 perspective queries" in shown.stdout
+    assert ["age", "3"] in lines and ["denomination", "30"] in lines and ["perspective", "dev", "3", "3"] in lines
+    summary = berds("data", "validate", folder, "--json").stdout
+    assert json.loads(summary)["unknown"]["age"] == 3 and json.loads(summary)["issues"] == 3
+    assert SECRET not in shown.output + summary and "warning" not in shown.output
+
+
+def test_the_first_problem_of_each_file_is_said(release, files, tmp_path):
+    short, broken = tmp_path / "short.jsonl", tmp_path / "broken.jsonl"
+    short.write_text(jsonl(*predicted("dev", n=19)))
+    broken.write_text("{")
+    command = ("data", "validate", f"{release}:explicit", short, files[0], broken)
+    refused = tried(*command)
+    first, second = problem(refused).splitlines()
+    assert "short.jsonl:1 [relevant_candidates]: lists 19" in first and "broken.jsonl:1: not valid JSON" in second
+    assert f"{files[0]}: good; 3 of 3 queries answered" in refused.stdout
+    told = json.loads(tried(*command, "--json").stdout)["predictions"]
+    assert [bool(one["problem"]) for one in told] == [True, False, True]
+    berds("data", "validate", f"{release}:explicit", short, "--least", "19")
+    assert "for a scenario; name it" in problem(tried("data", "validate", release, short), 2)
+    (release / DEV).write_text("[]")
+    (release / DEV.replace("dev", "test")).write_text("{")
+    first, second, third = problem(tried("data", "validate", f"{release}:explicit", files[0])).splitlines()
+    assert "queries_dev.jsonl: holds no queries" in first and "queries_test.jsonl:1: not valid JSON" in second
+    assert third == "berds: predictions can be checked once the release is good"
+
+
+def test_answers_that_contradict_the_query_are_a_warning_without_a_profile(tmp_path):
+    wrong = [q | {"relevant_candidates": [2019010, 2019011]} for q in perspective_queries("dev")]
+    contents = release_files() | {DEV: jsonl(*wrong)}
+    done = berds("data", "validate", write_files(tmp_path / "author", contents))
+    # A right one of the left, and so on.
+    assert "berds: warning: 2 of " in done.stderr and "in 2 queries" in done.stderr and SECRET not in done.output
+    reader = contents | {"release.json": '{"ranked_for": "reader"}'}
+    assert "warning" not in berds("data", "validate", write_files(tmp_path / "reader", reader)).output
+
+
+# ---------------------------------------------------------------- what is not real, and what is secret
+
+
+def test_synthetic_data_say_so_in_every_table_and_file(tmp_path, files):
+    made_up = {"release.json": '{"synthetic": true}'}
+    folder, out = write_files(tmp_path / "made up", release_files() | made_up), tmp_path / "out"
+    asked = ("-q", f"{folder}:explicit", "--split", "dev")
+    said = berds("retrieve", *asked, "-r", "bm25", "-o", tmp_path / "p.jsonl", "--json")
+    assert "SYNTHETIC" in said.stderr and json.loads(said.stdout)["synthetic"]
+    scored = berds("evaluate", *asked, *files, "-o", out)
+    assert "SYNTHETIC" in scored.stderr and "synthetic" in scored.stdout
+    assert all(row["synthetic"] for row in json.loads(berds("evaluate", *asked, *files, "--json").stdout))
+    compared = berds("experiment", *asked, "-r", "bm25", "-m", "nDCG@20", "-o", tmp_path / "e")
+    assert "(synthetic)" in compared.stdout and "(synthetic)" in (tmp_path / "e" / "scores.csv").read_text()
+    assert "SYNTHETIC" in berds("data", "validate", folder).stdout
+    for name in ("relevance", "diversity"):
+        assert pd.read_csv(out / f"{name}.csv")["synthetic"].all()
+    assert json.loads((out / "results.json").read_text())["settings"]["synthetic"]
+    assert "SYNTHETIC" in berds("data", "validate", "perspectivearg-sample").stdout
+
+
+def test_nothing_that_is_printed_or_written_holds_a_profile(asked, files, tmp_path):
+    said = [berds("retrieve", *asked, "-r", "bm25", "-o", tmp_path / "out" / "bm25.jsonl").output]
+    said += [berds("evaluate", *asked, *files, "-o", tmp_path / "out").output]
+    said += [berds("experiment", *asked, "-r", "bm25", "-m", "nDCG@20", "-o", tmp_path / "out").output]
+    said += [path.read_text() for path in (tmp_path / "out").iterdir()]
+    assert len(said) == 10 and all(said) and SECRET not in "".join(said)
