@@ -33,6 +33,7 @@ def intervals(
     apart: float = 0.28,
     xlabel: str = "%",
     size: tuple[float, float] = (3.6, 0.34),
+    ncols: int = 3,
 ) -> Figure:
     """Draw values as marks with their intervals: a line a row, from the top; everything in the order of the table.
 
@@ -47,11 +48,12 @@ def intervals(
         apart: how far the marks of two hues stand apart, in lines.
         xlabel: of each panel.
         size: width of a panel and height of a line, in inches.
+        ncols: of the legend.
     """
     rows, names, hues = (list(dict.fromkeys(table[c])) if c else [None] for c in (row, panel, hue))
     looks = looks or {one: look(i) for i, one in enumerate(hues)}
     hues = [one for one in looks if one in hues] if hue else hues
-    height = 1.3 + size[1] * len(rows) + (0.3 if hue and apart else 0)
+    height = 1.3 + size[1] * len(rows) + (0.3 * -(-len(hues) // ncols) if hue and apart else 0)
     figure, axes = panels(len(names), (1.8 + size[0] * len(names), height))
     for axis, name in zip(axes, names, strict=True):
         for i, one in enumerate(hues):
@@ -70,7 +72,7 @@ def intervals(
             axis.set_title(plain(name), fontsize=11)
     axes[0].set_yticks(range(len(rows)), [plain(one) for one in rows])
     if hue and apart:
-        legend(figure, ncols=min(3, len(hues)), fontsize=11)
+        legend(figure, ncols=min(ncols, len(hues)), fontsize=11)
     return figure
 
 
@@ -115,7 +117,8 @@ def compare_systems(
         wide = wide.iloc[::-1].sort_values(measures[0], ascending=False, kind="stable")
         order = pd.MultiIndex.from_product([measures, wide.index], names=["measure", "system"])
         ordered = rows.set_index(["measure", "system"]).reindex(order).reset_index()
-        figure = intervals(ordered, "system", panel="measure", xlabel="")
+        whole = {None: {**look(0), "clip_on": False}}  # a mark at 0 or 100, too
+        figure = intervals(ordered, "system", panel="measure", xlabel="", looks=whole)
         figure.supxlabel(scores + ("" if baseline is None else f"; dashed: {plain(baseline)}"), fontsize=11)
     else:
         figure, axes = panels(len(measures), (3.4 * len(measures), 3.4))
@@ -409,11 +412,10 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
     several = table["dataset"].nunique() > 1
     options: dict[str, Any] = {"looks": looks, "apart": 0.22, "scale": 1, "size": (2.6, 0.5)}
     options |= {"panel": "dataset" if several else None, "xlabel": "leaning, (p − n) / (p + n)"}
+    options["ncols"] = 3 if several else 1
     figure = intervals(table.assign(asked=table["asked"].map(names)), "system", "leaning", hue="asked", **options)
     for axis in figure.axes:
         axis.axvline(0, color="grey", lw=0.8, zorder=0)
-    if not several:
-        figure.legends[0].set_ncols(1)
     return figure
 
 
