@@ -13,7 +13,6 @@ from pathlib import Path
 import berdslib as bd
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.study import tuning
-from berdslib.study.fusing import fusion_sweep
 
 MEASURES = ["MRecall@5", "Precision@5"]
 
@@ -40,7 +39,7 @@ if __name__ == "__main__":
     data = bd.load(["arguana", "kialo", "opinionqa"], passages="arguana-corpus", split="dev", limit=asked.limit)
     retriever = make_retriever(asked.retriever, data.passages)
     for name, half in zip(("choosing", "held_out"), tuning.dev_test_split(data.questions), strict=True):
-        found = fusion_sweep(retriever, data.only(half), MEASURES, judge=asked.judge)
+        found = tuning.fusion_sweep(retriever, data.only(half), MEASURES, judge=asked.judge)
         print(
             f"\n{name}: {asked.retriever}, n = {len(half)}, judge {asked.judge}\n{shown(found).to_string()}", flush=True
         )

@@ -17,6 +17,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,19 +27,29 @@ import berdslib as bd
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import dataset
 from berdslib.data.fetch import candidate_paths, first_existing
-from berdslib.data.readers import StancePair
+from berdslib.data.readers import NEGATED, PROPOSAL, StancePair
 from berdslib.data.records import Passage, ranked_run
 from berdslib.data.tables import read_jsonl
-from berdslib.judging.base import Pair
+from berdslib.evaluation.calibration import agreement_by, calibration_table, length_bucket, negation_report
+from berdslib.evaluation.probabilities import answers_by
+from berdslib.judging.base import HOW_SURE, Pair, how_sure
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.judging.training.laptop import like_the_web
 from berdslib.judging.training.pairs import LAPTOP_SHARES
 from berdslib.paths import local_data_dir
 from berdslib.retrieval.fusion import reciprocal_rank_fusion
-from berdslib.study.figures import judged_systems_figure, save_figure, use_style
-from berdslib.study.instruments import JudgedSystems, judge_systems, order_table, question_clusters, score_sheet
-from berdslib.study.judges import JudgeReport, judge_report
+from berdslib.study.figures import save_figure, use_style
+from berdslib.study.figures.values import judged_systems_figure
+from berdslib.study.raters import (
+    JudgedSystems,
+    as_asked,
+    judge_systems,
+    measured_by_labels,
+    order_table,
+    question_clusters,
+    score_sheet,
+)
 
 PAIRS = Path(__file__).parent / "everyday_pairs.jsonl"
 SYSTEMS = (
@@ -47,6 +58,70 @@ SYSTEMS = (
 )
 CHOSEN_BY = ("fake news, related", "iam stance", "iam evidence", "points", "held-out topics")
 MEASURES = ("MRecall@5", "Precision@5")
+
+
+# ---------------------------------------------------------------- all about one judge
+
+
+class JudgeReport(NamedTuple):
+    """What labelled pairs say about one judge.
+
+    ``measures`` measure, value, low, high: those of :func:`judge_table`. ``by_length`` its agreement by length of the
+    document, ``by_how_sure`` by its answer and by how sure it says it is, ``by_kind`` what it answers to each kind of
+    pair. ``calibration`` a reliability table. ``negation`` whether it tells a proposal from its negation; no rows where
+    the pairs hold no such two. Each as the function in :mod:`berdslib.evaluation` returns it that it comes from.
+    """
+
+    judge: str
+    threshold: float
+    n: int
+    measures: pd.DataFrame
+    by_length: pd.DataFrame
+    by_how_sure: pd.DataFrame
+    by_kind: pd.DataFrame
+    calibration: pd.DataFrame
+    negation: pd.DataFrame
+
+
+def judge_report(
+    pairs: Sequence[StancePair], judge: str, store: VerdictStore | None = None, *, bins: int = 10
+) -> JudgeReport:
+    """Return all that labelled pairs say about one judge: F1, AUC, calibration, negation, by length and by kind."""
+    chosen = make_judge(judge)
+    p_yes = judge_pairs(chosen, as_asked(pairs), store)[0]
+    frame = pd.DataFrame(pairs, columns=list(StancePair._fields)).rename(columns={"question": "qid"})
+    frame["label"] = frame["label"].astype(bool)
+    frame = frame.assign(
+        p_yes=p_yes,
+        answer=p_yes >= chosen.threshold,
+        length=length_bucket(frame["document"].tolist()),
+        how_sure=pd.Categorical(how_sure(p_yes, chosen.threshold), HOW_SURE, ordered=True),
+    )
+    return JudgeReport(
+        judge,
+        chosen.threshold,
+        len(pairs),
+        measured_by_labels(pairs, p_yes, chosen.threshold),
+        agreement_by(frame, "length"),
+        agreement_by(frame.assign(said_yes=frame["answer"]), ["said_yes", "how_sure"]),
+        answers_by(frame, "kind"),
+        calibration_table(frame["label"].to_numpy(), p_yes, bins),
+        negation_of(frame, chosen.threshold),
+    )
+
+
+def negation_of(frame: pd.DataFrame, threshold: float) -> pd.DataFrame:
+    """Compare the answers to a proposal and to its negation, for the documents that were asked both."""
+    both = frame[frame["kind"].isin([PROPOSAL, NEGATED])].drop_duplicates(["qid", "document", "kind"])
+    wide = both.pivot(index=["qid", "document"], columns="kind", values=["label", "p_yes"])
+    wide = wide.reindex(columns=pd.MultiIndex.from_product([["label", "p_yes"], [PROPOSAL, NEGATED]])).dropna()
+    true, p = wide["label"].to_numpy(dtype=bool), wide["p_yes"].to_numpy(dtype=np.float64)
+    one = true[:, 0] != true[:, 1]
+    if not one.any():
+        return pd.DataFrame(columns=["measure", "value", "low", "high"])
+    right, rows = true[one, 1].astype(int), np.arange(int(one.sum()))
+    clusters = wide.index.get_level_values("qid")[one].tolist()
+    return negation_report(p[one][rows, right], p[one][rows, 1 - right], clusters, threshold=threshold)
 
 
 # ---------------------------------------------------------------- pairs that people labelled elsewhere

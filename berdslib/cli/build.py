@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from berdslib.cli.options import FOLDER, JSON, POSITIVE, print_frame
+from berdslib.cli.options import FOLDER, JSON, NATURAL, choice, flag, number, print_frame
 from berdslib.cli.root import main
 from berdslib.errors import printable
 
@@ -46,19 +46,13 @@ class _Prices(click.ParamType[tuple[float, float]]):
 )
 @click.option("--prices", type=_Prices(), help="What the endpoint takes per million prompt and completion tokens.")
 @click.option("--budget", type=click.FloatRange(min=0), help="Most to spend, in all runs into FOLDER; needs --prices.")
-@click.option("--dry-run", is_flag=True, help="Say what there is to ask and what it would cost; ask nothing.")
-@click.option("--workers", default=4, show_default=True, type=POSITIVE, help="Requests in flight at a time.")
-@click.option(
-    "--wording",
-    default="ours",
-    show_default=True,
-    type=click.Choice(["ours", "published"]),
-    help="Of the prompts; the published ones are fetched first (berds prompts list).",
+@flag("--dry-run", "Say what there is to ask and what it would cost; ask nothing.")
+@number("--workers", 4, "Requests in flight at a time.")
+@choice(
+    "--wording", ["ours", "published"], "Of the prompts; the published ones are fetched first (berds prompts list)."
 )
-@click.option("--sample", default=0, show_default=True, type=click.IntRange(min=0), help="Items to draw; 0 for all.")
-@click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the sample and of the split."
-)
+@number("--sample", 0, "Items to draw; 0 for all.", NATURAL)
+@number("--seed", 0, "Of the sample and of the split.", NATURAL)
 @click.option(
     "--dev",
     type=click.FloatRange(0, 1, max_open=True),
@@ -70,7 +64,7 @@ class _Prices(click.ParamType[tuple[float, float]]):
 @click.option("--licence", default="none stated", show_default=True, help="Under which terms others may use it.")
 @click.option("--source", default="", help="Where its texts come from.")
 @click.option("--language", default="en", show_default=True)
-@click.option("--examples", default=0, type=click.IntRange(min=0), help="Show so many left out for each reason.")
+@number("--examples", 0, "Show so many left out for each reason.", NATURAL)
 @JSON
 def build_command(
     builder: str, raw: Path, folder: Path, model: str, prices: tuple[float, float] | None, budget: float | None,

@@ -11,7 +11,7 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import named_files, read_collection, read_run, split_names
-from berdslib.cli.options import FOLDER, JSON, POSITIVE, costs_itself_only, end, print_frame, say
+from berdslib.cli.options import FOLDER, JSON, choice, costs_itself_only, end, flag, number, print_frame, say
 from berdslib.cli.root import main
 from berdslib.errors import InputError, printable
 
@@ -86,12 +86,10 @@ def data_add(folder: Path, as_json: bool) -> None:
 
 @data.command("stats")
 @options.questions(required=False)
-@click.option(
+@choice(
     "--documents",
-    type=click.Choice(["auto", "docno", "title", "passage"]),
-    default="auto",
-    show_default=True,
-    help="With -c, what identifies the document of a passage: the docno without its -NUMBER, the title (use it for the "
+    ["auto", "docno", "title", "passage"],
+    "With -c, what identifies the document of a passage: the docno without its -NUMBER, the title (use it for the "
     "DPR dump), or nothing: every passage is a document. auto: docno if `berds data` cut the rows, otherwise passage; "
     "the last column shows the choice.",
 )
@@ -122,20 +120,14 @@ def data_stats(
 @data.command("leaks")
 @options.questions()
 @options.GOLD
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=0.8,
-    show_default=True,
-    help="Overlap (Jaccard similarity) from which a pair is reported.",
-)
+@number("--threshold", 0.8, "Overlap (Jaccard similarity) from which a pair is reported.", options.SHARE)
 @click.option(
     "--kinds",
     default="text,perspectives,passages",
     show_default=True,
     help="What to compare. Leave out perspectives that are labels, such as left and right.",
 )
-@click.option("--across", is_flag=True, help="Print only pairs that stand across splits.")
+@flag("--across", "Print only pairs that stand across splits.")
 @JSON
 def data_leaks(
     questions: str, gold: str | None, threshold: float, kinds: str, across: bool, as_json: bool, **given: Any
@@ -207,22 +199,10 @@ def _sentence_on_leaks(counts: dict[str, Any], threshold: float) -> str:
     ".jsonl or .jsonl.gz, else beir]",
 )
 @options.RUNS
-@click.option(
-    "--cut",
-    type=click.Choice(["none", "words", "sentences"]),
-    default="none",
-    show_default=True,
-    help="none: rows are passages. words, sentences: rows are documents, cut after any word or between sentences.",
-)
-@click.option("--words", type=POSITIVE, default=100, show_default=True, help="Of a passage, with --cut.")
-@click.option(
-    "--duplicates",
-    type=click.Choice(["keep", "exact", "near"]),
-    default="keep",
-    show_default=True,
-    help="Duplicates to drop from a corpus; near also drops exact ones.",
-)
-@click.option("--near", type=click.FloatRange(0.5, 1), default=0.8, show_default=True, help="Similarity of near ones.")
+@choice("--cut", ["none", "words", "sentences"], "Rows are passages, or documents: cut after any word, or sentence.")
+@number("--words", 100, "Of a passage, with --cut.")
+@choice("--duplicates", ["keep", "exact", "near"], "Those to drop from a corpus; near also drops exact ones.")
+@number("--near", 0.8, "Similarity of near ones.", click.FloatRange(0.5, 1))
 @JSON
 def data_export(
     path: Path, gold: str | None, layout: str | None, runs: tuple[str, ...], cut: str, words: int, duplicates: str,
@@ -277,13 +257,13 @@ def _write_corpus(source: str, folder: Path, shape: dict[str, Any], as_json: boo
 @data.command("web")
 @options.questions()
 @options.output("Folder for QID.jsonl, pages.csv and corpora.json.", FOLDER)
-@click.option("--top", default=100, show_default=True, type=POSITIVE, help="Search results for each question.")
+@number("--top", 100, "Search results for each question.")
 @click.option(
     "--extractor", default="trafilatura", show_default=True, help="What takes a page's text: or readability+html2text."
 )
-@click.option("--workers", default=16, show_default=True, type=POSITIVE, help="Hosts that are asked at a time.")
-@click.option("--offline", is_flag=True, help="Read from the cache only; ask nobody.")
-@click.option("--retry-failed", is_flag=True, help="Fetch pages again that failed the last time.")
+@number("--workers", 16, "Hosts that are asked at a time.")
+@flag("--offline", "Read from the cache only; ask nobody.")
+@flag("--retry-failed", "Fetch pages again that failed the last time.")
 @JSON
 def data_web(output: Path, top: int, extractor: str, as_json: bool, **given: Any) -> None:
     """Search the web for each question and make a corpus of the pages found; BeRDS section 4.2.

@@ -9,7 +9,7 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import parsed_systems, read_collection, read_runs, split_names
-from berdslib.cli.options import JSON, POSITIVE, say
+from berdslib.cli.options import JSON, number, say
 from berdslib.cli.root import main
 from berdslib.errors import InputError
 
@@ -21,7 +21,7 @@ _SERVED = ("port", "host", "browser", "idle")
 @main.command()
 @options.questions(required=False, default="sample", show_default=True)
 @options.systems(None, " Two of them. [bm25,minilm]")
-@options.places(5, "Places of each list; at most 20 where it is served.")
+@number("-k", 5, "Places of each list; at most 20 where it is served.")
 @options.judge(None, " [recorded verdicts where there are any, and laptop for all else]")
 @options.output("Write a page there (.html) and serve nothing.", required=False)
 @options.RUNS
@@ -32,12 +32,12 @@ _SERVED = ("port", "host", "browser", "idle")
 @click.option("--sides/--no-sides", default=True, show_default=True, help="Also search with each perspective.")
 @click.option("--opinions/--no-opinions", default=True, show_default=True, help="Have the judge read each passage.")
 @options.SEARCHING
-@click.option("--port", default=8866, show_default=True, type=click.IntRange(1, 65535))
+@number("--port", 8866, "The first that is tried.", click.IntRange(1, 65535))
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; see docs/explorer.md first."
 )
 @click.option("--browser/--no-browser", default=True, show_default=True, help="Open the page.")
-@click.option("--idle", default=600, show_default=True, type=POSITIVE, help="Seconds until an unused kernel is ended.")
+@number("--idle", 600, "Seconds until an unused kernel is ended.")
 @JSON
 def explore(output: Path | None, **given: Any) -> None:
     """Two systems side by side: which perspectives does each list show, and which does it hide?

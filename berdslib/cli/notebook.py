@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from berdslib.cli.options import FOLDER, JSON, POSITIVE, end, print_frame, say
+from berdslib.cli.options import FOLDER, JSON, POSITIVE, end, flag, print_frame, say
 from berdslib.cli.root import main
 from berdslib.errors import InputError
 
@@ -62,17 +62,12 @@ def notebook_run(
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--workers", type=POSITIVE, help="Notebooks to run in parallel on this machine. [1]")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the dask cluster there, such as tcp://host:8786.")
-@click.option("--stop-on-error", is_flag=True, help="Start nothing new after the first failure.")
-@click.option("--keep-going", is_flag=True, help="Start all, whatever fails. [stop after three alike in a row]")
-@click.option(
-    "--status",
-    "only_status",
-    is_flag=True,
-    help="Run nothing; list which runs are finished, unfinished (running, failed or interrupted) or not started.",
-)
+@flag("--stop-on-error", "Start nothing new after the first failure.")
+@flag("--keep-going", "Start all, whatever fails. [stop after three alike in a row]")
+@flag("--status", "Run nothing; list the runs: finished, unfinished (running, failed, interrupted), not started.")
 @JSON
 def notebook_grid(
-    path: Path, workers: int | None, scheduler: str | None, stop_on_error: bool, keep_going: bool, only_status: bool,
+    path: Path, workers: int | None, scheduler: str | None, stop_on_error: bool, keep_going: bool, status: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Run all unfinished runs of a grid: one notebook with many settings, see papermill_runs/README.md.
@@ -81,20 +76,21 @@ def notebook_grid(
     Failures are printed as they happen; after three in a row for the same reason nothing new starts. The exit code is
     1 if a run failed.
     """
-    from berdslib.study.grid import best_run, grid_table, read_grid, run_grid, status
+    from berdslib.study.grid import best_run, grid_table, read_grid, run_grid
+    from berdslib.study.grid import status as states
 
     if workers and scheduler:
         raise click.UsageError("give --workers for this machine or --scheduler for a cluster, not both")
     if stop_on_error and keep_going:
         raise click.UsageError("give --stop-on-error or --keep-going, not both")
     asked = read_grid(path)
-    if only_status:
-        _print_status(status(asked), as_json)
+    if status:
+        _print_status(states(asked), as_json)
         return
     stop_after = 1 if stop_on_error else None if keep_going else 3
     failures = run_grid(asked, workers=workers or 1, scheduler=scheduler, stop_after=stop_after)
     best = best_run(asked, grid_table(asked))
-    finished = sum(row["state"] == "finished" for row in status(asked))
+    finished = sum(row["state"] == "finished" for row in states(asked))
     summary = {
         "grid": path.stem,
         "runs": len(asked.runs),
@@ -176,7 +172,7 @@ def _show_results(done: Any) -> None:
     if path.exists():
         import pandas as pd
 
-        from berdslib.study.experiment import paper_table
+        from berdslib.study.tables import paper_table
 
         scores = pd.read_csv(path)
         if not {"system", "dataset", "measure", "mean", "low", "high", "p_value"} <= set(scores):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,7 +13,8 @@ import click
 from berdslib.errors import BerdsError, printable
 
 Option = Callable[[Any], Any]
-POSITIVE = click.IntRange(min=1)
+POSITIVE, NATURAL = click.IntRange(min=1), click.IntRange(min=0)
+SHARE = click.FloatRange(0, 1, min_open=True)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -27,6 +28,21 @@ def together(*options: Option) -> Option:
         return command
 
     return wrap
+
+
+def choice(name: str, values: Sequence[str], said: str) -> Option:
+    """Offer one of several words, by default the first."""
+    return click.option(name, type=click.Choice(values), default=values[0], show_default=True, help=said)
+
+
+def number(name: str, default: float, said: str, kind: Any = POSITIVE) -> Option:
+    """Ask for a number, by default a whole one from 1."""
+    return click.option(name, default=default, show_default=True, type=kind, help=said)
+
+
+def flag(name: str, said: str) -> Option:
+    """Offer something that is done or not."""
+    return click.option(name, is_flag=True, help=said)
 
 
 def questions(**how: Any) -> Option:
@@ -60,11 +76,6 @@ def judge(default: str | None = "gold", more: str = "") -> Option:
     return click.option("-j", "--judge", default=default, show_default=True, help=names + more)
 
 
-def places(default: int, said: str) -> Option:
-    """Say how deep lists are looked at."""
-    return click.option("-k", "k", default=default, show_default=True, type=POSITIVE, help=said)
-
-
 def output(said: str, kind: Any = FILE, required: bool = True) -> Option:
     """Say where the result goes."""
     return click.option("-o", "--output", required=required, type=kind, help=said)
@@ -79,11 +90,10 @@ RUNS = click.option(
     "[NAME: the file's]",
 )
 READING = together(
-    click.option("--least", type=click.IntRange(min=0), default=20, show_default=True, help="Arguments that a "
-                 "predictions file must list for each query; with 0 it may also have no answer, which scores as "
-                 "nothing found."),
-    click.option("--repeats", type=click.Choice(["error", "once"]), default="error", show_default=True, help="An id "
-                 "that a query of a predictions file lists twice: an error, or counted once, where it is first."),
+    number("--least", 20, "Arguments that a predictions file must list for each query; with 0 it may also have no "
+           "answer, which scores as nothing found.", NATURAL),
+    choice("--repeats", ["error", "once"], "An id that a query of a predictions file lists twice: an error, or counted "
+           "once, where it is first."),
 )  # fmt: skip
 TITLE_POSITION = click.option(
     "--title-position",
@@ -97,12 +107,11 @@ SEARCHING = together(
                  "made by rule."),
     click.option("--recordings", type=FILE, help="File that keeps what a chat model answers: what is in it is not "
                  "asked again."),
-    click.option("--depth", default=100, show_default=True, type=POSITIVE, help="Candidates that a cross-encoder or a "
-                 "diversifier chooses from."),
+    number("--depth", 100, "Candidates that a cross-encoder or a diversifier chooses from."),
     STORE,
 )  # fmt: skip
 GOLD = click.option("--gold", help="File of verdicts. [the gold verdicts of the questions]")
-SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the draw.")
+SEED = number("--seed", 0, "Of the draw.", NATURAL)
 MEASURES = click.option(
     "-m",
     "--measures",

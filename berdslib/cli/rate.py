@@ -10,7 +10,7 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import parsed_systems, read_collection, read_runs, split_names
-from berdslib.cli.options import FILE, FOLDER, JSON, POSITIVE, print_frame, print_tables, say
+from berdslib.cli.options import FILE, FOLDER, JSON, NATURAL, number, print_frame, print_tables, say
 from berdslib.cli.root import main
 from berdslib.errors import InputError, errors_in, printable
 
@@ -30,28 +30,19 @@ def rate() -> None:
 @options.questions()
 @options.systems(None, " [bm25,minilm, without --run]")
 @options.RUNS
-@options.places(5, "Documents of a question and run.")
-@click.option(
-    "--draw",
-    type=POSITIVE,
-    metavar="N",
-    help="Only N questions from each data set, drawn among those with two perspectives. [all questions]",
+@number("-k", 5, "Documents of a question and run.")
+@number(
+    "--draw", 0, "Only N questions from each data set, drawn among those with two perspectives; 0 for all.", NATURAL
 )
 @options.SEED
-@click.option(
-    "--near",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=0.8,
-    show_default=True,
-    help="Documents of a question that are this similar to an earlier one are left out.",
-)
+@number("--near", 0.8, "Documents of a question that are this similar to an earlier one are left out.", options.SHARE)
 @options.judge(None, " [nobody: the column is left to people]")
 @options.TITLE_POSITION
 @options.STORE
 @options.output("TSV to write.")
 @JSON
 def rate_pairs(
-    systems: str | None, runs: tuple[str, ...], k: int, draw: int | None, seed: int, near: float, judge: str | None,
+    systems: str | None, runs: tuple[str, ...], k: int, draw: int, seed: int, near: float, judge: str | None,
     title_position: str | None, store: Path | None, output: Path, as_json: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Write (question, document, perspective) pairs to be labelled, for `berds rate judge --data`. BeRDS A.4.
@@ -114,7 +105,7 @@ def rate_judge(path: str, judges: str, store: Path | None, as_json: bool) -> Non
     """
     from berdslib.data.datasets import load_pairs
     from berdslib.judging.store import VerdictStore
-    from berdslib.study.judges import judge_table
+    from berdslib.study.raters import judge_table
 
     pairs = load_pairs(path)
     table = judge_table(pairs, split_names(judges), VerdictStore(store))
@@ -134,7 +125,7 @@ def rate_judge(path: str, judges: str, store: Path | None, as_json: bool) -> Non
 @click.option("-j", "--judges", default="overlap,similarity,laptop", show_default=True, help="Comma-separated.")
 @options.MEASURES
 @click.option("--labelled", default="20,40", show_default=True, help="Numbers of labelled questions to try out.")
-@click.option("--draws", default=200, show_default=True, type=POSITIVE, help="Trials with each number.")
+@number("--draws", 200, "Trials with each number.")
 @options.SEARCHING
 @options.output("Folder for the tables and a figure for each measure.", FOLDER, False)
 @JSON
@@ -150,14 +141,14 @@ def rate_systems(
     \b
     berds rate systems -q theperspective -j overlap,similarity,laptop -o judged
     """
-    from berdslib.study import instruments
+    from berdslib.study import raters
 
     numbers = _whole_numbers(labelled)
     named: dict[str, Any] = {name: name for name in parsed_systems(systems)}
     found = read_collection(given)
     named |= read_runs(runs, found)
     wanted = measures or "MRecall@5,Precision@5"
-    result = instruments.judge_systems(named, found, split_names(judges), wanted, labelled=numbers, **given)
+    result = raters.judge_systems(named, found, split_names(judges), wanted, labelled=numbers, **given)
     said = f"{len(found.questions)} questions, {len(named)} systems, {result.pairs} pairs for each judge"
     click.echo(said, err=True)
     tables = {name: getattr(result, name) for name in ("order", "table", "labels")}
@@ -165,14 +156,15 @@ def rate_systems(
         print_tables(tables)
     else:
         few = result.labels[result.labels["system"] == "all"].drop(columns="system")
-        print_tables({"scores": instruments.score_sheet(result), "order": result.order, "labels": few}, as_json)
+        print_tables({"scores": raters.score_sheet(result), "order": result.order, "labels": few}, as_json)
     if output:
         _write_judged(output, tables)
 
 
 def _write_judged(folder: Path, tables: dict[str, Any]) -> None:
-    from berdslib.study.experiment import file_stems
-    from berdslib.study.figures import judged_systems_figure, save_figure, use_style
+    from berdslib.study.figures import save_figure, use_style
+    from berdslib.study.figures.values import judged_systems_figure
+    from berdslib.study.tables import file_stems
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
@@ -197,7 +189,7 @@ def _whole_numbers(text: str) -> list[int]:
 @rate.command("questions")
 @click.argument("questions")
 @click.option("--split", type=click.Choice(["dev", "test", "all"]), help="[dev where a data set has splits, else all]")
-@click.option("-n", default=20, show_default=True, type=POSITIVE, help="Questions from each data set.")
+@number("-n", 20, "Questions from each data set.")
 @options.SEED
 @click.option(
     "--sources",

@@ -17,7 +17,18 @@ from berdslib.cli.inputs import (
     read_collections,
     read_runs,
 )
-from berdslib.cli.options import FOLDER, JSON, costs_itself_only, end, print_frame, print_tables, say
+from berdslib.cli.options import (
+    FOLDER,
+    JSON,
+    choice,
+    costs_itself_only,
+    end,
+    flag,
+    number,
+    print_frame,
+    print_tables,
+    say,
+)  # fmt: skip
 from berdslib.cli.root import main
 from berdslib.errors import InputError, errors_in, printable
 
@@ -30,9 +41,9 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
 @main.command()
 @options.questions()
 @options.systems("bm25")
-@click.option("--perspectives", is_flag=True, help="Also ask from each perspective, which pRecall looks at.")
+@flag("--perspectives", "Also ask from each perspective, which pRecall looks at.")
 @options.SEARCHING
-@options.places(100, "Passages per question.")
+@number("-k", 100, "Passages per question.")
 @options.output(
     "TREC run to write (.gz too), or for RELEASE:SCENARIO a predictions file (.jsonl). Of several systems a file each, "
     "such as 'runs/{system}.trec'.",
@@ -49,8 +60,8 @@ def retrieve(systems: str, perspectives: bool, k: int, output: str, as_json: boo
     berds retrieve -q perspectivearg-sample:explicit -r bm25,minilm+profile:fusion -o 'predictions/{system}.jsonl'
     """
     from berdslib.data.trec import check_trec_ids
-    from berdslib.study.experiment import file_stems
     from berdslib.study.front import search
+    from berdslib.study.tables import file_stems
 
     named = file_stems(parsed_systems(systems))  # before a corpus is read
     if len(named) > 1 and "{system}" not in output:
@@ -112,7 +123,7 @@ def tell_what_is_synthetic(found: Collection) -> None:
 @options.RUNS
 @options.judge()
 @options.TITLE_POSITION
-@options.places(5, "How deep to judge.")
+@number("-k", 5, "How deep to judge.")
 @options.STORE
 @options.output("Verdicts to write: .tsv, .csv or .qrels (.gz too).", click.Path(dir_okay=False))
 @JSON
@@ -126,7 +137,7 @@ def judge(
     from berdslib.judging.base import pairs_of
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore, judge_pairs, verdicts_of
-    from berdslib.study.experiment import pooled
+    from berdslib.study.scoring import pooled
 
     if not runs:
         raise click.UsageError("give at least one --run")
@@ -160,7 +171,7 @@ def judge(
     help="Cut every measure where the published script does: at the number of passages of the file's first question "
     "(a BeRDS JSONL file only). [the cut-off of each measure]",
 )
-@click.option("--per-question", is_flag=True, help="Print one row per question instead of means.")
+@flag("--per-question", "Print one row per question instead of means.")
 @options.output("Folder for relevance.csv, diversity.csv and results.json (PerspectiveArg only).", FOLDER, False)
 @JSON
 def evaluate(
@@ -183,7 +194,7 @@ def evaluate(
 
     from berdslib.data.scenario import Scenario
     from berdslib.evaluation.measures import single_perspectives
-    from berdslib.study.experiment import score_table
+    from berdslib.study.tables import score_table
 
     from_file = given["questions"] is None
     if from_file and (runs or len(files) != 1):
@@ -199,12 +210,15 @@ def evaluate(
     if from_file:
         asked, scores = _recorded(files[0], predictions, wanted, cutoff)
     else:
-        found = read_collection(given, need_passages=False, gold=None)
+        text = given["questions"]
+        found = read_collection(given, need_passages=False)
         asked = list(found.questions)
         is_scenario = isinstance(found, Scenario)
         if output and not is_scenario:
             raise click.UsageError("-o is for the results of a scenario of PerspectiveArg; redirect the table instead")
         wanted = parsed_measures(measures or "task") if is_scenario else wanted
+        if found.gold is None and not verdicts and not is_scenario:
+            raise InputError(f"{text!r} has no gold verdicts; give verdicts with --verdicts FILE")
         scores = _scored(found, [*runs, *files], verdicts, wanted, failed, least=least, repeats=repeats)
     if scores:
         if said := single_perspectives(asked, map(str, wanted)):
@@ -256,7 +270,7 @@ def _scored(
     """Return what each run scores; a single one is called like the verdicts."""
     from berdslib.data.scenario import Scenario
     from berdslib.data.trec import read_verdicts
-    from berdslib.study.experiment import scored
+    from berdslib.study.scoring import scored
 
     is_scenario = isinstance(found, Scenario)
     if verdicts and is_scenario:
@@ -265,8 +279,6 @@ def _scored(
     read = read_runs(runs, found, failed if several or is_scenario else None, **reading)
     # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
     gold = read_verdicts(verdicts).assign(judge=verdicts) if verdicts else found.gold
-    if gold is None and not is_scenario:
-        raise InputError(f"{found.name!r} has no gold verdicts; give verdicts with --verdicts FILE")
     scores = {}
     for name, run in read.items():
         called = name if several or is_scenario else verdicts or "gold"
@@ -286,7 +298,7 @@ def _write_results(
     folder: Path, scores: dict[str, pd.DataFrame], found: Collection | None, measures: str | None
 ) -> None:
     from berdslib.data.scenario import Scenario
-    from berdslib.study.leaderboard import write_results
+    from berdslib.study.tables import write_results
 
     assert isinstance(found, Scenario)  # evaluate has looked
     definitions = {None: "papers", "task": "papers", "official": "published script"}.get(measures, "as named")
@@ -305,7 +317,7 @@ def _write_results(
 @options.MEASURES
 @click.option("--baseline", help="System to test the others against. [the first]")
 @options.output("Folder for runs, verdicts, table.", FOLDER, False)
-@click.option("--letters", is_flag=True, help="Systems that share a letter are not shown to differ.")
+@flag("--letters", "Systems that share a letter are not shown to differ.")
 @click.option("--pairs", "as_pairs", is_flag=True, help="Print every two systems compared, in place of the table.")
 @click.option("--long", "as_rows", is_flag=True, help="Print a row for each system, data set and measure.")
 @JSON
@@ -381,21 +393,11 @@ SIDES = ("shares", "asymmetry", "leaning", "sycophancy", "flips")
 @options.RUNS
 @options.judge()
 @options.TITLE_POSITION
-@options.places(5, "Passages of each list.")
-@click.option(
-    "--stances",
-    type=click.Choice(["recorded", "by order"]),
-    default="recorded",
-    show_default=True,
-    help="Which perspective supports: as recorded, or the first where nothing is recorded, as BeRDS made them.",
+@number("-k", 5, "Passages of each list.")
+@choice(
+    "--stances", ["recorded", "by order"], "Which perspective supports: as recorded, or the first where nothing is."
 )
-@click.option(
-    "--form",
-    type=click.Choice(["statement", "question first"]),
-    default="statement",
-    show_default=True,
-    help="How a perspective is searched: by itself, or behind the question.",
-)
+@choice("--form", ["statement", "question first"], "How a perspective is searched: by itself, or behind the question.")
 @options.SEARCHING
 @options.output("Folder for the tables and both figures.", FOLDER, False)
 @JSON
@@ -411,7 +413,9 @@ def sides_command(
     berds sides -q theperspective -r bm25,minilm -o sides
     berds sides -q arguana,kialo --split dev -c arguana-corpus -r bm25 -j laptop --stances "by order"
     """
-    from berdslib.study.figures import save_figure, sides_figure, sycophancy_figure, use_style
+    from berdslib.study.figures import save_figure, use_style
+    from berdslib.study.figures.bars import sides_figure
+    from berdslib.study.figures.values import sycophancy_figure
     from berdslib.study.sides import sides
 
     named: dict[str, Any] = {name: name for name in parsed_systems(systems)}

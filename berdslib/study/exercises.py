@@ -239,14 +239,7 @@ def is_exercise(cell: Mapping[str, Any]) -> bool:
 
 
 def blanked(source: str) -> str:
-    """Return the code of an exercise without its solution.
-
-    Args:
-        source: given lines, the line "# Solution", code, the line "# Check", and the check.
-
-    Raises:
-        InputError: a mark is missing, or the solution binds no name that the check uses.
-    """
+    """Return the code of an exercise without its solution: of what the check uses, a name or a signature is left."""
     lines = source.splitlines()
     try:
         start, end = lines.index(SOLUTION), lines.index(CHECK)
@@ -260,32 +253,17 @@ def blanked(source: str) -> str:
         raise InputError(f"an exercise must be plain Python, without magics: {error.msg}") from None
     stubs: dict[str, str] = {}
     for statement in statements:
-        stubs |= {name: stub for name, stub in _stubs(statement).items() if name in used}
-    if not stubs:
+        if isinstance(statement, ast.FunctionDef):
+            docstring = statement.body[:1] if ast.get_docstring(statement) is not None else []
+            statement.body = [*docstring, ast.Expr(ast.Constant(...))]
+            stubs[statement.name] = ast.unparse(ast.fix_missing_locations(statement))
+            continue
+        bound = (n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        stubs |= {name: f"{name} = ..." for name in bound}
+    left = [stub for name, stub in stubs.items() if name in used]
+    if not left:
         raise InputError(f"the check uses nothing that the solution makes: {shortened(check)}")
-    return "\n".join([*lines[:start], "# Your answer", *stubs.values(), check])
-
-
-def _stubs(statement: ast.stmt) -> dict[str, str]:
-    """Return what is left of a statement for each name that it binds."""
-    if isinstance(statement, ast.FunctionDef):
-        docstring = [s for s in statement.body[:1] if ast.get_docstring(statement) is not None]
-        rest = ast.Expr(ast.Constant(...))
-        kept = ast.FunctionDef(**{**vars(statement), "body": [*docstring, rest]})
-        return {statement.name: ast.unparse(ast.fix_missing_locations(kept))}
-    return {name: f"{name} = ..." for name in _bound(statement)}
-
-
-# What is bound inside of these is not seen outside.
-_ROOMS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.FunctionDef, ast.ClassDef)
-
-
-def _bound(node: ast.AST) -> list[str]:
-    """Return the names that a statement assigns, those in its branches and loops included."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        return [node.id]
-    inside = [] if isinstance(node, _ROOMS) else ast.iter_child_nodes(node)
-    return [name for child in inside for name in _bound(child)]
+    return "\n".join([*lines[:start], "# Your answer", *left, check])
 
 
 def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str, Any]:
@@ -294,9 +272,6 @@ def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str,
     Args:
         notebook: in the solution form.
         repository: the address of the project's copy that Colab is to fetch; "" leaves the opening cell as it is.
-
-    Raises:
-        InputError: an exercise that cannot be blanked.
     """
     copied: dict[str, Any] = copy.deepcopy(dict(notebook))
     copied["metadata"].pop("berdslib", None)  # the stamp says which code made all outputs
@@ -310,19 +285,12 @@ def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str,
 
 
 def write_students(folder: StrPath, notebooks: Sequence[Path] = (), repository: str = "") -> dict[Path, int]:
-    """Write copies of the notebooks with blank exercises.
+    """Write copies of the notebooks with blank exercises; return the path of each → its number of exercises.
 
     Args:
         folder: where to; it is created. Beside notebooks/, so that the links inside the copies hold.
         notebooks: which; () for all numbered ones.
         repository: see :func:`student_copy`.
-
-    Returns:
-        Path of each copy → its number of exercises.
-
-    Raises:
-        InputError: a notebook that cannot be read, or an exercise that cannot be blanked; the message names it. The
-            folder is the one of the notebooks themselves.
     """
     sources = list(notebooks) or sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))
     if any(Path(folder).resolve() == source.resolve().parent for source in sources):

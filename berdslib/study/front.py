@@ -19,7 +19,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, check_k, check_run, check_verdicts, list_ids
 from berdslib.data.scenario import Handout, Scenario
 from berdslib.errors import InputError, check_call, known, says_what_it_takes
-from berdslib.evaluation import measures as scoring
+from berdslib.evaluation import measures as measuring
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair, how_sure
 from berdslib.judging.registry import JUDGES, as_judge, make_judge, own_judge
@@ -29,7 +29,7 @@ from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS, own_diversifier
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 from berdslib.retrieval.system_strings import PARTS
-from berdslib.study import experiment as experiments
+from berdslib.study import scoring
 from berdslib.study.arguments import (
     AnyJudge,
     Data,
@@ -75,11 +75,9 @@ def search(
         raise InputError("a finished run has been searched already; give it to judge or evaluate", field="system")
     if isinstance(system, Mapping | list | tuple):
         raise InputError("one system is searched at a time; bd.experiment takes several", field="system")
-    experiments.refuse_collections(system)
+    named = scoring.named_systems(system)  # first: a collection in its place would be searched for systems
     collection = collection_of(data)
-    named = experiments.named_systems(system, guarded=experiments.hides_profiles(collection))
-    experiments.check_aspect_judge(aspect_judge, collection)
-    ((_, built),) = experiments.build(
+    ((_, built),) = scoring.build(
         named,
         collection,
         aspect_judge=partial(judge_of, aspect_judge, collection),
@@ -88,7 +86,7 @@ def search(
         store=store_of(store),
     ).items()
     assert not isinstance(built, pd.DataFrame)  # nor was the system
-    return experiments.search(built, collection, k, perspectives=perspectives)
+    return scoring.search(built, collection, k, perspectives=perspectives)
 
 
 @says_what_it_takes
@@ -116,7 +114,7 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
         problem = f"{collection.name!r} asks who wrote a text, which no judge may be asked; its answers are recorded"
         raise InputError(problem, field="judge")
     clean = _run_of(run, collection)  # before a model is loaded
-    return experiments.judged([clean], collection, judge_of(judge, collection), k, kept)
+    return scoring.judged([clean], collection, judge_of(judge, collection), k, kept)
 
 
 @says_what_it_takes
@@ -164,7 +162,7 @@ def evaluate(
     run: pd.DataFrame,
     verdicts: pd.DataFrame | None,
     data: Data | Sequence[Question],
-    measures: scoring.Measure | str | Iterable[scoring.Measure | str] = ("MRecall@5", "Precision@5"),
+    measures: measuring.Measure | str | Iterable[measuring.Measure | str] = ("MRecall@5", "Precision@5"),
 ) -> pd.DataFrame:
     """Score a run: one row per asked question, one column per measure; see :mod:`berdslib.evaluation.measures`.
 
@@ -178,17 +176,17 @@ def evaluate(
     Raises:
         InputError: a frame that is none, or is about other questions, or an unknown measure.
     """
-    wanted = scoring.parse_measures(measures)
+    wanted = measuring.parse_measures(measures)
     given = data if are_questions(data) else collection_of(data)  # type: ignore[arg-type]
     asked = given.questions if isinstance(given, Collection) else given
-    if said := scoring.single_perspectives(asked, map(str, wanted)):
+    if said := measuring.single_perspectives(asked, map(str, wanted)):
         logger.warning("%s", said)
     if not isinstance(given, Collection):
-        return scoring.evaluate(run, verdicts, asked, wanted)  # type: ignore[arg-type] # None is refused there
+        return measuring.evaluate(run, verdicts, asked, wanted)  # type: ignore[arg-type] # None is refused there
     if isinstance(given, Scenario) and verdicts is not None and not _are_its_own(verdicts, given):
         problem = f"{given.name!r} is scored by its own answers; give None, or its gold"
         raise InputError(problem, field="verdicts")
-    return experiments.scored(run, verdicts, given, wanted)
+    return scoring.scored(run, verdicts, given, wanted)
 
 
 @says_what_it_takes

@@ -25,7 +25,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -45,9 +45,12 @@ from tqdm import tqdm
 from berdslib.errors import BerdsError, InputError, errors_in, known, printable
 from berdslib.files import read_lines, write_text
 from berdslib.study.notebooks import (
+    Parameter,
     check_parameters,
     find_notebook,
     notebook_folder,
+    read_notebook,
+    read_parameters,
     run_folder,
     run_lock,
     run_notebook,
@@ -91,17 +94,7 @@ class Grid(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice in a mapping (YAML alone keeps the last value without a word), and aliases.
-
-    A few lines of aliases can stand for billions of values.
-    """
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()
-            problem = f"the alias *{event.anchor} is not read here; its value has to be written out"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
-        return super().compose_node(parent, index)
+    """Refuses a key that stands twice in a mapping: YAML alone keeps the last value without a word."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -114,84 +107,65 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_grid(path: Path) -> Grid:
-    """Read a grid file and check every combination of parameters, before anything starts.
+    """Read a grid file as shown above, and check every combination of parameters, before anything starts.
 
-    Args:
-        path: a YAML file as shown at the top of this module; a run's own values go before those of ``fixed``.
-
-    Raises:
-        InputError: not such a file, no such notebook, an unknown parameter, a value of another type, or more than 1,000
-            runs.
+    A run's own values go before those of ``fixed``.
     """
     if path.stem.startswith("."):  # "...yaml" would write its summary beside papermill_runs
         problem = "the name of a grid file names the folder of its summary, and cannot begin with a dot"
         raise InputError(problem, path=path)
     document = _load_yaml(path)
-    for field in document:
-        with errors_in(path):
+    with errors_in(path):
+        for field in document:
             known("field", str(field), _FIELDS)
     name = document.get("notebook")
     if not isinstance(name, str):
-        raise InputError(
-            f"a notebook's name such as '03_retrieval' is needed, not {name!r}", path=path, field="notebook"
-        )
+        problem = f"a notebook's name such as '03_retrieval' is needed, not {name!r}"
+        raise InputError(problem, path=path, field="notebook")
     with errors_in(path, "notebook"):
         notebook = find_notebook(name)
+    accepted = read_parameters(notebook)
 
     def check(field: str, given: dict[str, Any]) -> dict[str, Any]:
         with errors_in(path, field):
-            return _check_values(notebook, given)
+            return _check_values(notebook, accepted, given)
 
     fixed = check("fixed", _mapping(path, "fixed", document.get("fixed")))
     given = _mapping(path, "grid", document.get("grid"))
     lists = {name: _list(path, f"grid.{name}", values) for name, values in given.items()}
-    _check_number(path, "grid", math.prod(map(len, lists.values())))
-    varied = {}
-    for name, values in lists.items():
-        if name in fixed:
-            raise InputError("is also in `fixed`; list it only once", path=path, field=f"grid.{name}")
-        varied[name] = [check("grid", {name: value})[name] for value in values]
-    chosen = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values()) if varied]
     entries = [] if document.get("runs") is None else _list(path, "runs", document["runs"])
-    _check_number(path, "runs", len(entries))
+    for field, n in (("grid", math.prod(map(len, lists.values()))), ("runs", len(entries))):
+        if n > MOST_RUNS:
+            problem = f"{n} runs are asked for; a file may ask for at most {MOST_RUNS}"
+            raise InputError(problem, path=path, field=field)
+    for name in lists.keys() & fixed.keys():
+        raise InputError("is also in `fixed`; list it only once", path=path, field=f"grid.{name}")
+    varied = {name: [check("grid", {name: value})[name] for value in values] for name, values in lists.items()}
+    chosen = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values()) if varied]
     for i, entry in enumerate(entries, start=1):
         chosen.append(check(f"runs, entry {i}", _mapping(path, f"runs, entry {i}", entry)))
     if not chosen:
         raise InputError("`grid` (name: list of values) or `runs` (a list of settings) is needed", path=path)
-    runs = {run.folder: run for run in (_run(notebook, fixed | one) for one in chosen)}
-    return Grid(path, notebook, tuple(runs.values()), _best(path, document.get("best")))
-
-
-def _check_number(path: Path, field: str, n: int) -> None:
-    if n > MOST_RUNS:
-        raise InputError(f"{n} runs are asked for; a file may ask for at most {MOST_RUNS}", path=path, field=field)
-
-
-def _run(notebook: Path, parameters: dict[str, Any]) -> Run:
-    return Run(run_folder(notebook, parameters), parameters)
-
-
-# The others are what PyYAML raises itself for a tag that does not fit its value, such as !!int '' and !!bool x.
-_UNREADABLE = (yaml.YAMLError, ValueError, RecursionError, IndexError, KeyError, AttributeError, TypeError)
+    cells = read_notebook(notebook)
+    made = [Run(run_folder(notebook, fixed | one, cells), fixed | one) for one in chosen]
+    return Grid(path, notebook, tuple({run.folder: run for run in made}.values()), _best(path, document.get("best")))
 
 
 def _load_yaml(path: Path) -> dict[Any, Any]:
     text = "".join(line for _, line in read_lines(path))
     try:
         document = yaml.load(text, _Loader)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise InputError(f"not usable YAML: {error.problem}", path=path, line=line) from None
-    except _UNREADABLE as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"not usable YAML: {reason}", path=path) from None
+    except Exception as error:  # noqa: BLE001 - PyYAML raises whatever a tag makes of its value, such as !!int ''
+        mark = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"not usable YAML: {reason}", path=path, line=mark.line + 1 if mark else None) from None
     if not isinstance(document, dict):
         raise InputError(f"a mapping with the fields {', '.join(_FIELDS)} was expected", path=path)
     return document
 
 
-def _check_values(notebook: Path, given: dict[str, Any]) -> dict[str, Any]:
-    values = check_parameters(notebook, given)
+def _check_values(notebook: Path, accepted: Mapping[str, Parameter], given: dict[str, Any]) -> dict[str, Any]:
+    values = check_parameters(notebook, given, accepted)
     if "output_dir" in values:
         raise InputError("every run has its own folder; do not set this", field="output_dir")
     for name, value in values.items():
@@ -203,11 +177,9 @@ def _check_values(notebook: Path, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mapping(path: Path, field: str, value: Any) -> dict[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+    if value is not None and (not isinstance(value, dict) or not all(isinstance(name, str) for name in value)):
         raise InputError(f"a mapping of names to values was expected, not {value!r}", path=path, field=field)
-    return value
+    return value or {}
 
 
 def _list(path: Path, field: str, value: Any) -> list[Any]:
@@ -220,8 +192,8 @@ def _best(path: Path, value: Any) -> Best | None:
     if value is None:
         return None
     given = _mapping(path, "best", value)
-    for name in given:
-        with errors_in(path, "best"):
+    with errors_in(path, "best"):
+        for name in given:
             known("field", name, Best._fields)
     column, largest = given.get("column"), given.get("largest", True)
     if not isinstance(column, str):
@@ -263,9 +235,6 @@ def grid_table(grid: Grid) -> pd.DataFrame:
 
     A list among the parameters is written as JSON. A column of scores.csv that is named like a parameter becomes
     scores_NAME. A run that wrote no scores has one row with its parameters only.
-
-    Raises:
-        InputError: a scores.csv is not a readable table.
     """
     tables = [_labelled_scores(run) for run in grid.runs if _finished(run)]
     if not tables:
@@ -292,19 +261,10 @@ def _cell(value: Any) -> Any:
 
 
 def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the run that `best` of the grid file asks for: run, value, parameters, and out of how many it was chosen.
+    """Return the run that `best` of the file asks for: run, value, parameters, and out of how many it was chosen.
 
     Runs without a row that `where` asks for, or without a value there, are not compared. Of equals the first is taken.
-
-    Args:
-        grid: what was run.
-        table: its :func:`grid_table`.
-
-    Returns:
-        None if the file names no `best`, or nothing is finished.
-
-    Raises:
-        InputError: no such column, no such rows, or values that are no numbers.
+    None if the file names no `best`, or nothing is finished.
     """
     best = grid.best
     if best is None or table.empty:
@@ -353,10 +313,6 @@ def run_grid(
 
     Returns:
         The failures: run → what went wrong.
-
-    Raises:
-        InputError: no scheduler there, or dask is not installed.
-        BerdsError: a worker process was killed.
     """
     failures: dict[str, str] = {}
     todo = [run for run in grid.runs if not _finished(run)]

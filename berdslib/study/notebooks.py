@@ -9,11 +9,14 @@ import logging
 import math
 import os
 import re
+import sys
 import time
 from collections.abc import Mapping
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from reprlib import repr as shortened
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -51,15 +54,21 @@ class NotebookRun(NamedTuple):
 
 
 def notebook_folder() -> Path:
-    """Return the project's notebooks folder.
-
-    Raises:
-        InputError: berdslib is used outside a checkout of the project.
-    """
+    """Return the project's notebooks folder; outside of a checkout there is none."""
     root = project_root()
     if root is None:
         raise InputError("the notebooks are in the project's repository; run this inside a checkout of it")
     return root / "notebooks"
+
+
+def load_script(name: str) -> ModuleType:
+    """Return a script of the project as a module, such as "paper_pages"."""
+    path = notebook_folder().parent / "scripts" / f"{name}.py"
+    spec = spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    sys.modules[name] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def output_folder(name: str) -> Path:
@@ -74,11 +83,7 @@ def output_folder(name: str) -> Path:
 
 
 def files_in(folder: Path) -> pd.DataFrame:
-    """Return what a notebook wrote into its folder: one row for each name, with the formats in which it is there.
-
-    Args:
-        folder: of :func:`output_folder`.
-    """
+    """Return what a notebook wrote into its folder: one row for each name, with the formats in which it is there."""
     formats: dict[str, list[str]] = {}
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.suffix != ".ipynb" and path.name not in ("run.json", _LOCK):
@@ -88,11 +93,7 @@ def files_in(folder: Path) -> pd.DataFrame:
 
 
 def find_notebook(name: str) -> Path:
-    """Return a notebook by name ("00_quickstart"), number ("00") or path.
-
-    Raises:
-        InputError: no such notebook.
-    """
+    """Return a notebook by name ("00_quickstart"), number ("00") or path."""
     if name.endswith(".ipynb") and Path(name).is_file():
         return Path(name).resolve()
     names = {p.stem: p for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
@@ -105,11 +106,11 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
 
     Every line there is ``name = literal  # help``; anything else is an error, since papermill could not replace it
     faithfully.
-
-    Raises:
-        InputError: not a notebook, no such cell or several, or a line that is no plain assignment.
     """
-    cell = _parameter_cell(notebook)
+    cells = [c for c in read_notebook(notebook)["cells"] if "parameters" in c.get("metadata", {}).get("tags", [])]
+    if len(cells) != 1:
+        raise InputError(f"{len(cells)} cells are tagged `parameters`; exactly one is needed", path=notebook)
+    cell = "".join(cells[0]["source"])
     try:
         body = ast.parse(cell).body
     except SyntaxError as error:
@@ -131,11 +132,7 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
 
 
 def read_notebook(path: Path) -> dict[str, Any]:
-    """Return a notebook as JSON.
-
-    Raises:
-        InputError: not readable, or no notebook.
-    """
+    """Return a notebook as JSON."""
     try:
         notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
@@ -158,14 +155,9 @@ def code_digests(notebook: Mapping[str, Any]) -> list[str]:
     return [hashlib.sha256(source.encode()).hexdigest()[:8] for source in code]
 
 
-def _parameter_cell(notebook: Path) -> str:
-    cells = [c for c in read_notebook(notebook)["cells"] if "parameters" in c.get("metadata", {}).get("tags", [])]
-    if len(cells) != 1:
-        raise InputError(f"{len(cells)} cells are tagged `parameters`; exactly one is needed", path=notebook)
-    return "".join(cells[0]["source"])
-
-
-def check_parameters(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+def check_parameters(
+    notebook: Path, given: Mapping[str, Any], accepted: Mapping[str, Parameter] | None = None
+) -> dict[str, Any]:
     """Return the given parameters, each in the type of its default.
 
     Args:
@@ -173,11 +165,9 @@ def check_parameters(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]
         given: name → value; text is read as the type of the default ("5" for a whole number, "true" for a bool,
             JSON or a Python literal for a list). A list holds values of the types that its default holds; where that is
             empty, anything.
-
-    Raises:
-        InputError: an unknown name, or a value of another type.
+        accepted: the notebook's parameters, where they have been read already.
     """
-    accepted = read_parameters(notebook)
+    accepted = read_parameters(notebook) if accepted is None else accepted
     kind = f"parameter of {notebook.stem}"
     return {name: _typed(accepted[known(kind, name, accepted)], value) for name, value in given.items()}
 
@@ -261,7 +251,8 @@ def run_notebook(
     """Execute a notebook from a fresh kernel and keep the result under papermill_runs/.
 
     The folder's name holds a hash of notebook, parameters and code. ``run.json`` is written last and atomically: a
-    folder without it holds a run that did not finish, however complete its notebook looks.
+    folder without it holds a run that did not finish, however complete its notebook looks. A wrong parameter is an
+    InputError before anything starts; a cell that fails is a BerdsError that names it.
 
     Args:
         name: see :func:`find_notebook`.
@@ -269,11 +260,6 @@ def run_notebook(
         output: where to put the run; None for papermill_runs/NAME-HASH.
         progress: show a bar over the cells.
         timeout: seconds that one cell may take.
-
-    Raises:
-        InputError: unknown notebook or parameter, or a value of the wrong type; nothing was started.
-        BerdsError: another run is writing into the folder; or a cell failed, and the message names it and where the
-            partly executed notebook is.
     """
     from filelock import Timeout
 
@@ -369,7 +355,7 @@ def _output_folder(source: Path, values: Mapping[str, Any], folder: Path) -> dic
     return {}
 
 
-def run_folder(source: Path, values: Mapping[str, Any]) -> Path:
+def run_folder(source: Path, values: Mapping[str, Any], notebook: Mapping[str, Any] | None = None) -> Path:
     """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook's cells, the parameters and the code.
 
     Outputs are not part of the hash: re-executing the committed notebook does not change it.
@@ -377,8 +363,10 @@ def run_folder(source: Path, values: Mapping[str, Any]) -> Path:
     Args:
         source: the notebook.
         values: checked parameters.
+        notebook: the same as JSON, where it has been read already.
     """
-    cells = [(c.get("cell_type"), "".join(c.get("source", ""))) for c in read_notebook(source)["cells"]]
+    read = read_notebook(source) if notebook is None else notebook
+    cells = [(c.get("cell_type"), "".join(c.get("source", ""))) for c in read["cells"]]
     digest = hashlib.sha256(json.dumps([cells, values, code_version()], sort_keys=True).encode()).hexdigest()[:10]
     return notebook_folder().parent / "papermill_runs" / f"{source.stem}-{digest}"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -17,7 +17,8 @@ import pandas as pd
 
 from berdslib.errors import InputError, known
 from berdslib.paths import shipped
-from berdslib.study.experiment import Experiment, escape
+from berdslib.study.experiment import Experiment
+from berdslib.study.tables import escape
 
 # What a version is called in a message, and the file that holds its numbers.
 VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir": ("PIR", "pir")}
@@ -26,34 +27,6 @@ KEYS = ("corpus", "retriever", "system", "dataset", "measure", "k")
 # What the papers call a retriever's list as it is.
 _AS_FOUND = ("default", "baseline")
 _STEPS = {"expand": "query-expansion"}  # a step of ours → the papers' word; the others are called the same
-
-
-class Comparison(NamedTuple):
-    """One of our numbers beside a published one; as text, a line for a reader.
-
-    Args:
-        label: what is compared, such as "Table 3 · Wikipedia · BM25 · MRecall@5".
-        ours: our number, in the unit of the published one.
-        published: the number as printed.
-        difference: ours minus published.
-        tolerance: the largest difference, either way, that counts as agreement.
-        verdict: "within tolerance", "MISS" or "not comparable".
-        why: the reason for "not comparable", or a remark.
-    """
-
-    label: str
-    ours: float
-    published: float
-    difference: float
-    tolerance: float
-    verdict: str
-    why: str = ""
-
-    def __str__(self) -> str:
-        line = f"{self.verdict}  {self.label}: ours {self.ours:.6g}, published {self.published:.6g}"
-        if self.verdict != "not comparable":
-            line += f" ({self.difference:+.6g}; tolerance ±{self.tolerance:.6g})"
-        return f"{line}: {self.why}" if self.why else line
 
 
 def published_table(table: str, version: str = "v2") -> pd.DataFrame:
@@ -100,61 +73,10 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
     return float(rows["value"].iloc[0])
 
 
-def check(
-    label: str, ours: float, published: float, tolerance: float, *, comparable: bool = True, why: str = ""
-) -> Comparison:
-    """Compare one of our numbers with a published one; a mismatch is reported, neither raised nor hidden.
-
-    Args:
-        label: what is compared.
-        ours: our number; not-a-number is a miss.
-        published: the published number, in the same unit.
-        tolerance: the largest difference, either way, that counts as agreement.
-        comparable: False where data, corpus or judge differ so much that agreement would mean nothing.
-        why: the reason, required where the numbers are not comparable.
-
-    Raises:
-        InputError: a tolerance below 0, or numbers called not comparable without a reason.
-
-    >>> print(check("Table 3 · Wikipedia · BM25 · MRecall@5", 12.1, 10.8, 0.5))
-    MISS  Table 3 · Wikipedia · BM25 · MRecall@5: ours 12.1, published 10.8 (+1.3; tolerance ±0.5)
-    """
-    if not tolerance >= 0:
-        raise InputError(f"{tolerance} is not a tolerance; it must be at least 0", field="tolerance")
-    if not comparable and not why.strip():
-        raise InputError(f"{label}: say why the numbers are not comparable", field="why")
-    difference = round(float(ours) - float(published), 9)  # 0.5 shall be 0.5, not 0.5000000000000004
-    verdict = "within tolerance" if abs(difference) <= tolerance else "MISS"
-    return Comparison(
-        label, float(ours), float(published), difference, tolerance, verdict if comparable else "not comparable", why
-    )
-
-
-def comparisons(rows: Iterable[Comparison]) -> pd.DataFrame:
-    """Return comparisons as a table, one row each, misses included.
-
-    Args:
-        rows: what `check` returned.
-
-    Returns:
-        The columns label, ours, published, difference, tolerance, verdict, why.
-    """
-    return pd.DataFrame(list(rows), columns=list(Comparison._fields))
-
-
 def published_figure(figure: str, version: str = "v2") -> pd.DataFrame:
     """Return what a paper's text says of one of its figures: numbers, and in which direction a difference goes.
 
-    Args:
-        figure: its number, "3" or "Figure 3".
-        version: as for :func:`published_table`.
-
-    Returns:
-        One row a statement, with the columns of figures.csv as text; no rows for a figure of which the text says
-        nothing that could be measured.
-
-    Raises:
-        InputError: an unknown version.
+    One row a statement, with the columns of figures.csv as text; arguments as for :func:`published_table`.
     """
     paper = VERSIONS[known("version", version, VERSIONS)][0].split()[0]
     rows = read_shipped("figures")
@@ -198,31 +120,15 @@ class Setting(NamedTuple):
     retrievers: str = ""
 
 
-_ENCODERS = "the paper's encoders"
 BERDS_SETTING = Setting(
     "the test questions of ArguAna, Kialo and OpinionQA",
     "Wikipedia, Sphere or Google's results",
     "Mistral-7B, fine-tuned",
-    _ENCODERS,
+    "the paper's encoders",
 )
 PIR_SETTING = Setting(
     "the full tasks", "their own texts", "the tasks' own labels", "SimCSE and the paper's other encoders"
 )
-# By title, which both versions of BeRDS share. What a table does not depend on is empty.
-_SETTINGS = {
-    "questions and perspectives per data set": Setting("all questions of ArguAna, Kialo and OpinionQA"),
-    "size of the three corpora": Setting("", BERDS_SETTING.corpus),
-    "perspective detection against human labels": Setting("542 pairs labelled by the authors"),
-    "tuned judge against GPT-4 on other settings": Setting(
-        "300 pairs of each setting, labelled by GPT-4", judge=BERDS_SETTING.judge
-    ),
-    "errors among 20 inspected examples a data set": Setting("20 questions of each data set", judge="the authors"),
-    "queries and corpora": Setting("the full tasks", "their own texts"),
-    "effect on generation": Setting(
-        "120 questions and 30 essays, written by GPT-3.5", retrievers=PIR_SETTING.retrievers
-    ),
-    "perspectives extracted from queries": Setting("50 queries of each task, read by GPT-3.5"),
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -378,8 +284,10 @@ def beside(
 
 
 def _setting_of(numbers: pd.DataFrame) -> Setting:
-    usual = PIR_SETTING if numbers["paper"].iloc[0] == "PIR" else BERDS_SETTING
-    return _SETTINGS.get(numbers["title"].iloc[0], usual)
+    """Return what a table was measured with: as usual, or as layouts.csv says; what it does not depend on is empty."""
+    every = read_shipped("layouts").set_index("title")
+    own = Setting(*every.loc[numbers["title"].iloc[0], list(Setting._fields)])
+    return own if any(own) else PIR_SETTING if numbers["paper"].iloc[0] == "PIR" else BERDS_SETTING
 
 
 def _differing(

@@ -27,12 +27,16 @@ from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag, one_line
+from berdslib.stats import sum_by_cluster
 
 _TAGS = ("<passage>", "</passage>")
 _TITLE = "Title: "
 # Words of a perspective that name a side, as PIR's Perspectrum and Ex-FEVER and our questions have them.
 _FOR = re.compile(r"\bsupport|\bspeaks? for\b|\bfollows? from\b", re.I)
 _AGAINST = re.compile(r"\b(oppos|undermin|refut|contradict|against\b)", re.I)
+_DENIED = re.compile(
+    r"(\bnot|n't|n’t|\bnever)\s+(\w+\s+)?(support|speak|follow|oppos|undermin|refut|contradict|against)", re.I
+)
 ESSAY_WORDS = 100
 _NAME_OR_NUMBER = re.compile(r"(?:[A-Z]\w*|\d[\d.,:]*\b)(?: (?:[A-Z]\w*|\d[\d.,:]*\b))*")
 # What an essay's polarity is correlated with; see `alignment`.
@@ -153,13 +157,7 @@ def write_essays(
     Returns:
         One row a query: qid, root, stance (1 or -1), docnos, essay, words, and three polarities by TextBlob, -1 to 1:
         polarity (of the essay), pair_polarity (of the words "Topic: …; Stance: …"), passages_polarity (mean over the
-        shown passages; NaN without any).
-
-    Raises:
-        InputError: a query that is not made of a question and one perspective, a perspective without a side, or a
-            listed passage that the corpus does not hold.
-
-    Source: PIR, section 3.3 and appendix A.8.
+        shown passages; NaN without any). PIR, section 3.3 and appendix A.8.
     """
     prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"))
     if whole := [q.qid for q in queries if not q.root or len(q.perspectives) != 1]:
@@ -211,11 +209,10 @@ def stance_of(perspective: str) -> int:
     -1
     """
     sides = bool(_FOR.search(perspective)), bool(_AGAINST.search(perspective))
-    if sides[0] == sides[1]:
-        raise InputError(
-            f"perspective {perspective!r} names {'both sides' if sides[0] else 'no side'}; one of "
-            "supports / opposes, undermines, refutes, against was expected"
-        )
+    if sides[0] == sides[1] or _DENIED.search(perspective):  # not to support is not yet to oppose
+        named = "a side only to deny it" if sides[0] != sides[1] else "both sides" if sides[0] else "no side"
+        expected = "one of supports / opposes, undermines, refutes, against was expected"
+        raise InputError(f"perspective {perspective!r} names {named}; {expected}")
     return 1 if sides[0] else -1
 
 
@@ -225,18 +222,10 @@ def alignment(essays: pd.DataFrame, *, level: float = 0.95, resamples: int = 200
     "topic-stance text" is what the paper's words define: the polarity of the topic-stance pair. As TextBlob knows
     neither "Support" nor "Oppose", it is the same for both stances of a topic and cannot tell a right essay from a
     wrong one. "designated stance" (1 or -1) can, and is what the paper's conclusion is about. "retrieved passages"
-    shows how far an essay's tone is that of what was retrieved.
-
-    Args:
-        essays: what :func:`write_essays` returned.
-        level: coverage of the intervals.
-        resamples: how many bootstrap samples.
-        seed: of the random draws.
+    shows how far an essay's tone is that of what was retrieved. PIR, section 3.3 and Table 5.
 
     Returns:
         One row a target: target, r, low, high, p_value, n.
-
-    Source: PIR, section 3.3 and Table 5.
     """
     rows = []
     for target, column in TARGETS.items():
@@ -256,18 +245,9 @@ def correlation(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Correlation:
-    """Return Pearson's correlation with a percentile bootstrap interval, whole groups being drawn.
+    """Return Pearson's correlation of x and y, (n,), with a percentile bootstrap interval, whole groups being drawn.
 
-    Args:
-        x: (n,) numbers.
-        y: (n,) numbers.
-        groups: (n,) what belongs together, such as the essays on one topic; None where nothing does.
-        level: coverage, between 0 and 1.
-        resamples: how many bootstrap samples; those in which x or y is constant have no correlation and are left out.
-        seed: of the random draws.
-
-    Raises:
-        InputError: different lengths.
+    Samples in which x or y is constant have no correlation and are left out.
     """
     from scipy.stats import pearsonr
 
@@ -275,26 +255,18 @@ def correlation(
         raise InputError(f"x, y and groups must be of one length; got {len(x)} and {len(y)}")
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return Correlation(np.nan, np.nan, np.nan, np.nan, len(x))
-    _, group = np.unique(np.arange(len(x)) if groups is None else np.asarray(groups), return_inverse=True)
-    rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, group.max() + 1, (resamples, group.max() + 1))
-    # How often each observation is in each sample: a weighted correlation needs no copies.
-    weights = np.apply_along_axis(np.bincount, 1, drawn, minlength=group.max() + 1)[:, group]
-    r = _weighted_r(x, y, weights.astype(np.float64))
-    low, high = np.nanquantile(r, [(1 - level) / 2, (1 + level) / 2])
     found = pearsonr(x, y)
+    dx, dy = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    clusters = [f"{i:09}" for i in range(len(x))] if groups is None else groups
+    sums = sum_by_cluster(np.column_stack([np.ones(len(x)), dx, dy, dx * dx, dy * dy, dx * dy]), clusters)
+    drawn = np.random.default_rng(seed).integers(0, len(sums), (resamples, len(sums)))
+    counts = np.apply_along_axis(np.bincount, 1, drawn, minlength=len(sums))
+    n, sx, sy, sxx, syy, sxy = (counts @ sums).T
+    vx, vy = sxx - sx * sx / n, syy - sy * sy / n
+    flat = (vx < 1e-9) | (vy < 1e-9)  # in units of the variance; rounding leaves a constant sample a little
+    r = np.where(flat, np.nan, (sxy - sx * sy / n) / np.sqrt(np.where(flat, 1.0, vx * vy)))
+    low, high = np.nanquantile(r, [(1 - level) / 2, (1 + level) / 2])
     return Correlation(float(found.statistic), float(low), float(high), float(found.pvalue), len(x))
-
-
-def _weighted_r(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return (m,) correlations of x and y, (n,), under the rows of weights, (m, n); NaN where one is constant."""
-    total = weights.sum(axis=1, keepdims=True)
-    dx = x - weights @ x[:, None] / total
-    dy = y - weights @ y[:, None] / total
-    covariance, vx, vy = (((weights * a * b).sum(axis=1)) for a, b in ((dx, dy), (dx, dx), (dy, dy)))
-    # Rounding leaves a constant sample a variance of about 1e-33 instead of 0.
-    flat = (vx < 1e-18) | (vy < 1e-18)
-    return np.where(flat, np.nan, covariance / np.sqrt(np.where(flat, 1.0, vx * vy)))
 
 
 # ---------------------------------------------------------------- who answers
@@ -328,12 +300,9 @@ class Extractive:
 
 
 def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int = 200) -> ChatModel:
-    """Return who answers, by name.
+    """Return who answers: "extractive", or whatever :func:`berdslib.llm.local.make_chat` knows.
 
-    Args:
-        name: "extractive", or whatever :func:`berdslib.llm.local.make_chat` knows.
-        recordings: a file of recorded answers: what is in it is not asked again, and what is new is added at once.
-        max_tokens: longest answer. An essay of 100 words has about 140 tokens; PIR (A.4) allowed 80.
+    Answers in the file of recordings are not asked again. An essay of 100 words has about 140 tokens; PIR allowed 80.
     """
     model = Extractive() if name == "extractive" else make_chat(name, max_tokens=max_tokens)
     return Kept(model, recordings) if recordings else model
@@ -344,14 +313,6 @@ def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Seq
 
     The root is the supporting perspective, a full statement. Questions with anything but one supporting and one
     opposing perspective are left out, and so are those with a side that no passage argues.
-
-    Args:
-        questions: such as those of the sample.
-        gold: verdict frame.
-        passages: the corpus.
-
-    Raises:
-        InputError: no question is left.
     """
     yes = gold[gold["supports"]].groupby(["qid", "pid"])["docno"].agg(tuple).to_dict()
     rows: list[PirQuery] = []

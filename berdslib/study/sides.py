@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import pandas as pd
 
 from berdslib.data.collection import Collection
-from berdslib.data.records import Question, check_k, list_ids, perspective_qid
+from berdslib.data.records import Question, check_k, perspective_qid
 from berdslib.errors import InputError, known, says_what_it_takes
 from berdslib.evaluation import leaning
 from berdslib.files import StrPath
-from berdslib.judging.baselines import Gold
-from berdslib.retrieval.base import run_of
 from berdslib.study.arguments import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
-from berdslib.study.experiment import System, build, judged, named_systems, search
+from berdslib.study.scoring import Systems, build, listed, named_systems, stacked, verdicts_on
 
 STATEMENT, QUESTION_FIRST = "statement", "question first"
 FORMS = (STATEMENT, QUESTION_FIRST)
@@ -117,7 +115,7 @@ def _three(rows: pd.DataFrame) -> list[tuple[float, float, float]]:
 
 @says_what_it_takes
 def sides(
-    systems: System | Sequence[System] | Mapping[str, System],
+    systems: Systems,
     data: Data,
     k: int = 5,
     *,
@@ -155,38 +153,26 @@ def sides(
     check_k(k)
     known("form", form, FORMS)
     known("way to tell stances", stances, (RECORDED, BY_ORDER))
-    collection, named, kept = collection_of(data), named_systems(systems), store_of(store)
+    named, collection, kept = named_systems(systems), collection_of(data), store_of(store)
     given = collection.questions if stances == RECORDED else leaning.sides_by_order(collection.questions)
     collection = collection.only(leaning.two_sided(given))
     who = judge_of(None if is_recorded(judge) else judge, collection)
-    made = partial(
-        build,
-        named,
-        aspect_judge=partial(judge_of, aspect_judge, collection),
-        depth=depth,
-        recordings=recordings,
-        store=kept,
+    stated_by, covering = statements(collection), partial(judge_of, aspect_judge, collection)
+    # Expansions are known to a system by the ids of the questions, so that statements need a system of their own.
+    asked, stated = (
+        build(named, one, aspect_judge=covering, depth=depth, recordings=recordings, store=kept)
+        for one in (collection, stated_by)
     )
-    asked, stated_by = made(collection), statements(collection)
-    # Its expansions are known to a system by the ids of the questions, so that statements need one of their own.
-    stated = made(stated_by) if form == STATEMENT else {}
     runs = {}
     for name, system in asked.items():
+        runs[name] = listed(name, system, collection, k, perspectives=form == QUESTION_FIRST)
         if isinstance(system, pd.DataFrame):
-            runs[name] = _finished(name, system, collection)
-        elif form == QUESTION_FIRST:
-            runs[name] = search(system, collection, k, perspectives=True)
-        else:
-            other = stated[name]
-            assert not isinstance(other, pd.DataFrame)  # nor was the first
-            found = [search(system, collection, k), search(other, stated_by, k)]
-            runs[name] = pd.concat(found, ignore_index=True)
-    if isinstance(who, Gold):
-        verdicts = who.verdicts[who.verdicts["qid"].isin({q.qid for q in collection.questions})]
-    else:
-        verdicts = judged(runs.values(), collection, who, k, kept)
-    listed = leaning.listed_sides(runs, verdicts, collection.questions, k)
-    return Sides(listed, collection.questions, runs, verdicts, who.id, k, form)
+            _check_perspectives(name, runs[name], collection)
+        elif form == STATEMENT:
+            runs[name] = stacked([runs[name], listed(name, stated[name], stated_by, k)])
+    verdicts = verdicts_on(runs, collection, who, k, kept)
+    found = leaning.listed_sides(runs, verdicts, collection.questions, k)
+    return Sides(found, collection.questions, runs, verdicts, who.id, k, form)
 
 
 def statements(collection: Collection) -> Collection:
@@ -208,10 +194,8 @@ def statements(collection: Collection) -> Collection:
     return replace(collection, questions=asked, gold=None, expansions=expansions)
 
 
-def _finished(name: str, run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
-    """Return the lists of a finished run; it must hold some that were found from a perspective."""
-    run, wanted = run_of(name, run), list_ids(collection.questions)
-    if not set(wanted) & set(run["qid"]) - {q.qid for q in collection.questions}:
+def _check_perspectives(name: str, run: pd.DataFrame, collection: Collection) -> None:
+    """Refuse a finished run without a list that was found from a perspective."""
+    if not set(run["qid"]) - {q.qid for q in collection.questions}:
         there = perspective_qid(collection.questions[0].qid, 0)
         raise InputError(f"{name!r} lists nothing for perspectives, such as {there!r}", field="qid")
-    return run[run["qid"].isin(wanted)]

@@ -1,15 +1,54 @@
-"""Choosing honestly: a setting is chosen on development questions, and scored once on others."""
+"""Choosing honestly: a setting is chosen on development questions, and scored once on others.
+
+A *way* to better a retriever's list is what stands behind it in a system string, with the weights left out: "mmr",
+"expand:recorded", "expand:rule+mmr"; "none" is the retriever alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, check_questions
+from berdslib.data.collection import Collection, Expansions
+from berdslib.data.records import Question, check_k, check_questions, ranked_run
 from berdslib.errors import InputError, known
-from berdslib.stats import difference_interval, macro_mean
+from berdslib.evaluation.compare import letters
+from berdslib.evaluation.measures import Measure, evaluate, parse_measures
+from berdslib.evaluation.oracle import oracle
+from berdslib.judging.base import Judge
+from berdslib.judging.store import VerdictStore
+from berdslib.retrieval.base import Retriever
+from berdslib.retrieval.diversify import DIVERSIFIERS
+from berdslib.retrieval.expansion import expanded_lists
+from berdslib.retrieval.fusion import CONSTANT, reciprocal_rank_fusion, round_robin
+from berdslib.retrieval.system_strings import EXPANDING, parse_system
+from berdslib.retrieval.systems import RECORDED
+from berdslib.stats import difference_interval, macro_mean, mean_interval
+from berdslib.study.arguments import AnyJudge, Store, judge_of, store_of
+from berdslib.study.scoring import build, deepest, judged, listed
+from berdslib.study.tables import MACRO, paper_table, score_table
+
+NONE, ORACLE = "none", "oracle"
+WAYS = (
+    "mmr",
+    "dpp",
+    "pm2",
+    "coverage",
+    "expand:recorded",
+    "expand:rule",
+    "multi:recorded",
+    "multi:rule",
+    "expand:recorded+mmr",
+    "expand:rule+mmr",
+)
+WEIGHTS = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
+CONSTANTS = (0, 1, 2, 5, 10, 20, 60, 100, 1000)
+NUMBERS = (0, 1, 2, 3, 4, 5, 6)
 
 
 def dev_test_split(questions: Sequence[Question], seed: int = 0) -> tuple[list[Question], list[Question]]:
@@ -17,13 +56,6 @@ def dev_test_split(questions: Sequence[Question], seed: int = 0) -> tuple[list[Q
 
     Where there are questions marked "dev" and "test", the test questions are those that are scored; a source that has
     no such marks, or one kind only, is drawn in half.
-
-    Args:
-        questions: at least two of each source.
-        seed: of the draw.
-
-    Raises:
-        InputError: no questions, or a source with one.
     """
     check_questions(questions)
     rng, chosen = np.random.default_rng(seed), set()
@@ -46,7 +78,7 @@ def gains_and_losses(
     gain: str = "MRecall@5",
     cost: str = "Precision@5",
 ) -> pd.DataFrame:
-    """Return each system's gain and loss; macro means.
+    """Return each system's gain and loss against a baseline; macro means.
 
     Args:
         scores: system → frame (qid x measure) of an Experiment.
@@ -59,9 +91,6 @@ def gains_and_losses(
         Frame with one row a system: system, the two measures, gain (difference from the baseline), loss (share of the
         baseline's cost measure that is lost; negative if it rose), frontier (no system is better in one and as good in
         the other).
-
-    Raises:
-        InputError: an unknown baseline or measure.
     """
     known("baseline", baseline, scores)
     _check_order(scores, questions)
@@ -98,9 +127,6 @@ def choose_system(table: pd.DataFrame, most_loss: float = 0.01) -> str:
     Args:
         table: of :func:`gains_and_losses`, on development questions.
         most_loss: share of the baseline's cost measure that may be lost.
-
-    Raises:
-        InputError: none loses so little.
     """
     allowed = table[table["loss"] <= most_loss + 1e-12]
     if allowed.empty:
@@ -118,22 +144,11 @@ def gain_recovered(
     *,
     measure: str = "MRecall@5",
 ) -> dict[str, float]:
-    """Return the share of the gain from the baseline to the oracle that a system recovers.
-
-    Args:
-        scores: system → frame (qid x measure), the oracle's among them.
-        questions: the asked questions, in the frames' order.
-        baseline: where the way begins.
-        system: how far did it get?
-        oracle: where the way ends.
-        measure: what is compared.
+    """Return how much of the gain from the baseline to the oracle a system recovers.
 
     Returns:
         baseline, system, oracle (macro means), share (1 is all of the way), gain, gain_low, gain_high (95 % interval of
         the paired difference from the baseline).
-
-    Raises:
-        InputError: an unknown system or measure, or scores of other questions.
     """
     _check_order(scores, questions)
     for name in (baseline, system, oracle):
@@ -152,3 +167,288 @@ def gain_recovered(
         "gain_low": low,
         "gain_high": high,
     }
+
+
+# ---------------------------------------------------------------- ways to better lists
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """What became of one retriever's lists.
+
+    Args:
+        table: one row a way and measure, scored on the held-out questions: retriever, way, system (the weight is part
+            of it), measure, n, mean, low, high (macro over data sets, 95 % interval), gain, gain_low, gain_high (paired
+            difference from the retriever), p_value (Holm over the ways), letters (ways that share one are not shown to
+            differ, Holm over all pairs), share (of the oracle's gain), chosen, note. A way that could not be tried has
+            no numbers, and a note that says why.
+        tried: every system on the questions to choose by, see :func:`gains_and_losses`, and its
+            way.
+        runs: system → run, on all questions.
+        winner: the way that would have been chosen among all.
+        choosing: the questions that settings were chosen on.
+        held_out: the questions that were scored once.
+    """
+
+    table: pd.DataFrame
+    tried: pd.DataFrame
+    runs: dict[str, pd.DataFrame]
+    winner: str
+    choosing: list[Question]
+    held_out: list[Question]
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The table as the papers print it: a row a way, in percent, with intervals, stars and letters."""
+        scored = self.table[self.table["mean"].notna()].drop(columns="system").rename(columns={"way": "system"})
+        found = {str(measure): part.set_index("system")["letters"] for measure, part in scored.groupby("measure")}
+        wide = paper_table(scored.assign(dataset=MACRO), intervals=True, letters=found)[MACRO]
+        first = self.table.drop_duplicates("way").set_index("way")  # the system and the note are the same in all rows
+        return first[["system"]].join(wide).join(first["note"]).fillna("")
+
+
+def systems_of(retriever: str, way: str, weights: Sequence[float] = WEIGHTS) -> list[str]:
+    """Return the systems of a way: one for each weight, or one where nothing in it has a weight.
+
+    Raises:
+        InputError: a way that is no part of a system, or one with weights of which there are none.
+
+    >>> systems_of("bm25", "expand:rule+mmr", [0.5, 0.9])
+    ['bm25+expand:rule+mmr:0.5', 'bm25+expand:rule+mmr:0.9']
+    """
+    if way == NONE:
+        return [parse_system(retriever).text]
+    parts = way.split("+")
+    if not any(part in DIVERSIFIERS for part in parts):
+        return [parse_system(f"{retriever}+{way}").text]
+    if not weights:
+        raise InputError(f"{way!r} has a relevance weight, and there are none to try", field="weights")
+    weighed = ["+".join(f"{part}:{weight:g}" if part in DIVERSIFIERS else part for part in parts) for weight in weights]
+    return list(dict.fromkeys(parse_system(f"{retriever}+{one}").text for one in weighed))
+
+
+def lists_table(
+    retriever: str,
+    data: Collection,
+    *,
+    judge: AnyJudge = None,
+    aspect_judge: AnyJudge = "laptop",
+    ways: Sequence[str] = WAYS,
+    weights: Sequence[float] = WEIGHTS,
+    k: int = 5,
+    deeper: int = 10,
+    depth: int = 100,
+    most_loss: float = 0.01,
+    store: Store = None,
+    seed: int = 0,
+) -> Lists:
+    """Try every way at every weight on some of the questions, and score each way's best once on the others.
+
+    Candidates are searched once for each set of queries, and reordered many times. The questions to choose by are those
+    of :func:`dev_test_split`; best is the largest gain in MRecall@k among the weights that lose
+    no more of Precision@k than allowed, or the smallest loss where all lose more, which the note then says.
+
+    Args:
+        retriever: finds the candidates.
+        data: questions, passages and recorded expansions; ways that need these are left out where there are none.
+        judge: scores, as for :func:`berdslib.study.experiment.experiment`; None for recorded verdicts.
+        aspect_judge: reads passages for generated perspectives, for ways that go by these; never the one that scores.
+        ways: what is tried beside the retriever alone.
+        weights: relevance weights of diversifiers.
+        k: the cut-off that is chosen by.
+        deeper: a second cut-off of MRecall for the held-out questions.
+        depth: candidates of each question, also the oracle's; all of the held-out ones are judged.
+        most_loss: share of Precision@k that may be lost.
+        store: where verdicts are kept; None for the user's cache.
+        seed: of split and tests.
+
+    Raises:
+        InputError: an unknown way, retriever or judge; one judge that both reorders and scores; a source with a single
+            question.
+    """
+    for cutoff in (k, deeper, depth):
+        check_k(cutoff)
+    offered = {way: systems_of(retriever, way, weights) for way in dict.fromkeys([NONE, *ways])}
+    notes = {way: note for way, (system, *_) in offered.items() if (note := _left_out(system, data))}
+    way_of = {system: way for way, systems in offered.items() for system in systems if way not in notes}
+    gain, cost = f"MRecall@{k}", f"Precision@{k}"
+    choosing, held_out = dev_test_split(data.questions, seed)
+    scorer, kept = judge_of(judge, data), store_of(store)
+
+    @cache
+    def covering() -> Judge:
+        found = judge_of(aspect_judge, data)
+        if found.id == scorer.id:
+            raise InputError(f"{found.id} scores; another judge must reorder lists", field="aspect_judge")
+        return found
+
+    built = build({s: s for s in way_of}, data, aspect_judge=covering, store=kept, depth=depth)
+    most, runs = max(k, deeper), {}
+    for name, system in built.items():
+        read = parse_system(name)  # what only finds candidates goes as deep as what reorders them: one search for both
+        runs[name] = listed(name, system, data, most if read.parts and read.chooses else max(most, depth))
+    first = parse_system(retriever).text
+
+    scores = _scores(runs, data.only(choosing), [cost, gain], scorer, kept)
+    tried = gains_and_losses(scores, choosing, first, gain=gain, cost=cost)
+    tried["way"] = tried["system"].map(way_of)
+    least = tried.groupby("way", sort=False)["loss"].min()
+    best = {str(way): choose_system(part, max(most_loss, least[way])) for way, part in tried.groupby("way", sort=False)}
+    winner = way_of[choose_system(tried, most_loss)]
+    for way, loss in least[least > most_loss].items():
+        notes[str(way)] = f"loses {loss:.1%} of {cost} where it was chosen"
+
+    finalists = {way: runs[system] for way, system in best.items()}
+    measures = list(dict.fromkeys([cost, gain, f"MRecall@{deeper}"]))
+    scores = _scores(finalists, data.only(held_out), measures, scorer, kept, candidates=runs[first], depth=depth)
+    order = pd.MultiIndex.from_product([[*offered, ORACLE], measures], names=["way", "measure"])
+    table = _table(scores, held_out, seed).set_index(["way", "measure"]).reindex(order).reset_index()
+    table = table.fillna({"letters": ""}).assign(retriever=retriever, chosen=table["way"] == winner)
+    for column, by_way in (("system", best), ("note", notes)):
+        table[column] = [by_way.get(way, "") for way in table["way"]]
+    front = ["retriever", "way", "system", "measure", "n", "mean", "low", "high", "gain", "gain_low", "gain_high"]
+    table = table[[*front, "p_value", "letters", "share", "chosen", "note"]]
+    return Lists(table, tried, runs, winner, choosing, held_out)
+
+
+def _left_out(system: str, data: Collection) -> str:
+    """Return why a system cannot be tried on a collection, or ""."""
+    asks = parse_system(system).values(*EXPANDING)
+    return "left out: no recorded expansions" if RECORDED in asks and not data.expansions else ""
+
+
+def _scores(
+    runs: Mapping[str, pd.DataFrame],
+    data: Collection,
+    measures: Iterable[Measure | str],
+    judge: Judge,
+    store: VerdictStore,
+    *,
+    candidates: pd.DataFrame | None = None,
+    depth: int = 0,
+) -> dict[str, pd.DataFrame]:
+    """Judge what runs list for a collection's questions, and score it; the oracle's lists of candidates come last."""
+    wanted, ids = parse_measures(measures), {q.qid for q in data.questions}
+    mine = {name: run[run["qid"].isin(ids)] for name, run in runs.items()}
+    verdicts = judged(mine.values(), data, judge, deepest(wanted), store)
+    scores = {name: evaluate(run, verdicts, data.questions, wanted) for name, run in mine.items()}
+    if candidates is not None:
+        verdicts = judged([candidates], data, judge, depth, store)
+        own = candidates[candidates["qid"].isin(ids)]
+        best = [oracle(own, verdicts, data.questions, m["cutoff"], depth=depth) for m in wanted]
+        columns = [evaluate(run, verdicts, data.questions, [m]) for run, m in zip(best, wanted, strict=True)]
+        scores[ORACLE] = pd.concat(columns, axis=1)
+    return scores
+
+
+def _table(scores: Mapping[str, pd.DataFrame], questions: Sequence[Question], seed: int) -> pd.DataFrame:
+    """Return means, intervals and tests of each way's scores, and how far towards the oracle it got."""
+    tested = {way: frame for way, frame in scores.items() if way != ORACLE}  # nobody asks whether the oracle is better
+    best = {ORACLE: scores[ORACLE]}
+    parts = [score_table(tested, questions, baseline=NONE, seed=seed), score_table(best, questions, seed=seed)]
+    table = pd.concat([part[part["dataset"] == MACRO] for part in parts], ignore_index=True)
+    table = table.drop(columns=["dataset", "difference"])
+    shared = {measure: letters(tested, questions, measure, seed=seed) for measure in table["measure"].unique()}
+    rows = []
+    for way, measure in zip(table["system"], table["measure"], strict=True):
+        way_to_oracle = gain_recovered(scores, questions, NONE, way, ORACLE, measure=measure)
+        rows.append({**way_to_oracle, "letters": shared[measure].get(way, "")})
+    columns = ["gain", "gain_low", "gain_high", "share", "letters"]
+    return pd.concat([table, pd.DataFrame(rows)[columns]], axis=1).rename(columns={"system": "way"})
+
+
+# ---------------------------------------------------------------- ways to fuse
+
+
+class Fusion(NamedTuple):
+    """One way to make a question's lists one: the first so many expansions, with or without the question's own list."""
+
+    number: int
+    original: bool
+    constant: float | None  # of reciprocal rank fusion; None: the lists take turns
+
+    @property
+    def rule(self) -> str:
+        """How the lists are fused: "round robin", or "rrf" and its constant."""
+        return "round robin" if self.constant is None else f"rrf:{self.constant:g}"
+
+
+def fusion_runs(
+    retriever: Retriever,
+    questions: Sequence[Question],
+    expansions: Expansions,
+    *,
+    numbers: Sequence[int] = NUMBERS,
+    constants: Sequence[float] = CONSTANTS,
+    depth: int = 100,
+) -> dict[Fusion, pd.DataFrame]:
+    """Search each question and its expansions once, in one call, and fuse what is found in every way.
+
+    Args:
+        retriever: searches; the queries are the question, and the question with each statement behind it.
+        questions: the asked questions.
+        expansions: qid → [(name, statement), …], in the order in which they were generated.
+        numbers: use the first so many expansions, or all of a question that has fewer; 0: the question's list alone.
+        constants: of reciprocal rank fusion, each at least 0; round robin is always there.
+        depth: passages of each list.
+    """
+    check_k(depth, "depth")
+    check_questions(questions)
+    if not numbers or min(numbers) < 0:
+        raise InputError(f"numbers of expansions from 0 are needed, not {list(numbers)}", field="numbers")
+    if without := [q.qid for q in questions if not expansions.get(q.qid)]:
+        raise InputError(f"{len(without)} questions have no expansions, the first is {without[0]!r}", field="qid")
+    lists = expanded_lists(retriever, questions, expansions, depth, number=max(numbers) or 1, original=True)
+    runs = [ranked_run(one) for one in lists]
+    found = {}
+    for number in numbers:
+        for original in (True, False) if number else (True,):
+            chosen = runs[0 if original else 1 : 1 + number]
+            found[Fusion(number, original, None)] = round_robin(chosen)
+            for constant in constants:
+                fused = reciprocal_rank_fusion(chosen, constant=constant)
+                found[Fusion(number, original, constant)] = fused
+    return found
+
+
+def fusion_sweep(
+    retriever: Retriever,
+    data: Collection,
+    measures: Measure | str | Iterable[Measure | str] = ("MRecall@5", "Precision@5"),
+    *,
+    judge: AnyJudge = None,
+    expansions: Expansions | None = None,
+    numbers: Sequence[int] = NUMBERS,
+    constants: Sequence[float] = CONSTANTS,
+    depth: int = 100,
+    store: Store = None,
+) -> pd.DataFrame:
+    """Score every way to fuse the lists of a question's expansions; each is searched, and each passage judged, once.
+
+    Arguments as :func:`fusion_runs` and :func:`berdslib.study.experiment.experiment`; 60 is added to the constants.
+
+    Returns:
+        One row a fusion and measure: number, original (with the question's own list?), fusion, measure, n, mean, low,
+        high (macro over data sets, 95 % interval), and difference, difference_low, difference_high: the paired
+        difference from reciprocal rank fusion of the same lists with the constant 60, whose own limits are NaN.
+    """
+    wanted, questions = parse_measures(measures), data.questions
+    every = sorted({*constants, CONSTANT})
+    made = data.expansions if expansions is None else expansions
+    runs = fusion_runs(retriever, questions, made, numbers=numbers, constants=every, depth=depth)
+    verdicts = judged(runs.values(), data, judge_of(judge, data), deepest(wanted), store_of(store))
+    scores = {fusion: evaluate(run, verdicts, questions, wanted) for fusion, run in runs.items()}
+    groups = [q.source for q in questions]
+    rows = []
+    for fusion, frame in scores.items():
+        usual = scores[fusion._replace(constant=CONSTANT)]
+        for measure in frame.columns:
+            values, others = frame[measure].to_numpy(), usual[measure].to_numpy()
+            low, high = mean_interval(values, groups)
+            itself = fusion.constant == CONSTANT  # nothing is compared
+            worse, better = (np.nan, np.nan) if itself else difference_interval(values - others, groups)
+            mean = macro_mean(values, groups)
+            about = (fusion.number, fusion.original, fusion.rule, str(measure), len(questions), mean, low, high)
+            rows.append((*about, mean - macro_mean(others, groups), worse, better))
+    names = ["number", "original", "fusion", "measure", "n", "mean", "low", "high"]
+    return pd.DataFrame(rows, columns=[*names, "difference", "difference_low", "difference_high"])

@@ -1,14 +1,12 @@
 """The command line: the main job step by step, and the same in one command."""
 
-import http.server
 import json
 import subprocess
 import sys
-import threading
 
 import pandas as pd
 import pytest
-from shell import berds, tried
+from shell import berds
 
 import berdslib as bd
 from berdslib.data.datasets import load_gold, load_questions
@@ -121,80 +119,12 @@ def test_every_step_reports_as_json(tmp_path):
     assert json.loads(berds("notebook", "list", "--json").stdout)["00_quickstart"][1]["name"] == "question_id"
 
 
-def test_a_questions_file_is_never_taken_for_the_corpus(tmp_path):
-    path = tmp_path / "q.jsonl"
-    path.write_text('{"_id": "1", "text": "Are cats kind?"}\n')
-    result = tried("retrieve", "-q", str(path), "-o", str(tmp_path / "r.trec"))
-    assert result.exit_code == 1 and "--corpus" in result.output
-
-
-def test_judge_title_position_is_an_option(tmp_path):
-    run = str(tmp_path / "run.trec")
-    berds("retrieve", "-q", "sample", "--split", "dev", "-k", "5", "-o", run)
-    ids = set()
-    for where in ("before", "after", "none"):
-        arguments = ("--run", run, "-j", "overlap", "--title-position", where, "-o", str(tmp_path / "v.tsv"), "--json")
-        ids.add(json.loads(berds("judge", "-q", "sample", "--split", "dev", *arguments).stdout)["judge"])
-    assert len(ids) == 3
-
-
 def test_data_commands():
     assert "theperspective" in berds("data", "list").stdout
     assert {"name", "licence"} <= set(json.loads(berds("data", "list", "--json").stdout)[0])
     assert "Apache-2.0" in berds("data", "card", "sample").stdout
     stats = json.loads(berds("data", "stats", "-q", "sample", "--split", "all", "--json").stdout)[0]
     assert (stats["n"], stats["dev"], stats["test"]) == (24, 8, 16)
-
-
-@pytest.fixture
-def web(tmp_path, monkeypatch):
-    """A server of the folder web/; its address, and the paths it was asked for."""
-    folder, asked = tmp_path / "web", []
-    folder.mkdir()
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *arguments):
-            super().__init__(*arguments, directory=str(folder))
-
-        def log_request(self, *arguments):
-            asked.append(self.path)
-
-    monkeypatch.setenv("no_proxy", "*")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield folder, f"http://127.0.0.1:{server.server_port}", asked
-        server.shutdown()
-
-
-def test_a_published_prompt_is_fetched_once_and_used(web, user_cache):
-    folder, url, asked = web
-    (folder / "wording.txt").write_text("Doc: [Document] Claim: [Statement] Right?")
-    for _ in range(2):
-        kept = berds("prompts", "fetch", "perspective_detection", f"{url}/wording.txt").stdout.strip()
-    assert asked == ["/wording.txt"]
-    assert kept == str(user_cache / "prompts" / "perspective_detection.txt")
-    shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
-    assert shown.rstrip().endswith("Doc: {document} Claim: {statement} Right?")
-    # Another address is another file, even if it ends alike.
-    (folder / "new").mkdir()
-    (folder / "new" / "wording.txt").write_text("[Document] says [Statement]?")
-    berds("prompts", "fetch", "perspective_detection", f"{url}/new/wording.txt")
-    shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
-    assert shown.rstrip().endswith("{document} says {statement}?")
-
-
-def test_a_prompt_that_cannot_be_fetched_replaces_nothing(web, user_cache):
-    folder, url, _ = web
-    (folder / "page.html").write_text("<html>log in first</html>")
-    for file, words in (("none.txt", "answered 404"), ("page.html", "lacks the placeholder {document}")):
-        command = ["prompts", "fetch", "perspective_detection", f"{url}/{file}"]
-        result = tried(*command)
-        assert result.exit_code == 1 and words in result.stderr
-    assert not (user_cache / "prompts" / "perspective_detection.txt").exists()
-
-
-def test_notebook_list_shows_parameters():
-    assert "question_id = 'k03'" in berds("notebook", "list").stdout
 
 
 def test_importing_the_package_and_asking_for_help_load_nothing_heavy():

@@ -253,13 +253,6 @@ def test_each_question_is_searched_in_the_web_corpus_of_its_own(tmp_path):
     assert asked_more.exit_code == 1 and "has no corpus of its own" in asked_more.stderr
 
 
-def test_to_ask_whether_a_question_is_there_reads_nothing(tmp_path):
-    (tmp_path / "pages.csv").write_text("qid\n")
-    (tmp_path / "corpora.json").write_text(json.dumps({"q": "q.jsonl"}))
-    corpora = web.open_web_corpora(tmp_path)
-    assert "q" in corpora and "p" not in corpora  # its file is not even there
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

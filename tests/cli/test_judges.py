@@ -56,12 +56,6 @@ def test_judge_eval_takes_the_name_of_a_data_set(tmp_path, monkeypatch):
     assert refused.exit_code == 1 and "berds data fetch pers-det" in refused.stderr
 
 
-def test_a_list_of_no_judges_is_refused(tmp_path):
-    (tmp_path / "l.tsv").write_text("question\tdocument\tperspective\tlabel\nQ?\tD\tP\t1\nQ?\tE\tP\t0\n")
-    refused = tried("rate", "judge", "--data", tmp_path / "l.tsv", "-j", ",")
-    assert refused.exit_code == 1 and "',' names nothing; names are needed, separated by commas" in refused.stderr
-
-
 def test_without_a_judge_the_labels_are_left_to_people(tmp_path):
     out = tmp_path / "pairs.tsv"
     said = berds("rate", "pairs", *DEV, "--limit", "2", "-r", "bm25", "-o", out).stderr

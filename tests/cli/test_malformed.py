@@ -84,7 +84,3 @@ def test_the_files_that_the_cases_start_from_are_good(tmp_path, monkeypatch):
 def test_a_file_whose_name_holds_a_comma_is_one_file(tmp_path, monkeypatch):
     case = Case("good", "data stats -q a,b.jsonl", (), {"a,b.jsonl": GOOD["q.jsonl"]})
     assert invoke(case, tmp_path, monkeypatch).exit_code == 0
-
-
-def test_there_are_enough_cases_with_names_of_their_own():
-    assert len(BY_NAME) == len(CASES) >= 30

@@ -14,24 +14,31 @@ TEXT = "Doc: [Document] Claim: [Statement] Right?"
 
 
 @pytest.fixture
-def address(tmp_path, monkeypatch, user_cache):
-    """The address of a server of one file."""
-    folder = tmp_path / "web"
+def web(tmp_path, monkeypatch, user_cache):
+    """A server of the folder web/; its address, and the paths it was asked for."""
+    folder, asked = tmp_path / "web", []
     folder.mkdir()
-    (folder / "wording.txt").write_text(TEXT)
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def __init__(self, *arguments):
             super().__init__(*arguments, directory=str(folder))
 
         def log_request(self, *arguments):
-            pass
+            asked.append(self.path)
 
     monkeypatch.setenv("no_proxy", "*")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/wording.txt"
+        yield folder, f"http://127.0.0.1:{server.server_port}", asked
         server.shutdown()
+
+
+@pytest.fixture
+def address(web):
+    """The address of a file with a wording."""
+    folder, url, _ = web
+    (folder / "wording.txt").write_text(TEXT)
+    return f"{url}/wording.txt"
 
 
 def on_record(monkeypatch, address, text):
@@ -54,12 +61,6 @@ def test_another_file_under_the_authors_address_is_refused(address, monkeypatch,
     result = tried("prompts", "fetch", "perspective_detection", "--wording", "published-no-chat")
     assert result.exit_code == 1 and "Not written to" in result.stderr
     assert not list(user_cache.rglob("perspective_detection*.txt"))
-
-
-def test_another_address_is_not_checked_and_says_so(address):
-    result = berds("prompts", "fetch", "perspective_detection", address)
-    assert "no checksum is on record for this address" in result.stderr
-    assert load_prompt("perspective_detection", "published").user.endswith("Right?")
 
 
 @pytest.mark.parametrize("wording", ["published", "published-one-shot"])
@@ -103,3 +104,32 @@ def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
     assert shown.rstrip().endswith("Which? {first} or {second}")
     refused = tried("prompts", "fetch", "statements_of_question", tmp_path / "w.txt")
     assert refused.exit_code == 1 and "no published wording" in refused.stderr
+
+
+def test_a_published_prompt_is_fetched_once_and_used(web, user_cache):
+    folder, url, asked = web
+    (folder / "wording.txt").write_text("Doc: [Document] Claim: [Statement] Right?")
+    for _ in range(2):
+        done = berds("prompts", "fetch", "perspective_detection", f"{url}/wording.txt")
+    kept = done.stdout.strip()
+    assert "no checksum is on record for this address" in done.stderr
+    assert asked == ["/wording.txt"]
+    assert kept == str(user_cache / "prompts" / "perspective_detection.txt")
+    shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
+    assert shown.rstrip().endswith("Doc: {document} Claim: {statement} Right?")
+    # Another address is another file, even if it ends alike.
+    (folder / "new").mkdir()
+    (folder / "new" / "wording.txt").write_text("[Document] says [Statement]?")
+    berds("prompts", "fetch", "perspective_detection", f"{url}/new/wording.txt")
+    shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
+    assert shown.rstrip().endswith("{document} says {statement}?")
+
+
+def test_a_prompt_that_cannot_be_fetched_replaces_nothing(web, user_cache):
+    folder, url, _ = web
+    (folder / "page.html").write_text("<html>log in first</html>")
+    for file, words in (("none.txt", "answered 404"), ("page.html", "lacks the placeholder {document}")):
+        command = ["prompts", "fetch", "perspective_detection", f"{url}/{file}"]
+        result = tried(*command)
+        assert result.exit_code == 1 and words in result.stderr
+    assert not (user_cache / "prompts" / "perspective_detection.txt").exists()

@@ -18,7 +18,7 @@ from berdslib.evaluation.bias import (
 )
 from berdslib.retrieval.bm25 import RankBM25
 from berdslib.stats import bootstrap_interval, ratio_interval
-from berdslib.study.experiment import search
+from berdslib.study.scoring import search
 
 
 def question(qid, *labels):

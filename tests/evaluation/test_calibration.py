@@ -21,7 +21,8 @@ from berdslib.evaluation.calibration import (
     negation_report,
     opposed_pairs,
 )
-from berdslib.study.figures import PALETTE, calibration_curve_figure
+from berdslib.study.figures import PALETTE
+from berdslib.study.figures.curves import calibration_curve_figure
 
 # ---------------------------------------------------------------- calibration
 

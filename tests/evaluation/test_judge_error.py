@@ -10,7 +10,7 @@ from scipy import stats
 from berdslib.errors import InputError
 from berdslib.evaluation.judge_error import corrected_mean
 from berdslib.stats import macro_mean
-from berdslib.study.figures import judge_error_figure
+from berdslib.study.figures.values import judge_error_figure
 
 WORLDS = 500
 

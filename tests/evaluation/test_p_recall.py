@@ -13,7 +13,8 @@ from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate, pRecall
 from berdslib.retrieval.bm25 import RankBM25
 from berdslib.stats import mean_interval
-from berdslib.study.experiment import score_table, search
+from berdslib.study.scoring import search
+from berdslib.study.tables import score_table
 
 
 def question(qid, *labels):

@@ -63,13 +63,12 @@ def test_dollars_in_every_other_figure(name):
         figures.fairness_against_relevance(means, name, [name]),
         figures.groups_shown({name: pd.DataFrame(shares)}),
         figures.coverage_by_length(pd.DataFrame({name: [1.0, 2.0]}), 3),
-        figures.weight_sweep(pd.DataFrame({"weight": [0.0, 1.0], name: [0.1, 0.2]}), {name: 0.1}),
+        figures.lines(pd.DataFrame({name: [0.1, 0.2]}, index=[0.0, 1.0]), name, name, dashed={name: 0.1}),
         figures.trade_off(frontier.rename(columns={"gain": name}), name, "cost", name, {name: name}),
         figures.group_confusion({name: pd.DataFrame([[0.5]], index=pd.Index([name], name=name), columns=[name])}),
         figures.projection_figure(np.array([1.0, 1.0]), np.array([1.0, 0.0]), np.array([0.0, 1.0]), {name: [0.2, 1.0]}),
         figures.root_and_full_figure(pd.DataFrame(found, index=pd.MultiIndex.from_tuples([(name, "bm25")])), 5),
         figures.differences_figure(pd.DataFrame([{"dataset": "d", "system": name, **gain}]), "P@1"),
-        figures.strength_figure(pd.DataFrame({name: [50.0, 40.0]}, index=[0.0, 1.0]), "pRecall@5"),
         figures.group_bars_figure({"bm25": pd.Series({name: 3, "b": 1})}, 2.0, "places"),
         figures.calibration_curve_figure({name: bins}, {name: np.array([0.5])}),
         figures.judge_error_figure(
@@ -119,14 +118,14 @@ def test_many_systems_are_sorted_dots_with_the_baseline_as_a_line():
     }
     figure = figures.compare_systems(means_of(means), ["Precision@5", "MRecall@5"], baseline="d")
     left, right = figure.axes
-    assert [label.get_text() for label in left.get_yticklabels()] == list("cafdbe")  # the best stands at the top
-    for axis, values in ((left, (20, 30, 40, 50, 60, 70)), (right, (70, 60, 50, 40, 30, 20))):
+    assert [label.get_text() for label in left.get_yticklabels()] == list("ebdfac") and left.yaxis_inverted()
+    for axis, values in ((left, (70, 60, 50, 40, 30, 20)), (right, (20, 30, 40, 50, 60, 70))):
         (drawn,) = axis.containers
         assert drawn.lines[0].get_xdata().tolist() == pytest.approx(values)
         ends = [segment[:, 0].tolist() for segment in drawn.lines[2][0].get_segments()]
         assert ends == [pytest.approx([v - 10, v + 20]) for v in values]
         (line,) = [line for line in axis.lines if line.get_ls() == "--"]
-        assert line.get_xdata()[0] == pytest.approx(values[3])
+        assert line.get_xdata()[0] == pytest.approx(values[2])
 
 
 def test_few_systems_are_bars_in_their_order():
@@ -160,14 +159,6 @@ def test_a_trade_off_names_the_baseline_and_the_oracle_and_they_are_no_method():
     places = {text.get_text(): tuple(text.xy) for text in axis.texts}
     assert places == {"start": pytest.approx((60, 50)), "oracle": pytest.approx((100, 90))}
     assert [text.get_text() for text in axis.get_legend().get_texts()] == ["mmr", "not beaten"]
-
-
-def test_similarities_are_shares_of_each_kind_of_pair():
-    table = pd.DataFrame({"similarity": [0.0, 0.5, 1.0, 0.2], "same": [True, True, True, False]})
-    (axis,) = figures.similarity_by_side(table).axes
-    tops = sorted(patch.get_path().vertices[:, 1].max() for patch in axis.patches)
-    assert tops == pytest.approx([100 / 3, 100])  # one of three in a bin, and the only one
-    assert [line.get_xdata()[0] for line in axis.lines] == pytest.approx([0.5, 0.2])  # medians
 
 
 def test_the_places_beside_a_projection_are_those_of_the_cosines():
@@ -209,17 +200,6 @@ def test_a_rank_table_takes_runs_counted_from_0():
     pd.testing.assert_frame_equal(figures.rank_table(question, {"s": run.assign(rank=run["rank"] - 1)}, raw, 2), want)
 
 
-def test_a_sweep_of_more_measures_than_there_are_colours():
-    measures = {f"MRecall@{k}": 0.1 for k in range(1, 10)}
-    table = pd.DataFrame({"weight": [0.0, 1.0], **{name: [0.1, 0.2] for name in measures}})
-    looks = [
-        (line.get_color(), line.get_marker())
-        for line in figures.weight_sweep(table, measures).axes[0].lines
-        if len(line.get_xdata()) == 2 and line.get_linestyle() == "-"
-    ]
-    assert len(set(looks)) == len(looks) == 9
-
-
 def test_fairness_stands_over_relevance_and_less_rkl_is_higher():
     values = {"a": {"nDCG@20": 0.2, "rKL@20": 0.4}, "b": {"nDCG@20": 0.8, "rKL@20": 0.1}}
     rows = [
@@ -256,12 +236,6 @@ def test_many_groups_stand_in_two_columns_and_a_property_is_not_torn_apart():
     assert [len(axis.get_yticks()) for axis in (left, right)] == [17, 7]
 
 
-def test_guesses_are_drawn_beside_the_diagonal():
-    bins = pd.DataFrame({"mean_p": [0.1, 0.6], "share_yes": [0.2, 0.5]})
-    _, drawn = figures.guesses_figure(bins).axes[0].lines
-    assert drawn.get_xydata().tolist() == [[0.1, 0.2], [0.6, 0.5]]
-
-
 # ---------------------------------------------------------------- training
 
 
@@ -277,43 +251,11 @@ def test_scores_of_judges_with_the_line_of_yes_to_all():
         assert axis.containers[0].lines[0].get_xdata().tolist() == pytest.approx([value])
 
 
-def test_loss_curves_mark_the_lowest_validation():
-    table = pd.DataFrame({"passes": [1, 2, 3], "training": [0.7, 0.5, 0.2], "validation": [0.7, 0.6, 0.9]})
-    axis = figures.loss_curves(table).axes[0]
-    mark = next(line for line in axis.lines if line.get_marker() == "o")
-    assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (2, 0.6)
-    assert "lowest on validation: pass 2" in [text.get_text() for text in axis.get_legend().get_texts()]
-    coin = next(line for line in axis.lines if line.get_ls() == ":")
-    assert set(coin.get_ydata()) == {math.log(2)}
-
-
-def test_rank_errors_in_percent_with_names_as_they_are():
-    figure = figures.rank_errors(pd.DataFrame({DOLLARS: [1.0, 0.25]}, index=[1, 4]))
-    assert figure.axes[0].lines[0].get_ydata().tolist() == [100, 25] and (DOLLARS, False) in shown(figure)
-
-
-def test_thresholds_by_share_beside_yes_to_all():
-    rows = [(DOLLARS, 0.2, 0.5, 0.6), (DOLLARS, 0.5, 0.3, 0.7)]
-    figure = figures.threshold_by_share(pd.DataFrame(rows, columns=["judge", "share", "threshold", "f1"]))
-    left, right = figure.axes
-    assert left.lines[0].get_ydata().tolist() == [0.5, 0.3] and (DOLLARS, False) in shown(figure)
-    # Precision is the share and recall is 1: 2 * .2 / 1.2 and 2 * .5 / 1.5.
-    assert right.lines[-1].get_ydata() == pytest.approx([100 / 3, 200 / 3])
-
-
 def test_tokens_are_escaped_and_the_answer_is_written_out():
     found = figures.labelled_tokens([[("<script>", "ignored"), ('"&', "<b>Yes")]])
     assert "<script>" not in found and "<b>Yes" not in found.replace("<b>&lt;b&gt;Yes</b>", "")
     assert "&lt;script&gt;" in found and "&quot;&amp; → <b>&lt;b&gt;Yes</b>" in found
     assert found.count("<span") == found.count("</span>") == 2
-
-
-def test_banding_is_drawn_on_its_formula():
-    figure = figures.banding_figure(pd.DataFrame({"similarity": [0.8], "found": [0.5]}), 2, 3)
-    curve, measured = figure.axes[0].get_lines()
-    chance = dict(zip(curve.get_xdata().round(3), curve.get_ydata(), strict=True))
-    assert chance[0.5] == pytest.approx(100 * (1 - 0.75**3)) and (chance[0.0], chance[1.0]) == (0, 100)
-    assert measured.get_xydata().tolist() == [[0.8, 50]]
 
 
 @pytest.mark.parametrize("name", ["bm25", DOLLARS])
@@ -352,4 +294,53 @@ def test_correlations_are_drawn_with_their_intervals_from_the_top():
         assert container.lines[0].get_xdata().tolist() == values
     ends = [segment[:, 0].tolist() for segment in axis.containers[0].lines[2][0].get_segments()]
     np.testing.assert_allclose(ends, [[0.3, 0.6], [-0.2, 0.4]])
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "a"] and axis.get_yticks()[0] == 1
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "a"] and axis.yaxis_inverted()
+
+
+def test_lines_of_more_columns_than_there_are_colours_are_told_apart():
+    table = pd.DataFrame({f"MRecall@{k}": [10.0, 20.0] for k in range(1, 10)}, index=[0.0, 1.0])
+    drawn = list(figures.lines(table, "x", "y", dashed={"MRecall@2": 15.0}).axes[0].lines)
+    solid = [(line.get_color(), line.get_marker()) for line in drawn if line.get_linestyle() == "-"]
+    assert len(set(solid)) == len(solid) == 9
+    (dashed,) = [line for line in drawn if line.get_linestyle() == "--"]
+    assert set(dashed.get_ydata()) == {15.0} and dashed.get_color() == solid[1][0]
+
+
+def test_marks_stand_at_their_values_with_their_own_intervals():
+    rows = [("a", "x", 0.5, 0.4, 0.9), ("b", "x", 0.2, 0.1, 0.3), ("b", "y", 0.6, 0.6, 0.6)]
+    table = pd.DataFrame(rows, columns=["system", "panel", "mean", "low", "high"])
+    first, second = figures.intervals(table, "system", panel="panel").axes
+    assert first.containers[0].lines[0].get_xydata().tolist() == [[50, 0], [20, 1]]
+    ends = [segment[:, 0].tolist() for segment in first.containers[0].lines[2][0].get_segments()]
+    np.testing.assert_allclose(ends, [[40, 90], [10, 30]])
+    assert (first.get_title(), second.get_title()) == ("x", "y") and second.containers[0].lines[0].get_ydata()[1] == 1
+
+
+def test_every_figure_is_found_by_its_name_and_no_import_is():
+    assert {"intervals", "lines", "rank_table", "sides_figure"} <= set(dir(figures)) and "pd" not in dir(figures)
+    with pytest.raises(AttributeError, match="no attribute 'intervalls'"):
+        figures.intervalls  # noqa: B018
+
+
+def test_loss_curves_mark_the_lowest_validation():
+    table = pd.DataFrame({"passes": [1, 2, 3], "training": [0.7, 0.5, 0.2], "validation": [0.7, 0.6, 0.9]})
+    axis = figures.loss_curves(table).axes[0]
+    mark = next(line for line in axis.lines if line.get_marker() == "o")
+    assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (2, 0.6)
+    assert "lowest on validation: pass 2" in [text.get_text() for text in axis.get_legend().get_texts()]
+    coin = next(line for line in axis.lines if line.get_ls() == ":")
+    assert set(coin.get_ydata()) == {math.log(2)}
+
+
+def test_rank_errors_in_percent_with_names_as_they_are():
+    figure = figures.rank_errors(pd.DataFrame({DOLLARS: [1.0, 0.25]}, index=[1, 4]))
+    assert figure.axes[0].lines[0].get_ydata().tolist() == [100, 25] and (DOLLARS, False) in shown(figure)
+
+
+def test_thresholds_by_share_beside_yes_to_all():
+    rows = [(DOLLARS, 0.2, 0.5, 0.6), (DOLLARS, 0.5, 0.3, 0.7)]
+    figure = figures.threshold_by_share(pd.DataFrame(rows, columns=["judge", "share", "threshold", "f1"]))
+    left, right = figure.axes
+    assert left.lines[0].get_ydata().tolist() == [0.5, 0.3] and (DOLLARS, False) in shown(figure)
+    # Precision is the share and recall is 1: 2 * .2 / 1.2 and 2 * .5 / 1.5.
+    assert right.lines[-1].get_ydata() == pytest.approx([100 / 3, 200 / 3])

@@ -13,7 +13,7 @@ from berdslib.judging.registry import JUDGES
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.rerank import CrossEncoderRetriever
 from berdslib.retrieval.retrievers import RETRIEVERS
-from berdslib.study.experiment import build, named_systems
+from berdslib.study.scoring import build, named_systems
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.retrieval.expansion import Expanded
-from berdslib.study.figures import fusion_curves
-from berdslib.study.fusing import Fusion, fusion_runs, fusion_sweep
+from berdslib.study.figures.curves import fusion_curves
+from berdslib.study.tuning import Fusion, fusion_runs, fusion_sweep
 
 ASKED = Question("q", "Should zoos close?", ("Yes.", "No."))
 FOUND = {"": ["a", "b", "c"], "one": ["b", "d"], "two": ["e", "b", "a"]}  # by statement; "" is the question's own list

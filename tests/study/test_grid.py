@@ -160,7 +160,6 @@ def test_other_code_or_another_prompt_is_another_folder(project):
         ("notebook: 99_tiny\ngrid: {i: [!!int '']}", "not usable YAML"),
         ("notebook: 99_tiny\ngrid: {i: [!!bool x]}", "not usable YAML"),
         ("notebook: 99_tiny\ngrid: {i: [!!timestamp x]}", "not usable YAML"),
-        ("notebook: 99_tiny\ngrid: &a {i: [1]}\nruns: [*a]", r"small.yaml:3: .*\\*a.* written out"),
         (f"notebook: 99_tiny\ngrid: {{i: {list(range(60))}, x: {list(range(60))}}}", r"\[grid\]: 3600 .* at most 1000"),
         (f"notebook: 99_tiny\nruns: [{', '.join(['{i: 1}'] * 1001)}]", r"\[runs\]: 1001 .* at most 1000"),
         ("notebook: 99_tiny\n? [grid]\n: 1", "small.yaml:2: not usable YAML: found unhashable key"),

@@ -15,9 +15,9 @@ from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate
 from berdslib.judging.registry import JUDGES, own_judge
 from berdslib.study.experiment import experiment
-from berdslib.study.figures import judged_systems_figure
+from berdslib.study.figures.values import judged_systems_figure
 from berdslib.study.front import search
-from berdslib.study.instruments import GOLD, ORACLE, judge_systems, order_table, question_clusters, score_sheet
+from berdslib.study.raters import GOLD, ORACLE, judge_systems, order_table, question_clusters, score_sheet
 
 matplotlib.use("Agg")
 

@@ -12,7 +12,8 @@ from berdslib.judging.baselines import Overlap
 from berdslib.judging.committee import Committee
 from berdslib.judging.registry import JUDGES, make_judge, own_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.study.judges import ALL_YES, as_asked, judge_report, judge_table
+from berdslib.study.notebooks import load_script
+from berdslib.study.raters import ALL_YES, as_asked, judge_table
 
 PAIRS = [
     LabelledPair(f"q{i % 4}", f"Cats number {i} are {'kind' if i % 3 else 'loud'}.", "Cats are kind.", i % 5 == 0)
@@ -84,7 +85,13 @@ def test_names_of_committees_may_hold_hyphens(monkeypatch):
     assert [one.id.partition("(")[0] for one in committee.judges] == ["random", "mp", "overlap"]
 
 
-# ---------------------------------------------------------------- all about one judge
+# ---------------------------------------------------------------- all about one judge: scripts/judge_tables.py
+
+
+@pytest.fixture(scope="module")
+def judge_report():
+    return load_script("judge_tables").judge_report
+
 
 KINDS = [
     StancePair("zoos", "Zoos are cruel.", "We should close zoos", True, PROPOSAL),
@@ -97,7 +104,7 @@ KINDS = [
 ]
 
 
-def test_all_about_one_judge_by_hand(monkeypatch):
+def test_all_about_one_judge_by_hand(monkeypatch, judge_report):
     # Says no to denials, yes to all else; so it is right about the cruel and the stinking, and wrong about the fun.
     def answer(pairs):
         return [0.2 if " not " in p.perspective else 0.8 for p in pairs]
@@ -125,7 +132,7 @@ def test_all_about_one_judge_by_hand(monkeypatch):
     assert negation[["both_yes", "both_no"]].tolist() == [0, 0]
 
 
-def test_intervals_of_negations_draw_topics(monkeypatch):
+def test_intervals_of_negations_draw_topics(monkeypatch, judge_report):
     # Right about all documents of one topic, wrong about all of the other: a draw of two topics may hold either twice.
     pairs = [
         StancePair(topic, f"{topic} {i}", f"We should {no}ban {topic}", not no, NEGATED if no else PROPOSAL)
@@ -140,6 +147,6 @@ def test_intervals_of_negations_draw_topics(monkeypatch):
     assert negation.loc["right_higher", ["value", "low", "high"]].tolist() == [0.5, 0, 1]
 
 
-def test_pairs_without_negations_have_a_report_without_them():
+def test_pairs_without_negations_have_a_report_without_them(judge_report):
     report = judge_report([p for p in KINDS if p.kind == PROPOSAL], "overlap")
     assert report.negation.empty and report.n == 4 and isinstance(report.by_kind, pd.DataFrame)

@@ -13,7 +13,7 @@ from berdslib.errors import InputError
 from berdslib.evaluation.argument_task import RELEVANCE_MEASURES
 from berdslib.evaluation.measures import parse_measure
 from berdslib.stats import bootstrap_interval, holm, mean_interval, paired_test
-from berdslib.study.leaderboard import at_cutoffs, leaderboard, records, shown, track, write_results
+from berdslib.study.tables import at_cutoffs, leaderboard, records, shown, track, write_results
 from berdslib.version import __version__
 
 

@@ -10,7 +10,7 @@ from berdslib.errors import InputError
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 from berdslib.study.experiment import experiment
-from berdslib.study.lists_table import lists_table, systems_of
+from berdslib.study.tuning import lists_table, systems_of
 
 WAYS = ("expand:recorded", "expand:rule", "multi:recorded", "coverage", "expand:rule+coverage")
 OPTIONS = {"aspect_judge": "overlap", "ways": WAYS, "weights": (0.2, 0.8), "depth": 20}
@@ -45,6 +45,7 @@ def sample():
 def test_a_way_is_a_system_for_each_weight():
     assert systems_of("bm25", "none") == ["bm25"]
     assert systems_of("bm25", "multi:rule") == ["bm25+multi:rule"]
+    assert systems_of("bm25", "mmr", [0.5, 0.50]) == ["bm25+mmr:0.5"]  # once, not compared with itself
     assert systems_of("bm25", "mmr+expand:rule", [0.5, 1]) == ["bm25+mmr:0.5+expand:rule", "bm25+mmr:1+expand:rule"]
     with pytest.raises(InputError, match="none to try"):
         systems_of("bm25", "mmr", [])

@@ -20,9 +20,10 @@ from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.expansion import chat_expansions, expanded_search, hyde_expansions, template_expansions
 from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
 from berdslib.retrieval.systems import make_systems
-from berdslib.study import experiment as experiment_module
-from berdslib.study.experiment import build, experiment
+from berdslib.study import scoring
+from berdslib.study.experiment import experiment
 from berdslib.study.front import search
+from berdslib.study.scoring import build
 
 
 @pytest.fixture(autouse=True)
@@ -289,7 +290,7 @@ def test_diversifiers_use_the_perspectives_of_the_model_and_never_a_hypothetical
     made = {"chat:m": {"q": [("For", "Yes.")]}, "hyde:m": {"q": [("", "A passage.")]}}
     monkeypatch.setattr(systems_module, "expansions_by", lambda name, *_, **__: made[name])
     used = []
-    monkeypatch.setattr(experiment_module, "judged_aspects", lambda generated, *_: used.append(generated))
+    monkeypatch.setattr(scoring, "judged_aspects", lambda generated, *_: used.append(generated))
     names = [f"bm25+expand:{kind}+coverage:0.5" for kind in ("chat:m", "hyde:m", "rule")]
     bare = Collection("bare", two.questions, two.passages)
     chains = {name: name for name in names}
@@ -309,7 +310,7 @@ def nobody(run, questions):
 def test_who_argues_a_generated_perspective_is_the_aspect_judge_of_the_call(two, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        experiment_module, "judged_aspects", lambda generated, passages, judge, store: asked.append(judge.id) or nobody
+        scoring, "judged_aspects", lambda generated, passages, judge, store: asked.append(judge.id) or nobody
     )
     for name in ("overlap", "random"):
         search("bm25+coverage:0.5", two, 5, aspect_judge=name)

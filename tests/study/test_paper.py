@@ -1,4 +1,4 @@
-"""The papers' tables as pages: printed shape, drawing, files, and ours from a grid's folder."""
+"""scripts/paper_pages.py: the papers' tables in printed shape, drawn, as files; and ours from a grid's folder."""
 
 import io
 import json
@@ -8,8 +8,10 @@ import pytest
 from PIL import Image
 
 from berdslib.errors import InputError
-from berdslib.study import paper, paper_layouts
+from berdslib.study.notebooks import load_script
 from berdslib.study.published import BERDS_SETTING, Setting, beside, long_table, published_table
+
+paper = load_script("paper_pages")
 
 TABLES = [
     *(("v1", str(n)) for n in (1, 2, 3, 4, 5, 6, 7, 8, 17)),
@@ -20,7 +22,7 @@ TABLES = [
 
 def printed(version, table):
     rows = published_table(table, version)
-    return paper_layouts.as_printed(rows, paper_layouts.layout_of(rows))
+    return paper.as_printed(rows, paper.layout_of(rows))
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,6 @@ from berdslib.study.notebooks import notebook_folder, read_notebook
 from berdslib.study.published import (
     Setting,
     beside,
-    check,
-    comparisons,
     long_table,
     published_figure,
     published_table,
@@ -276,38 +274,6 @@ def test_the_suspicious_numbers_of_pir_are_as_the_notes_say():
     differences = {round(a - b, 1) for a in values for b in values}
     relative = {round(100 * (a / b - 1), 1) for a in values for b in values if b > 0}
     assert 29.9 not in differences | relative and 29.8 in relative and 23.3 in differences
-
-
-LABEL = "Table 3 · Wikipedia · BM25 · MRecall@5"
-
-
-def test_check_reports_agreement_miss_and_incomparable():
-    agrees = check(LABEL, 11.3, 10.8, 0.5)  # the difference is not 0.5 in binary
-    misses = check(LABEL, 12.1, 10.8, 0.5)
-    other = check(LABEL, 61.4, 10.8, 0.5, comparable=False, why="288 sample passages are not Wikipedia")
-    assert [c.verdict for c in (agrees, misses, other)] == ["within tolerance", "MISS", "not comparable"]
-    assert str(agrees) == f"within tolerance  {LABEL}: ours 11.3, published 10.8 (+0.5; tolerance ±0.5)"
-    assert str(misses) == f"MISS  {LABEL}: ours 12.1, published 10.8 (+1.3; tolerance ±0.5)"
-    assert str(other) == (f"not comparable  {LABEL}: ours 61.4, published 10.8: 288 sample passages are not Wikipedia")
-    table = comparisons([agrees, misses, other])
-    assert list(table["verdict"]) == ["within tolerance", "MISS", "not comparable"]
-    assert list(table["difference"]) == [0.5, 1.3, 50.6]
-    assert list(comparisons([]).columns) == list(table.columns)
-
-
-def test_check_below_and_not_a_number():
-    assert str(check("x", 9.0, 10.8, 0.5)) == "MISS  x: ours 9, published 10.8 (-1.8; tolerance ±0.5)"
-    assert check("x", math.nan, 10.8, 0.5).verdict == "MISS"
-    assert check("x", 10.8, 10.8, 0).verdict == "within tolerance"
-
-
-def test_check_wants_a_reason_and_a_tolerance():
-    with pytest.raises(InputError, match="say why"):
-        check("x", 1, 2, 0.5, comparable=False)
-    with pytest.raises(InputError, match="not a tolerance"):
-        check("x", 1, 2, -0.5)
-    with pytest.raises(InputError, match="not a tolerance"):
-        check("x", 1, 2, math.nan)
 
 
 # ---------------------------------------------------------------- figures, readme, map

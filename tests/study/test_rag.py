@@ -240,9 +240,13 @@ def test_stances_by_their_words(perspective, stance):
     assert stance_of(perspective) == stance
 
 
-@pytest.mark.parametrize("perspective", ["a claim that relates to the argument", "", "supports or opposes"])
+@pytest.mark.parametrize(
+    "perspective",
+    ["a claim that relates to the argument", "", "supports or opposes", "a claim that does not support the argument",
+     "it doesn't really oppose it"],
+)  # fmt: skip
 def test_a_perspective_without_one_side_is_refused(perspective):
-    with pytest.raises(InputError, match=r"names (no side|both sides)"):
+    with pytest.raises(InputError, match=r"names (no side|both sides|a side only to deny it)"):
         stance_of(perspective)
 
 

@@ -27,9 +27,9 @@ from berdslib.retrieval.system_strings import CROSS, EXPANDING, PROJECTED, Syste
 from berdslib.retrieval.systems import Workshop
 from berdslib.statements.negation import two_sides
 from berdslib.study.arguments import AnyJudge, is_recorded, judge_of
-from berdslib.study.experiment import judged, workshop
 from berdslib.study.explorer.views import Listing, most_telling, view_of, visible
 from berdslib.study.figures.lists import letter_of
+from berdslib.study.scoring import judged, workshop
 from berdslib.study.sides import statements
 
 READER = "laptop"  # judges what nobody has labelled

@@ -17,12 +17,12 @@ from berdslib.data.collection import Collection
 from berdslib.errors import BerdsError, InputError, says_what_it_takes
 from berdslib.files import StrPath, write_text
 from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, store_of
-from berdslib.study.experiment import System, named_systems, refuse_collections
 from berdslib.study.explorer.controls import SystemControls
 from berdslib.study.explorer.session import AS_LISTED, DEPTH, QUESTION, Session, Wish
 from berdslib.study.explorer.views import csv_of, in_words, table_of, visible
 from berdslib.study.explorer.worker import Job, StoppedError, Worker
 from berdslib.study.figures.lists import letter_of
+from berdslib.study.scoring import System, named_systems
 
 STATIC = Path(__file__).with_name("static")
 MOST_TELLING = "where the lists differ most"
@@ -315,7 +315,8 @@ class Explorer:
         return table_of(view)
 
     def _save_figure(self) -> None:
-        from berdslib.study.figures import perspectives_by_rank, save_figure, use_style
+        from berdslib.study.figures import save_figure, use_style
+        from berdslib.study.figures.lists import perspectives_by_rank
 
         table, wish = self.table(), self.wish
         use_style()
@@ -435,9 +436,8 @@ def session_for(
     from berdslib.errors import known
 
     check_k(k)
-    refuse_collections(systems)
-    collections = _by_name(collections_of(data))
     named = named_systems(systems)
+    collections = _by_name(collections_of(data))
     if len(named) != 2:
         raise InputError(f"two systems stand side by side, not {len(named)}", field="systems")
     own = {name: one for name, one in named.items() if not isinstance(one, str)}

@@ -1,41 +1,34 @@
-"""Figures: one style, one way to save, and the plots that the notebooks share."""
+"""Figures: one style, one way to save, and the plots that the notebooks share.
 
-from berdslib.study.figures.authors import fairness_against_relevance as fairness_against_relevance
-from berdslib.study.figures.authors import groups_shown as groups_shown
-from berdslib.study.figures.authors import guesses_figure as guesses_figure
-from berdslib.study.figures.corpora import banding_figure as banding_figure
-from berdslib.study.figures.corpora import ceilings_figure as ceilings_figure
-from berdslib.study.figures.corpora import funnel_figure as funnel_figure
-from berdslib.study.figures.judges import calibration_curve_figure as calibration_curve_figure
-from berdslib.study.figures.judges import judge_error_figure as judge_error_figure
-from berdslib.study.figures.judges import judge_scores as judge_scores
-from berdslib.study.figures.judges import judged_systems_figure as judged_systems_figure
-from berdslib.study.figures.judges import judges_figure as judges_figure
-from berdslib.study.figures.lists import lists_beside as lists_beside
-from berdslib.study.figures.lists import perspectives_by_rank as perspectives_by_rank
-from berdslib.study.figures.lists import rank_table as rank_table
-from berdslib.study.figures.projecting import difference_table as difference_table
-from berdslib.study.figures.projecting import differences_figure as differences_figure
-from berdslib.study.figures.projecting import group_bars_figure as group_bars_figure
-from berdslib.study.figures.projecting import group_confusion as group_confusion
-from berdslib.study.figures.projecting import projection_figure as projection_figure
-from berdslib.study.figures.projecting import root_and_full_figure as root_and_full_figure
-from berdslib.study.figures.projecting import strength_figure as strength_figure
-from berdslib.study.figures.sides import correlations_figure as correlations_figure
-from berdslib.study.figures.sides import sides_figure as sides_figure
-from berdslib.study.figures.sides import sycophancy_figure as sycophancy_figure
+A public function of one of these modules is a figure here: a new one needs no other line.
+"""
+
+from importlib import import_module
+from typing import Any
+
 from berdslib.study.figures.style import MARKERS as MARKERS
 from berdslib.study.figures.style import NOTHING as NOTHING
 from berdslib.study.figures.style import PALETTE as PALETTE
 from berdslib.study.figures.style import save_figure as save_figure
 from berdslib.study.figures.style import use_style as use_style
-from berdslib.study.figures.systems import compare_systems as compare_systems
-from berdslib.study.figures.systems import coverage_by_length as coverage_by_length
-from berdslib.study.figures.systems import fusion_curves as fusion_curves
-from berdslib.study.figures.systems import similarity_by_side as similarity_by_side
-from berdslib.study.figures.systems import trade_off as trade_off
-from berdslib.study.figures.systems import weight_sweep as weight_sweep
-from berdslib.study.figures.training import labelled_tokens as labelled_tokens
-from berdslib.study.figures.training import loss_curves as loss_curves
-from berdslib.study.figures.training import rank_errors as rank_errors
-from berdslib.study.figures.training import threshold_by_share as threshold_by_share
+
+_MODULES = ("values", "lists", "bars", "curves")
+
+
+def _figures() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in _MODULES:
+        module = import_module(f"{__name__}.{name}")
+        own = (thing for thing in vars(module).values() if getattr(thing, "__module__", "") == module.__name__)
+        found |= {thing.__name__: thing for thing in own if not thing.__name__.startswith("_")}
+    return found
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_") and name in (found := _figures()):
+        return found[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_figures()})

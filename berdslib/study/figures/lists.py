@@ -15,7 +15,6 @@ from berdslib.study.figures.style import NOTHING, PALETTE, plain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_LIGHT = (1, 5, 6)  # colours of the palette that black letters are read on
 # Where the headings of perspectives_by_rank start, in widths of a panel: above the row labels.
 _LEFT = -0.46
 
@@ -196,7 +195,7 @@ def _draw_box(axis, column: int, rank: int, title: str, argued: Sequence[int], *
     for i, pid in enumerate(argued):
         chip = {"boxstyle": "square,pad=.25", "fc": colour_of(pid), "ec": "white"}
         axis.text(column + 0.38 - 0.09 * i, rank + 0.12, letter_of(pid), ha="right", va="center", fontsize=9,
-                  fontweight="bold", color="black" if pid % len(PALETTE) in _LIGHT else "white", bbox=chip)  # fmt: skip
+                  fontweight="bold", color=_on(colour_of(pid)), bbox=chip)  # fmt: skip
 
 
 def letter_of(pid: int) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+
+from berdslib.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,11 +17,18 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F
 NOTHING = "#E3E3E3"
 YELLOW = "#F0E442"  # too pale for a small mark
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = ("-", "--", "-.", ":")
+HATCHES = ("", "//", "..", "xx")
 
 
 def plain(text: object) -> str:
     """Return a text that matplotlib draws as it stands: between two dollars it would read a formula."""
     return str(text).replace("$", r"\$")
+
+
+def look(i: int, colours: tuple[str, ...] = PALETTE) -> dict[str, Any]:
+    """Return colour and marker of the i-th thing; where the colours come again, the markers differ."""
+    return {"color": colours[i % len(colours)], "marker": MARKERS[(i + i // len(colours)) % len(MARKERS)]}
 
 
 def use_style(page: bool = False) -> None:
@@ -39,21 +48,27 @@ def use_style(page: bool = False) -> None:
     )
 
 
+def panels(across: int, size: tuple[float, float], **options: Any) -> tuple[Figure, list[Any]]:
+    """Return a figure with panels side by side, which share their lines."""
+    import matplotlib.pyplot as plt
+
+    options = {"sharey": True, "squeeze": False, "layout": "constrained", **options}
+    figure, axes = plt.subplots(1, across, figsize=size, **options)
+    return figure, list(axes[0])
+
+
+def legend(figure: Figure, where: Any = "outside upper center", **options: Any) -> None:
+    """Give all panels one legend, of what the first of them shows."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc=where, frameon=False, **options)
+
+
 def save_figure(figure: Figure, data: pd.DataFrame, folder: Path, name: str) -> list[Path]:
-    """Write a figure as PNG and PDF, and what it shows as CSV.
-
-    Args:
-        figure: the figure.
-        data: the plotted numbers.
-        folder: created if needed.
-        name: file name without ending.
-
-    Returns:
-        The three paths.
-    """
+    """Write a figure as NAME.png and NAME.pdf, and what it shows as NAME.csv; the folder is made if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{ending}" for ending in ("png", "pdf", "csv")]
     figure.savefig(paths[0], dpi=200, bbox_inches="tight", metadata={"Software": None})
     figure.savefig(paths[1], bbox_inches="tight", metadata={"CreationDate": None})
-    data.to_csv(paths[2], index=False)
+    with write_text(paths[2]) as file:
+        data.to_csv(file, index=False, lineterminator="\n")
     return paths

@@ -8,6 +8,7 @@ import os
 import re
 from html.parser import HTMLParser
 
+import pandas as pd
 import pytest
 from shell import berds, tried
 
@@ -17,6 +18,7 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.study.explorer import app
 from berdslib.study.explorer.export import export_page, page_of
 from berdslib.study.explorer.session import Session, Wish
+from berdslib.study.explorer.views import csv_of, in_words, table_of
 from berdslib.study.explorer.widget import Explorer
 
 HOSTILE = [
@@ -167,8 +169,25 @@ def test_a_page_holds_every_view_of_every_question(tmp_path):
             passages = wanted.pop("passages")
             assert view == wanted and passages.items() <= found["passages"].items()
             assert set(passages) <= found["read"][qid].keys()
+    assert found["tables"]["q1"]["0"] == csv_of(table_of(found["views"]["q1"]["0"]))
     told = found["read"]["q1"][data.passages[0].docno]["opinions"]
     assert [one["p"] for one in told] == [0.25, 0.25]
+
+
+def test_the_page_orders_questions_as_the_explorer_does(tmp_path):
+    here = Session({"sample": bd.load("sample", split="dev")})
+    first = Wish("sample", "", systems=("bm25", "bm25+expand:recorded"), k=3)
+    export_page(tmp_path / "page.html", here, first, sides=False, opinions=False)
+    wanted = here.ordered(first)
+    assert wanted["overlap"].nunique() > 1
+    assert Page((tmp_path / "page.html").read_text(encoding="utf-8")).data["most"] == [
+        [row.qid, in_words(row)] for row in wanted.itertuples()
+    ]
+
+
+def test_no_text_is_a_formula_in_a_table_of_the_page():
+    table = pd.DataFrame({"system": ["=1+1", "bm25", "@x"], "rank": [1, 2, 3]})
+    assert csv_of(table) == "system,rank\n'=1+1,1\nbm25,2\n'@x,3\n"
 
 
 def test_passages_are_whole_however_long(tmp_path):

@@ -368,7 +368,7 @@ def test_a_table_is_saved_as_it_is_shown(explored, tmp_path):
         mine = saved[(saved["system"] == system) & (saved["pid"] == 0)].sort_values("rank")
         assert mine["docno"].tolist() == shown and mine["rank"].tolist() == [1, 2]
     runs = bd.experiment(("bm25", "bm25+expand:recorded"), TOY, "P@2").runs
-    from berdslib.study.figures import rank_table
+    from berdslib.study.figures.lists import rank_table
 
     table = explorer.table()
     assert set(table.pop("marked_by")) == {"recorded verdicts"}

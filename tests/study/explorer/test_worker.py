@@ -97,13 +97,6 @@ def test_cancel_forgets_what_waits(told):
     assert told.worker.wait(LONG) and not done and gate.ended == ["worked"]
 
 
-def test_cancelling_nothing_does_no_harm(told):
-    told.worker.cancel()
-    done = []
-    told.worker.do(done.append)
-    assert told.worker.wait(LONG) and len(done) == 1
-
-
 def test_a_single_chunk_has_no_share_to_tell(told):
     told.worker.do(lambda _: list(chunk_starts(1, 1, "judging")))
     assert told.worker.wait(LONG)

@@ -1,4 +1,4 @@
-"""Judges as instruments: does a judge order systems as gold does, and what do a few labels add?"""
+"""How good are judges: beside people's labels, and as instruments that order systems as gold does."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
+import numpy as np
 import pandas as pd
 
 from berdslib.data.collection import Collection
-from berdslib.data.corpus import by_docno
 from berdslib.data.leaks import groups
-from berdslib.data.records import list_ids
+from berdslib.data.readers import LabelledPair
+from berdslib.data.records import Passage, list_ids
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
+from berdslib.evaluation.agreement import agreement_report
 from berdslib.evaluation.measures import Measure, evaluate, looks_at_perspectives, parse_measures
 from berdslib.evaluation.oracle import oracle
+from berdslib.evaluation.probabilities import probability_report
 from berdslib.evaluation.system_order import (
     labelling_trials,
     ordered_alike,
@@ -26,19 +29,60 @@ from berdslib.evaluation.system_order import (
     system_tau,
 )
 from berdslib.files import StrPath
-from berdslib.judging.base import pairs_of
+from berdslib.judging.base import Pair
 from berdslib.judging.registry import make_judge
-from berdslib.judging.store import judge_pairs, verdicts_of
-from berdslib.retrieval.base import Retriever, run_of
+from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.stats import mean_interval
 from berdslib.study.arguments import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
-from berdslib.study.experiment import System, build, named_systems, pooled, search
+from berdslib.study.scoring import System, Systems, build, deepest, judged, listed, named_systems, pooled
 
 logger = logging.getLogger(__name__)
 
+ALL_YES = "yes to everything"
 ORACLE, GOLD = "oracle", "gold"
 # Fewer make a tau of few steps: of 5 systems, one exchange of neighbours costs 0.2.
 ENOUGH_SYSTEMS = 12
+
+
+# ---------------------------------------------------------------- beside labels
+
+
+def judge_table(
+    pairs: Sequence[LabelledPair], judges: Sequence[str], store: VerdictStore | None = None
+) -> pd.DataFrame:
+    """Measure judges against labels; intervals draw whole questions. BeRDS Table 4.
+
+    The first rows are those of a judge that says yes to everything: its F1 is what a lazy judge gets for free. The
+    pairs are for measuring only, never for choosing a judge, a prompt or a threshold.
+
+    Returns:
+        Frame with columns judge, threshold, measure, value, low, high; the measures are the fields of
+        :class:`berdslib.evaluation.agreement.Agreement`, and auc and calibration_error.
+    """
+    chosen = {name: make_judge(name) for name in judges}  # a name that is wrong is found before anything is judged
+    reports = [measured_by_labels(pairs, np.ones(len(pairs)), 0.5).assign(judge=ALL_YES, threshold=0.5)]
+    for name, judge in chosen.items():
+        p_yes = judge_pairs(judge, as_asked(pairs), store)[0]
+        reports.append(measured_by_labels(pairs, p_yes, judge.threshold).assign(judge=name, threshold=judge.threshold))
+    columns = ["judge", "threshold", "measure", "value", "low", "high"]
+    return pd.concat(reports, ignore_index=True)[columns]
+
+
+def as_asked(pairs: Sequence[LabelledPair]) -> list[Pair]:
+    """Return labelled pairs as a judge is asked them: without the label."""
+    return [Pair(p.question, 0, Passage(str(i), p.document), p.perspective) for i, p in enumerate(pairs)]
+
+
+def measured_by_labels(pairs: Sequence[LabelledPair], p_yes: np.ndarray, threshold: float) -> pd.DataFrame:
+    """Return measure, value, low, high of a judge's probabilities for labelled pairs."""
+    if not len(pairs):
+        raise InputError("there are no pairs to measure a judge on")
+    labels, questions = np.array([p.label for p in pairs]), [p.question for p in pairs]
+    answers = agreement_report(labels, p_yes >= threshold, questions)
+    return pd.concat([answers, probability_report(labels, p_yes, questions)], ignore_index=True)
+
+
+# ---------------------------------------------------------------- as instruments
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +110,7 @@ class JudgedSystems:
 
 
 def judge_systems(
-    systems: System | Sequence[System] | Mapping[str, System],
+    systems: Systems,
     data: Data,
     judges: str | Sequence[str],
     measures: Measure | str | Iterable[Measure | str] = ("MRecall@5", "Precision@5"),
@@ -84,24 +128,14 @@ def judge_systems(
     What the systems list within the deepest cut-off is judged once for all of them. Questions that overlap
     (:func:`berdslib.data.leaks.groups`) are drawn together in all intervals.
 
-    Args:
-        systems: two or more, as for :func:`berdslib.study.experiment.experiment`; 12 or more make a tau that says much.
-            None of them may see gold.
+    What is special here:
+        systems: two or more, as for :func:`berdslib.study.experiment.experiment`, where the arguments that are not here
+            are explained; 12 or more make a tau that says much. None of them may see gold.
         data: a collection with gold, or the name of one. What gold does not list counts as not supporting.
         judges: a name or several, see :func:`berdslib.judging.registry.make_judge`.
         measures: with cut-offs; how deep is judged follows from them.
         labelled: numbers of questions that people label, to be tried out; of more than there are, none is tried.
         draws: trials of each.
-        aspect_judge: see :func:`berdslib.study.experiment.experiment`, as for the next three.
-        depth: how many candidates a cross-encoder or a diversifier chooses from.
-        recordings: a file of a chat model's answers.
-        store: where verdicts are kept.
-        seed: of the draws.
-
-    Raises:
-        InputError: fewer than two systems, one called "oracle", no judge or an unknown one, "gold" among them, a
-            collection without gold, or questions to be labelled where all questions overlap.
-        MissingDataError: a model that is neither on this machine nor reachable.
     """
     judges = [judges] if isinstance(judges, str) else judges
     wanted, collection, named = parse_measures(measures), collection_of(data), named_systems(systems)
@@ -115,47 +149,26 @@ def judge_systems(
     if any(n <= len(clusters) for n in labelled) and len(set(clusters)) < 2:
         problem = "all questions overlap; what labels add can be tried out from 2 that do not: leave this empty"
         raise InputError(problem, field="labelled")
-    questions, gold, kept = list(collection.questions), collection.gold, store_of(store)
-    gold = gold[gold["qid"].isin(list_ids(questions))]
-    k = max(m["cutoff"] for m in wanted)
-    built = build(
-        named,
-        collection,
-        aspect_judge=partial(judge_of, aspect_judge, collection),
-        depth=depth,
-        recordings=recordings,
-        store=kept,
-    )
-    runs = {name: _listed(name, one, collection, k) for name, one in built.items()}
+    questions, kept, k = list(collection.questions), store_of(store), deepest(wanted)
+    gold = collection.gold[collection.gold["qid"].isin(list_ids(questions))]
+    covering = partial(judge_of, aspect_judge, collection)
+    built = build(named, collection, aspect_judge=covering, depth=depth, recordings=recordings, store=kept)
+    runs = {name: listed(name, one, collection, k) for name, one in built.items()}
     pool = pooled(runs.values(), questions, k)
-    best = {ORACLE: oracle(pool, gold, questions, k, depth=max(1, len(pool)))} if len(pool) else {}
-    pairs = pairs_of(pool, questions, by_docno(collection.passages), max(1, len(pool)))
-    logger.info("%d systems list %d pairs within the first %d", len(runs), len(pairs), k)
     tables = {GOLD: gold}
     for name, judge in chosen.items():
-        tables[name] = verdicts_of(pairs, judge_pairs(judge, pairs, kept)[0], judge)
-    scores = {
-        (name, measure): frame
-        for name, verdicts in tables.items()
-        for measure, frame in _scores({**runs, **best}, verdicts, collection, wanted).items()
-    }
-    names = [str(m) for m in wanted]
-    return JudgedSystems(
-        _means(scores, clusters),
-        order_table(scores, clusters, list(runs), judges, names, seed=seed),
-        _labels(scores, clusters, list(runs), judges, names, labelled, draws, seed),
-        scores,
-        {**runs, **best},
-        len(pairs),
-    )
-
-
-def _listed(name: str, system: Retriever | pd.DataFrame, collection: Collection, k: int) -> pd.DataFrame:
-    """Return what a system finds, or a finished run as it is, without questions that are not asked."""
-    if not isinstance(system, pd.DataFrame):
-        return search(system, collection, k)
-    run = run_of(name, system)
-    return run[run["qid"].isin(list_ids(collection.questions))]
+        tables[name] = judged([pool], collection, judge, max(1, len(pool)), kept)
+    if len(pool):
+        runs[ORACLE] = oracle(pool, gold, questions, k, depth=len(pool))
+    scores: dict[tuple[str, str], pd.DataFrame] = {}
+    for name, verdicts in tables.items():
+        found = {system: evaluate(run, verdicts, questions, wanted) for system, run in runs.items()}
+        for m in map(str, wanted):
+            scores[name, m] = pd.DataFrame({system: frame[m] for system, frame in found.items()})
+    names, asked = [str(m) for m in wanted], len(tables[judges[0]])
+    order = order_table(scores, clusters, list(named), judges, names, seed=seed)
+    labels = _labels(scores, clusters, list(named), judges, names, labelled, draws, seed)
+    return JudgedSystems(_means(scores, clusters), order, labels, scores, runs, asked)
 
 
 def order_table(
@@ -167,34 +180,18 @@ def order_table(
     *,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compare each judge's scores of some systems with gold's; the table ``order`` of :class:`JudgedSystems`.
-
-    Args:
-        scores: (judge, measure) → frame, questions x systems; "gold" is one of the judges.
-        clusters: (n,) what each question is drawn with.
-        systems: which columns to compare, two at least.
-        judges: whom to compare with gold.
-        measures: by name.
-        seed: of the draws.
-    """
+    """Compare each judge's scores of two systems or more with gold's: the table ``order`` of :class:`JudgedSystems`."""
     rows = []
     for measure in measures:
         gold = scores[GOLD, measure][list(systems)]
         differing = system_pairs(gold, clusters, seed=seed)
         for judge in judges:
-            judged = scores[judge, measure][list(systems)]
-            found = {"tau": system_tau(gold, judged, clusters, seed=seed)}
-            found |= question_agreement(gold, judged, clusters, seed=seed)
+            theirs = scores[judge, measure][list(systems)]
+            found = {"tau": system_tau(gold, theirs, clusters, seed=seed)}
+            found |= question_agreement(gold, theirs, clusters, seed=seed)
             ends = {f"{n}{end}": v for n, e in found.items() for end, v in zip(("", "_low", "_high"), e, strict=True)}
-            rows.append(
-                {
-                    "judge": judge,
-                    "measure": measure,
-                    "systems": len(systems),
-                    **ends,
-                    **ordered_alike(differing, judged),
-                }
-            )
+            about = {"judge": judge, "measure": measure, "systems": len(systems)}
+            rows.append({**about, **ends, **ordered_alike(differing, theirs)})
     return pd.DataFrame(rows)
 
 
@@ -209,14 +206,6 @@ def question_clusters(collection: Collection) -> list[str]:
     together = groups(collection.questions, collection.gold, passages=collection.passages)
     first = {qid: members[0] for members in together for qid in members}
     return [first[q.qid] for q in collection.questions]
-
-
-def _scores(
-    runs: Mapping[str, pd.DataFrame], verdicts: pd.DataFrame, collection: Collection, measures: Sequence[Measure]
-) -> dict[str, pd.DataFrame]:
-    """Return measure → frame, questions x systems."""
-    by_run = {name: evaluate(run, verdicts, collection.questions, measures) for name, run in runs.items()}
-    return {str(m): pd.DataFrame({name: frame[str(m)] for name, frame in by_run.items()}) for m in measures}
 
 
 def _means(scores: Mapping[tuple[str, str], pd.DataFrame], clusters: list[str]) -> pd.DataFrame:
@@ -247,8 +236,8 @@ def _labels(
     parts = []
     trials = list(product(judges, measures, possible))
     for judge, measure, n in tqdm(trials, desc="labels", disable=len(trials) < 4, leave=False):
-        gold, judged = (scores[who, measure][systems] for who in (GOLD, judge))
-        found = labelling_trials(gold, judged, clusters, n, draws=draws, seed=seed)
+        gold, theirs = (scores[who, measure][systems] for who in (GOLD, judge))
+        found = labelling_trials(gold, theirs, clusters, n, draws=draws, seed=seed)
         parts.append(found.assign(judge=judge, measure=measure))
     return pd.concat(parts, ignore_index=True)[[*columns, "tau"]] if parts else pd.DataFrame(columns=[*columns, "tau"])
 
