@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from berdslib.cli import options
-from berdslib.cli.inputs import named_files, read_collection, read_run, split_names
-from berdslib.cli.options import FOLDER, JSON, choice, costs_itself_only, end, flag, number, print_frame, say
+from berdslib.cli.inputs import is_predictions, named_files, read_collection, read_run, split_names
+from berdslib.cli.options import FOLDER, JSON, choice, costs_itself_only, end, flag, number, print_frame, refuse, say
 from berdslib.cli.root import main
 from berdslib.errors import InputError, printable
 
@@ -107,8 +107,7 @@ def data_stats(
     from berdslib.data.corpora import describe_corpus
     from berdslib.data.datasets import load_questions, statistics
 
-    if (questions is None) == (corpus is None):
-        raise click.UsageError("give either questions with -q, or corpora with -c")
+    refuse((questions is None) == (corpus is None), "give either questions with -q, or corpora with -c")
     if corpus is not None:
         rows = [describe_corpus(name, documents) for name in split_names(corpus)]
     else:
@@ -224,13 +223,13 @@ def data_export(
     from berdslib.data.formats import export_collection
 
     if given["questions"] is None:
-        if given["corpus"] is None or gold or layout or runs or given["split"]:
-            raise click.UsageError("give questions with -q, or with -c alone a corpus to write")
+        more = gold or layout or runs or given["split"]
+        refuse(more or given["corpus"] is None, "give questions with -q, or with -c alone a corpus to write")
         shape = {"cut": cut, "words": words, "duplicates": duplicates, "near": near, "limit": given["limit"]}
         _write_corpus(given["corpus"], path, shape, as_json)
         return
-    if runs and (len(runs) > 1 or not (layout == "berds" or str(path).removesuffix(".gz").endswith(".jsonl"))):
-        raise click.UsageError("only a BeRDS JSONL lists a run, and one; --run is for --layout berds")
+    is_berds = layout == "berds" or is_predictions(path)
+    refuse(runs and (len(runs) > 1 or not is_berds), "only a BeRDS JSONL lists a run, and one")
     text = given["questions"]
     found = read_collection(given, gold=gold)
     asked, passages, verdicts = found.questions, found.passages, found.gold
@@ -275,8 +274,7 @@ def data_web(output: Path, top: int, extractor: str, as_json: bool, **given: Any
     from berdslib.data.web import Web, failures, web_corpora
     from berdslib.data.webpage import check_extractor
 
-    if given["offline"] and given["retry_failed"]:
-        raise click.UsageError("--offline fetches nothing, so it cannot --retry-failed")
+    refuse(given["offline"] and given["retry_failed"], "--offline fetches nothing, so it cannot --retry-failed")
     asked = list(read_collection(given, need_passages=False, need_perspectives=False).questions)
     report = web_corpora(asked, output, Web(num=top, extractor=check_extractor(extractor), **given))
     answered = report.loc[report["passages"] > 0, "qid"].nunique()
@@ -317,10 +315,8 @@ def data_validate(place: str, predictions: tuple[str, ...], split: str, as_json:
     release, rule = (head, scenario) if scenario in SCENARIOS and head else (place, "")
     if rule or is_release(release) or (release.startswith("perspectivearg") and release in DATASETS):
         _validate_release(release, rule, split, predictions, as_json, **reading)
-    if predictions:
-        raise click.UsageError("predictions are for a scenario of a release; name it, such as my_release:explicit")
-    if not Path(place).is_dir():
-        raise click.UsageError(f"{printable(place)}: no such folder or release")
+    refuse(predictions, "predictions are for a scenario of a release; name it, such as my_release:explicit")
+    refuse(not Path(place).is_dir(), f"{printable(place)}: no such folder or release")
     found = validate(Path(place))
     if as_json:
         click.echo(json.dumps([one._asdict() for one in found], indent=1))
@@ -338,8 +334,7 @@ def _validate_release(
     from berdslib.data.arguments import is_release, read_release, summarise
     from berdslib.data.scenario import load_release, open_scenario, read_predictions
 
-    if predictions and not rule:
-        raise click.UsageError("predictions are for a scenario; name it, such as RELEASE:explicit")
+    refuse(predictions and not rule, "predictions are for a scenario; name it, such as RELEASE:explicit")
     problems: list[InputError] = []
     found = read_release(release, problems=problems) if is_release(release) else load_release(release)
     summary, failed = summarise(found), [str(one) for one in problems]

@@ -9,7 +9,7 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import parsed_systems, read_collection, read_runs, split_names
-from berdslib.cli.options import JSON, number, say
+from berdslib.cli.options import JSON, number, refuse, say
 from berdslib.cli.root import main
 from berdslib.errors import InputError
 
@@ -54,8 +54,7 @@ def explore(output: Path | None, **given: Any) -> None:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             only = "a page (-o FILE.html)" if output is None else "a page that is served, without -o"
             raise click.UsageError(f"--{name.replace('_', '-')} is for {only}")
-    if output is None and given["k"] > 20:
-        raise click.UsageError(f"at most 20 places fit beside each other, not {given['k']}")
+    refuse(output is None and given["k"] > 20, f"at most 20 places fit beside each other, not {given['k']}")
     if output is None:
         _serve(given)
     else:

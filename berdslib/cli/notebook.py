@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from berdslib.cli.options import FOLDER, JSON, POSITIVE, end, flag, print_frame, say
+from berdslib.cli.options import FOLDER, JSON, POSITIVE, end, flag, print_frame, refuse, say
 from berdslib.cli.root import main
 from berdslib.errors import InputError
 
@@ -79,10 +79,8 @@ def notebook_grid(
     from berdslib.study.grid import best_run, grid_table, read_grid, run_grid
     from berdslib.study.grid import status as states
 
-    if workers and scheduler:
-        raise click.UsageError("give --workers for this machine or --scheduler for a cluster, not both")
-    if stop_on_error and keep_going:
-        raise click.UsageError("give --stop-on-error or --keep-going, not both")
+    refuse(workers and scheduler, "give --workers for this machine or --scheduler for a cluster, not both")
+    refuse(stop_on_error and keep_going, "give --stop-on-error or --keep-going, not both")
     asked = read_grid(path)
     if status:
         _print_status(states(asked), as_json)

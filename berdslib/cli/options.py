@@ -131,6 +131,12 @@ def costs_itself_only(failed: list[str], what: str = "") -> Iterator[None]:
         click.echo(printable(f"berds: {failed[-1]}"), err=True)
 
 
+def refuse(when: object, said: str) -> None:
+    """End the command with 2 and a word on its options, where something is so."""
+    if when:
+        raise click.UsageError(said)
+
+
 def end(failed: object) -> NoReturn:
     """End the command, with 1 where something has failed."""
     click.get_current_context().exit(1 if failed else 0)

@@ -10,7 +10,7 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import parsed_systems, read_collection, read_runs, split_names
-from berdslib.cli.options import FILE, FOLDER, JSON, NATURAL, number, print_frame, print_tables, say
+from berdslib.cli.options import FILE, FOLDER, JSON, NATURAL, number, print_frame, print_tables, refuse, say
 from berdslib.cli.root import main
 from berdslib.errors import InputError, errors_in, printable
 
@@ -56,8 +56,7 @@ def rate_pairs(
     from berdslib.judging.training import detection_set
     from berdslib.study.front import search
 
-    if systems and runs:
-        raise click.UsageError("give systems or finished runs, not both")
+    refuse(systems and runs, "give systems or finished runs, not both")
     found = read_collection(given)
     found = found.only(detection_set.draw_questions(list(found.questions), draw, seed)) if draw else found
     asked = list(found.questions)

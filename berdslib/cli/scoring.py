@@ -7,28 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from berdslib.cli import options
-from berdslib.cli.inputs import (
-    is_predictions,
-    parsed_measures,
-    parsed_systems,
-    positioned,
-    read_collection,
-    read_collections,
-    read_runs,
-)
-from berdslib.cli.options import (
-    FOLDER,
-    JSON,
-    choice,
-    costs_itself_only,
-    end,
-    flag,
-    number,
-    print_frame,
-    print_tables,
-    say,
-)  # fmt: skip
+from berdslib.cli import inputs, options
+from berdslib.cli.options import FOLDER, JSON, costs_itself_only, end, print_frame, refuse, say
 from berdslib.cli.root import main
 from berdslib.errors import InputError, errors_in, printable
 
@@ -41,9 +21,9 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
 @main.command()
 @options.questions()
 @options.systems("bm25")
-@flag("--perspectives", "Also ask from each perspective, which pRecall looks at.")
+@options.flag("--perspectives", "Also ask from each perspective, which pRecall looks at.")
 @options.SEARCHING
-@number("-k", 100, "Passages per question.")
+@options.number("-k", 100, "Passages per question.")
 @options.output(
     "TREC run to write (.gz too), or for RELEASE:SCENARIO a predictions file (.jsonl). Of several systems a file each, "
     "such as 'runs/{system}.trec'.",
@@ -63,11 +43,11 @@ def retrieve(systems: str, perspectives: bool, k: int, output: str, as_json: boo
     from berdslib.study.front import search
     from berdslib.study.tables import file_stems
 
-    named = file_stems(parsed_systems(systems))  # before a corpus is read
-    if len(named) > 1 and "{system}" not in output:
-        raise click.UsageError("several systems need a file each: -o with {system} in it, such as 'runs/{system}.trec'")
-    found = read_collection(given, need_perspectives=perspectives)
-    if not is_predictions(output):
+    named = file_stems(inputs.parsed_systems(systems))  # before a corpus is read
+    several_in_one = len(named) > 1 and "{system}" not in output
+    refuse(several_in_one, "several systems need a file each: -o with {system} in it, such as 'runs/{system}.trec'")
+    found = inputs.read_collection(given, need_perspectives=perspectives)
+    if not inputs.is_predictions(output):
         check_trec_ids(found.questions, found.passages)
     tell_what_is_synthetic(found)
     failed, done = list[str](), list[dict[str, Any]]()
@@ -96,7 +76,7 @@ def _written(path: str, run: pd.DataFrame, found: Collection, system: str, stem:
         "corpus_size": len(found.passages),
     }
     few = ""
-    if not is_predictions(path):
+    if not inputs.is_predictions(path):
         write_trec_run(path, run, tag=stem)
     elif isinstance(found, Scenario):
         write_predictions(path, run, found)
@@ -123,7 +103,7 @@ def tell_what_is_synthetic(found: Collection) -> None:
 @options.RUNS
 @options.judge()
 @options.TITLE_POSITION
-@number("-k", 5, "How deep to judge.")
+@options.number("-k", 5, "How deep to judge.")
 @options.STORE
 @options.output("Verdicts to write: .tsv, .csv or .qrels (.gz too).", click.Path(dir_okay=False))
 @JSON
@@ -139,10 +119,9 @@ def judge(
     from berdslib.judging.store import VerdictStore, judge_pairs, verdicts_of
     from berdslib.study.scoring import pooled
 
-    if not runs:
-        raise click.UsageError("give at least one --run")
-    found = read_collection(given)
-    read = read_runs(runs, found)
+    refuse(not runs, "give at least one --run")
+    found = inputs.read_collection(given)
+    read = inputs.read_runs(runs, found)
     chosen = make_judge(judge, found.gold, title_position)
     with errors_in(", ".join(runs)):
         pool = pooled(read.values(), found.questions, k)
@@ -171,7 +150,7 @@ def judge(
     help="Cut every measure where the published script does: at the number of passages of the file's first question "
     "(a BeRDS JSONL file only). [the cut-off of each measure]",
 )
-@flag("--per-question", "Print one row per question instead of means.")
+@options.flag("--per-question", "Print one row per question instead of means.")
 @options.output("Folder for relevance.csv, diversity.csv and results.json (PerspectiveArg only).", FOLDER, False)
 @JSON
 def evaluate(
@@ -194,51 +173,50 @@ def evaluate(
 
     from berdslib.data.scenario import Scenario
     from berdslib.evaluation.measures import single_perspectives
-    from berdslib.study.tables import score_table
+    from berdslib.study.tables import score_table, write_results
 
     from_file = given["questions"] is None
-    if from_file and (runs or len(files) != 1):
-        raise click.UsageError("give either one BeRDS JSONL file, or --run with --questions")
-    if from_file and (verdicts or given["split"] or given["corpus"] or output):
-        raise click.UsageError("a BeRDS JSONL file contains its own questions and verdicts")
-    if not from_file and (cutoff or predictions):
-        raise click.UsageError("--k and --predictions are for a BeRDS JSONL file, whose first question sets k")
-    if not from_file and not (runs or files):
-        raise click.UsageError("--questions needs a --run to score")
-    failed, found = list[str](), None
-    wanted = parsed_measures(measures)
+    refuse(from_file and (runs or len(files) != 1), "give either one BeRDS JSONL file, or --run with --questions")
+    own = verdicts or given["split"] or given["corpus"] or output
+    refuse(from_file and own, "a BeRDS JSONL file contains its own questions and verdicts")
+    refuse(not from_file and (cutoff or predictions), "--k and --predictions are for a BeRDS JSONL file")
+    refuse(not from_file and not (runs or files), "--questions needs a --run to score")
+    failed, wanted = list[str](), inputs.parsed_measures(measures)
     if from_file:
+        scenario, alone = None, files[0]
         asked, scores = _recorded(files[0], predictions, wanted, cutoff)
     else:
-        text = given["questions"]
-        found = read_collection(given, need_passages=False)
-        asked = list(found.questions)
-        is_scenario = isinstance(found, Scenario)
-        if output and not is_scenario:
-            raise click.UsageError("-o is for the results of a scenario of PerspectiveArg; redirect the table instead")
-        wanted = parsed_measures(measures or "task") if is_scenario else wanted
-        if found.gold is None and not verdicts and not is_scenario:
+        text, found = given["questions"], inputs.read_collection(given, need_passages=False)
+        scenario = found if isinstance(found, Scenario) else None
+        refuse(output and not scenario, "-o is for the results of a scenario of PerspectiveArg; redirect the table")
+        refuse(verdicts and scenario, "a scenario of PerspectiveArg is scored by its own answers, not by --verdicts")
+        if found.gold is None and not verdicts and not scenario:
             raise InputError(f"{text!r} has no gold verdicts; give verdicts with --verdicts FILE")
-        scores = _scored(found, [*runs, *files], verdicts, wanted, failed, least=least, repeats=repeats)
-    if scores:
-        if said := single_perspectives(asked, map(str, wanted)):
-            click.echo(f"berds: {said}", err=True)
-        column = "system" if len(runs) + len(files) > 1 or isinstance(found, Scenario) else "verdicts"
-        if isinstance(found, Scenario):
-            asked = _by_issue(found)
-        if per_question:
-            frames = [frame.reset_index().assign(**{column: name}) for name, frame in scores.items()]
-            table = pd.concat(frames, ignore_index=True)
-        else:
-            table = score_table(scores, asked).rename(columns={"system": column})
-            table = table.drop(columns=["difference", "p_value"])
-        if isinstance(found, Scenario):
-            tell_what_is_synthetic(found)
-            table = table[table["dataset"] != "macro"] if "dataset" in table else table
-            table = table.assign(synthetic=found.release.synthetic)
-        print_frame(table, as_json)
-        if output:
-            _write_results(output, scores, found, measures)
+        asked = _by_issue(found) if scenario else list(found.questions)
+        wanted = inputs.parsed_measures(measures or "task") if scenario else wanted
+        alone = "" if scenario or len(runs) + len(files) > 1 else verdicts or "gold"
+        reading = {"least": least, "repeats": repeats}
+        scores = _scored(found, [*runs, *files], alone, verdicts, wanted, failed, **reading)
+    if not scores:
+        end(failed)
+    if said := single_perspectives(asked, map(str, wanted)):
+        click.echo(f"berds: {said}", err=True)
+    column = "verdicts" if alone else "system"
+    if per_question:
+        frames = [frame.reset_index().assign(**{column: name}) for name, frame in scores.items()]
+        table = pd.concat(frames, ignore_index=True)
+    else:
+        table = score_table(scores, asked).rename(columns={"system": column})
+        table = table.drop(columns=["difference", "p_value"])
+    if scenario:
+        tell_what_is_synthetic(scenario)
+        table = table if per_question else table[table["dataset"] != "macro"]
+        table = table.assign(synthetic=scenario.release.synthetic)
+    print_frame(table, as_json)
+    if output and scenario:
+        definitions = {None: "papers", "task": "papers", "official": "published script"}.get(measures, "as named")
+        for path in write_results(output, scores, scenario, definitions):
+            click.echo(printable(f"→ {path}"), err=True)
     end(failed)
 
 
@@ -265,25 +243,24 @@ def _recorded(
 
 
 def _scored(
-    found: Collection, runs: list[str], verdicts: str | None, wanted: list[Any], failed: list[str], **reading: Any
+    found: Collection,
+    runs: list[str],
+    alone: str,
+    verdicts: str | None,
+    wanted: list[Any],
+    failed: list[str],
+    **reading: Any,
 ) -> dict[str, pd.DataFrame]:
-    """Return what each run scores; a single one is called like the verdicts."""
-    from berdslib.data.scenario import Scenario
+    """Return what each run scores; a single one is called like the verdicts, and of several one costs itself only."""
     from berdslib.data.trec import read_verdicts
     from berdslib.study.scoring import scored
 
-    is_scenario = isinstance(found, Scenario)
-    if verdicts and is_scenario:
-        raise click.UsageError("a scenario of PerspectiveArg is scored by its own answers, not by --verdicts")
-    several = len(runs) > 1
-    read = read_runs(runs, found, failed if several or is_scenario else None, **reading)
     # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
     gold = read_verdicts(verdicts).assign(judge=verdicts) if verdicts else found.gold
     scores = {}
-    for name, run in read.items():
-        called = name if several or is_scenario else verdicts or "gold"
-        with errors_in(called):
-            scores[called] = scored(run, gold, found, wanted)
+    for name, path in inputs.named_files(runs).items():
+        with costs_itself_only(failed), errors_in(alone or name):
+            scores[alone or name] = scored(inputs.read_run(path, found, **reading), gold, found, wanted)
     return scores
 
 
@@ -294,21 +271,9 @@ def _by_issue(found: Collection) -> list[Any]:
     return [q._replace(source=q.source or found.name, root=issue_of(q)) for q in found.questions]
 
 
-def _write_results(
-    folder: Path, scores: dict[str, pd.DataFrame], found: Collection | None, measures: str | None
-) -> None:
-    from berdslib.data.scenario import Scenario
-    from berdslib.study.tables import write_results
-
-    assert isinstance(found, Scenario)  # evaluate has looked
-    definitions = {None: "papers", "task": "papers", "official": "published script"}.get(measures, "as named")
-    for path in write_results(folder, scores, found, definitions):
-        click.echo(printable(f"→ {path}"), err=True)
-
-
 @main.command()
 @options.questions()
-@options.systems("bm25,minilm", " [only the runs, where there are some]")
+@options.systems(None, " [bm25,minilm, without --run]")
 @options.RUNS
 @options.READING
 @options.SEARCHING
@@ -317,12 +282,12 @@ def _write_results(
 @options.MEASURES
 @click.option("--baseline", help="System to test the others against. [the first]")
 @options.output("Folder for runs, verdicts, table.", FOLDER, False)
-@flag("--letters", "Systems that share a letter are not shown to differ.")
+@options.flag("--letters", "Systems that share a letter are not shown to differ.")
 @click.option("--pairs", "as_pairs", is_flag=True, help="Print every two systems compared, in place of the table.")
 @click.option("--long", "as_rows", is_flag=True, help="Print a row for each system, data set and measure.")
 @JSON
 def experiment(
-    systems: str, runs: tuple[str, ...], least: int, repeats: str, measures: str | None,
+    systems: str | None, runs: tuple[str, ...], least: int, repeats: str, measures: str | None,
     baseline: str | None, output: Path | None, letters: bool, as_pairs: bool, as_rows: bool, as_json: bool,
     **given: Any,
 ) -> None:  # fmt: skip
@@ -341,24 +306,19 @@ def experiment(
     from berdslib.study.experiment import experiment as run_experiment
     from berdslib.study.experiment import write_experiment
 
-    wanted = parsed_measures(measures)
-    searched = (
-        not runs
-        or click.get_current_context().get_parameter_source("systems") is click.core.ParameterSource.COMMANDLINE
-    )
-    named: dict[str, Any] = {name: name for name in (parsed_systems(systems) if searched else ())}
-    if letters and (as_pairs or as_rows or as_json):
-        raise click.UsageError("--letters are in the table; they are not printed with --pairs, --long or --json")
-    if (letters or as_pairs) and len(named) + len(runs) < 2:
-        raise click.UsageError("--letters and --pairs compare systems; give at least two with -r")
-    collections = read_collections(given)
-    if runs and len(collections) > 1:
-        raise click.UsageError("finished runs are of one collection; name one, or a corpus for all sets")
+    wanted = inputs.parsed_measures(measures)
+    searched = "bm25,minilm" if systems is None and not runs else systems
+    named: dict[str, Any] = {name: name for name in (() if searched is None else inputs.parsed_systems(searched))}
+    refuse(letters and (as_pairs or as_rows or as_json), "--letters are in the table, not in --pairs, --long or --json")
+    few = len(named) + len(runs) < 2
+    refuse((letters or as_pairs) and few, "--letters and --pairs compare systems; give at least two with -r")
+    collections = inputs.read_collections(given)
+    refuse(runs and len(collections) > 1, "finished runs are of one collection; name one, or a corpus for all sets")
     failed = list[str]()
-    named |= read_runs(runs, collections[0], failed, least=least, repeats=repeats)
+    named |= inputs.read_runs(runs, collections[0], failed, least=least, repeats=repeats)
     if not named:
         end(failed)
-    chosen = positioned(given)
+    chosen = inputs.positioned(given)
     if output:
         for one in collections:
             check_trec_ids(one.questions, one.passages)
@@ -393,11 +353,13 @@ SIDES = ("shares", "asymmetry", "leaning", "sycophancy", "flips")
 @options.RUNS
 @options.judge()
 @options.TITLE_POSITION
-@number("-k", 5, "Passages of each list.")
-@choice(
+@options.number("-k", 5, "Passages of each list.")
+@options.choice(
     "--stances", ["recorded", "by order"], "Which perspective supports: as recorded, or the first where nothing is."
 )
-@choice("--form", ["statement", "question first"], "How a perspective is searched: by itself, or behind the question.")
+@options.choice(
+    "--form", ["statement", "question first"], "How a perspective is searched: by itself, or behind the question."
+)
 @options.SEARCHING
 @options.output("Folder for the tables and both figures.", FOLDER, False)
 @JSON
@@ -418,11 +380,11 @@ def sides_command(
     from berdslib.study.figures.values import sycophancy_figure
     from berdslib.study.sides import sides
 
-    named: dict[str, Any] = {name: name for name in parsed_systems(systems)}
-    found = read_collection(given)
-    result = sides(named | read_runs(runs, found), found, k, judge=positioned(given), **given)
+    named: dict[str, Any] = {name: name for name in inputs.parsed_systems(systems)}
+    found = inputs.read_collection(given)
+    result = sides(named | inputs.read_runs(runs, found), found, k, judge=inputs.positioned(given), **given)
     if as_json:
-        print_tables({name: getattr(result, name) for name in SIDES})
+        options.print_tables({name: getattr(result, name) for name in SIDES})
     else:
         click.echo(printable(repr(result)))
     if output:

@@ -61,7 +61,7 @@ def test_verdicts_from_a_file_and_questions_of_ones_own(tmp_path):
 
 def test_a_folder_cannot_hold_a_run(tmp_path):
     result = tried("data", "export", tmp_path / "beir", "-q", "sample", "--run", tmp_path / "run.trec")
-    assert result.exit_code == 2 and "only a BeRDS JSONL lists a run" in result.stderr
+    assert result.exit_code == 2 and "only a BeRDS JSONL lists a run, and one" in result.stderr
 
 
 # ---------------------------------------------------------------- leaks

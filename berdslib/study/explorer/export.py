@@ -65,7 +65,7 @@ def export_page(
         listed = {docno: one for view in shown.values() for docno, one in view.pop("passages").items()}
         passages |= listed
         views[question.qid] = shown
-        tables[question.qid] = {way: csv_of(table_of(view)) for way, view in shown.items()}
+        tables[question.qid] = {way: csv_of(table_of(view).drop(columns="marked_by")) for way, view in shown.items()}
         read[question.qid] = session.opinions(wish._replace(qid=question.qid), list(listed)) if opinions else {}
     changes = by_change(pd.DataFrame([change_of(of[str(QUESTION)]) for of in views.values()]))
     data: dict[str, Any] = {"views": views, "tables": tables, "passages": passages, "read": read, "order": list(views)}

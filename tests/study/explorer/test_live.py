@@ -356,7 +356,7 @@ def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
         assert page.evaluate("document.activeElement.dataset.column + document.activeElement.dataset.place") == "11"
         with page.expect_download() as download:
             page.get_by_role("button", name="Save as CSV").click()
-        assert download.value.path().read_text().startswith("system,rank,docno,pid,supports,marked_by\n")
+        assert download.value.path().read_text().startswith("system,rank,docno,pid,supports\n")
         assert violations(page) == []
         assert page.others == page.problems == []
 
