@@ -20,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from training.laptop import like_the_web
+from training.pairs import LAPTOP_SHARES
 
 import berdslib as bd
 from berdslib.data.collection import Collection
@@ -31,8 +33,6 @@ from berdslib.data.tables import read_jsonl
 from berdslib.judging.base import Pair
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.judging.training.laptop import like_the_web
-from berdslib.judging.training.pairs import LAPTOP_SHARES
 from berdslib.paths import local_data_dir
 from berdslib.retrieval.fusion import reciprocal_rank_fusion
 from berdslib.study.figures import judged_systems_figure, save_figure, use_style

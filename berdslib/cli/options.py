@@ -44,7 +44,7 @@ JUDGE = together(
         default="gold",
         show_default=True,
         help="gold, random, overlap, similarity, laptop, laptop-mpnet, mistral-berds, nli-t5, causal:MODEL, "
-        "vllm:MODEL, nli:MODEL, cross:MODEL or chat:MODEL; a committee is joined by +, such as overlap+similarity.",
+        "nli:MODEL, cross:MODEL or chat:MODEL; a committee is joined by +, such as overlap+similarity.",
     ),
     TITLE_POSITION,
 )

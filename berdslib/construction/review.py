@@ -106,7 +106,7 @@ def draw_sheet(
         InputError: nothing is to be drawn, or a question has no perspectives.
     """
     from berdslib.data.records import check_questions
-    from berdslib.judging.training.detection_set import draw_questions
+    from berdslib.judging.detection_set import draw_questions
 
     check_questions(questions, need_perspectives=True)
     by_source: dict[str, list[Question]] = defaultdict(list)

@@ -4,10 +4,6 @@ import copy
 import importlib.util
 import json
 import math
-import multiprocessing
-import os
-import signal
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -21,11 +17,19 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair, document_text
-from berdslib.judging.laptop import MPNET_WEIGHTS, WEIGHTS, Calibration, Laptop, load_laptop, load_trained
+from berdslib.judging.laptop import (
+    MPNET_WEIGHTS,
+    WEIGHTS,
+    Calibration,
+    Laptop,
+    calibrate,
+    load_laptop,
+    load_trained,
+    save_laptop,
+)
 from berdslib.judging.registry import make_judge
-from berdslib.judging.stance import FAST, Design, learned, new_model
-from berdslib.judging.training.laptop import best_f1, calibrate, save_laptop, train_laptop
-from berdslib.judging.training.pairs import Example, is_held_out
+from berdslib.judging.stance import Design, new_model
+from berdslib.judging.training.pairs import Example
 from berdslib.judging.training.stance import StanceRecipe, batches, train
 from berdslib.models import volumes
 from berdslib.stats import choose_threshold
@@ -249,16 +253,6 @@ def test_threshold_for_another_share_of_positives_equals_that_of_resampled_pairs
     assert f1_score(many_labels, many_p >= choose_threshold(labels, p_yes, 1 / 6)) == pytest.approx(max(f1))
 
 
-@pytest.mark.slow
-def test_best_f1_is_that_of_the_best_threshold():
-    rng = np.random.default_rng(2)
-    for _ in range(50):
-        labels = rng.random(30) < 0.3
-        labels[:2] = True, False
-        scores = rng.integers(0, 8, 30) / 4.0  # many ties
-        assert best_f1(labels, scores) == pytest.approx(max(f1_score(labels, scores >= t) for t in set(scores)))
-
-
 # ---------------------------------------------------------------- training
 
 
@@ -364,101 +358,3 @@ def test_weights_that_were_cut_short_name_the_file(tmp_path):
     (tmp_path / "settings.json").write_bytes((WEIGHTS / "settings.json").read_bytes())
     with pytest.raises(InputError, match=r"model.safetensors: cannot be read"):
         load_laptop(tmp_path)
-
-
-@pytest.mark.slow
-def test_training_with_a_teacher_goes_on_without_asking_again(tmp_path, monkeypatch):
-    """A second call after the first has ended: the teacher's answers, the checkpoint and the judge are all found."""
-    from berdslib.judging.training import laptop as training
-
-    teacher, asked, trained = load_laptop(), [], []
-    inner, plain = teacher.p_yes, training.train
-    monkeypatch.setattr(teacher, "p_yes", lambda pairs: asked.extend(pairs) or inner(pairs))
-
-    def spy(model, examples, *arguments, **options):
-        trained.append(examples(0))
-        return plain(model, examples, *arguments, **options)
-
-    monkeypatch.setattr(training, "train", spy)
-    recipe = StanceRecipe(passes=1, documents=16)
-
-    def run():
-        return training.train_laptop(tmp_path, {"sample": 0.5}, recipe, start=WEIGHTS, teacher=teacher, one_in=4)
-
-    first, n = run(), len(asked)
-    assert n == len({(e.document, e.statement) for e in trained[0]}) > 50
-    assert not any(is_held_out(e.topic, 4) for e in trained[0])
-    assert all(e.p is not None and abs(e.p - e.supports) <= 0.5 for e in trained[0])
-    again = run()
-    assert len(asked) == n and trained[1] == trained[0]
-    assert again.losses == first.losses and again.judge.id == first.judge.id
-    settings = json.loads((tmp_path / "judge" / "settings.json").read_text())
-    assert settings["design"] == FAST._asdict() and settings["teacher"]["judge"] == teacher.id
-
-
-def test_going_on_from_a_judge_of_another_design_is_refused_before_training(tmp_path):
-    with pytest.raises(
-        InputError, match=r"\[design\]: .*weights.laptop is made of Design\(base='minilm', reading='apart'"
-    ):
-        train_laptop(tmp_path, {"sample": 1.0}, design=Design("minilm", "together", 2), start=WEIGHTS)
-    assert not list(tmp_path.iterdir())
-
-
-_KILLED = StanceRecipe(passes=2, documents=8)
-_DESIGNS = {"apart": (FAST, 12), "together": (Design("minilm", "together", 2), 24)}  # and the steps of a run
-
-
-def _train_and_write(folder, design, slowly):
-    """In a process of its own: train, and write down weights and losses."""
-    model = new_model(design)
-
-    def examples(number):
-        return toy(number)
-
-    if slowly:
-        from berdslib.judging.training import stance
-
-        step = stance._step
-        stance._step = lambda *a: (time.sleep(0.15), step(*a))[1]
-    torch.set_num_threads(1)
-    losses = train(model, examples, _KILLED, folder, save_every=2, progress=False)
-    torch.save({"weights": learned(model), "losses": losses}, folder / "result.pt")
-
-
-def _finish(folder, design):
-    process = multiprocessing.get_context("spawn").Process(target=_train_and_write, args=(folder, design, False))
-    process.start()
-    process.join(240)
-    assert process.exitcode == 0
-    return torch.load(folder / "result.pt")
-
-
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory):
-    return {name: _finish(tmp_path_factory.mktemp(name), design) for name, (design, _) in _DESIGNS.items()}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("after", "name"), [(1, "apart"), (2, "apart"), (5, "apart"), (2, "together"), (9, "together")]
-)
-def test_a_killed_training_goes_on_and_ends_like_an_unbroken_one(tmp_path, unbroken, after, name):
-    design, steps = _DESIGNS[name]
-    context = multiprocessing.get_context("spawn")
-    killed = context.Process(target=_train_and_write, args=(tmp_path / "killed", design, True))
-    killed.start()
-    checkpoint, deadline = tmp_path / "killed" / "checkpoint.pt", time.time() + 120
-    while time.time() < deadline and killed.is_alive() and _steps(checkpoint) < 2 * after:
-        time.sleep(0.01)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.join()
-    assert not (tmp_path / "killed" / "result.pt").exists()
-    assert _steps(checkpoint) >= 2 * after
-    resumed, whole = _finish(tmp_path / "killed", design), unbroken[name]
-    assert len(resumed["losses"]) == len(whole["losses"]) == steps
-    assert np.allclose(resumed["losses"], whole["losses"], atol=2e-3)
-    assert all(torch.allclose(w, whole["weights"][k], atol=2e-3) for k, w in resumed["weights"].items())
-
-
-def _steps(checkpoint):
-    return len(torch.load(checkpoint, weights_only=True)["losses"]) if checkpoint.exists() else 0

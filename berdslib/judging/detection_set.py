@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from berdslib.data.pairs import LabelledPair, read_labelled_pairs
+from berdslib.data.pairs import LabelledPair
 from berdslib.data.records import Passage, Question, check_questions
 from berdslib.errors import InputError
 from berdslib.files import StrPath, write_text
@@ -167,15 +167,6 @@ def write_examples(path: StrPath, examples: Iterable[Example]) -> None:
         InputError: nothing can be written there.
     """
     _write(path, ((e.topic, e.document, e.statement, str(int(e.supports))) for e in examples))
-
-
-def read_examples(path: StrPath, kind: str = "detection") -> list[Example]:
-    """Read labelled pairs (TSV, CSV or JSONL) as examples; the topic is the question.
-
-    Raises:
-        InputError: a row without a label, and all that :func:`read_labelled_pairs` refuses.
-    """
-    return [Example(p.document, p.perspective, p.label, p.question, kind) for p in read_labelled_pairs(path)]
 
 
 def _write(path: StrPath, rows: Iterable[tuple[str, ...]]) -> None:
