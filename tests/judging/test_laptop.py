@@ -4,7 +4,6 @@ import copy
 import importlib.util
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,6 +28,7 @@ from berdslib.judging.laptop import (
 )
 from berdslib.judging.registry import make_judge
 from berdslib.judging.stance import Design, new_model
+from berdslib.judging.training import stance as stance_training
 from berdslib.judging.training.pairs import Example
 from berdslib.judging.training.stance import StanceRecipe, batches, train
 from berdslib.models import volumes
@@ -293,20 +293,42 @@ def test_training_learns_a_toy_task_and_leaves_word_embeddings_alone(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_checkpoint_of_another_training_is_refused(tmp_path):
-    recipe = StanceRecipe(passes=1, documents=24)
-    train(new_model(), toy, recipe, tmp_path, save_every=1, progress=False)
-    with pytest.raises(InputError, match=r"checkpoint.pt: .* another training \(recipe differ\)"):
-        train(new_model(), toy, replace(recipe, weight_decay=0.5), tmp_path, progress=False)
-    elsewhere = new_model()
-    with torch.no_grad():
-        elsewhere.scale += 1
-    with pytest.raises(InputError, match=r"another training \(start differ\)"):
-        train(elsewhere, toy, recipe, tmp_path, progress=False)
-    with pytest.raises(InputError, match=r"another training \(design, start, examples differ\)"):
-        train(new_model(Design("minilm", "together", 2)), toy, recipe, tmp_path, progress=False)
-    with pytest.raises(InputError, match=r"another training \(examples differ\)"):
-        train(new_model(), lambda number: toy(number + 5), recipe, tmp_path, progress=False)
+@pytest.mark.parametrize("design", [FAST, Design("minilm", "together", 2)], ids=["apart", "together"])
+def test_a_training_that_broke_off_goes_on_and_ends_like_an_unbroken_one(tmp_path, monkeypatch, design):
+    recipe, step, left = StanceRecipe(passes=2, documents=24), stance_training._step, [3]
+
+    def breaking(*arguments):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return step(*arguments)
+
+    def run(folder):
+        model = new_model(design)
+        return model, train(model, toy, recipe, folder, save_every=2, progress=False)
+
+    whole, losses = run(tmp_path / "whole")
+    monkeypatch.setattr(stance_training, "_step", breaking)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "broken")
+    monkeypatch.setattr(stance_training, "_step", lambda *arguments: left.append(0) or step(*arguments))
+    torch.manual_seed(999)
+    again, resumed = run(tmp_path / "broken")
+    assert len(left) - 1 == len(losses) - 2 and np.allclose(resumed, losses, atol=2e-3)
+    assert all(torch.allclose(w, learned(whole)[name], atol=2e-3) for name, w in learned(again).items())
+
+
+def test_each_training_has_a_checkpoint_of_its_own(tmp_path):
+    def plan(examples=toy(), recipe=StanceRecipe(), design=FAST, scale=5.0):
+        model = new_model(design)
+        model.scale.data.fill_(scale)
+        return stance_training._digest(model, recipe, [examples])
+
+    others = [
+        plan(toy(5)), plan(toy()[::-1]), plan(recipe=StanceRecipe(weight_decay=0.5)), plan(scale=6.0),
+        plan(design=Design("minilm", "together", 0)), plan([e._replace(p=0.5) for e in toy()]),
+    ]  # fmt: skip
+    assert plan() == plan() and len({plan(), *others}) == 7
 
 
 def test_a_save_that_fails_leaves_the_old_judge_whole(tmp_path, monkeypatch):
