@@ -27,7 +27,7 @@ from berdslib.judging.laptop import (
     save_laptop,
 )
 from berdslib.judging.registry import make_judge
-from berdslib.judging.stance import Design, new_model
+from berdslib.judging.stance import FAST, Design, learned, new_model
 from berdslib.judging.training import stance as stance_training
 from berdslib.judging.training.pairs import Example
 from berdslib.judging.training.stance import StanceRecipe, batches, train
@@ -318,17 +318,17 @@ def test_a_training_that_broke_off_goes_on_and_ends_like_an_unbroken_one(tmp_pat
     assert all(torch.allclose(w, learned(whole)[name], atol=2e-3) for name, w in learned(again).items())
 
 
-def test_each_training_has_a_checkpoint_of_its_own(tmp_path):
-    def plan(examples=toy(), recipe=StanceRecipe(), design=FAST, scale=5.0):
+def test_each_training_has_a_checkpoint_of_its_own():
+    def digest(examples=None, design=FAST, scale=5.0, **recipe):
         model = new_model(design)
         model.scale.data.fill_(scale)
-        return stance_training._digest(model, recipe, [examples])
+        return stance_training._digest(model, StanceRecipe(**recipe), [toy() if examples is None else examples])
 
     others = [
-        plan(toy(5)), plan(toy()[::-1]), plan(recipe=StanceRecipe(weight_decay=0.5)), plan(scale=6.0),
-        plan(design=Design("minilm", "together", 0)), plan([e._replace(p=0.5) for e in toy()]),
+        digest(toy(5)), digest(toy()[::-1]), digest([e._replace(p=0.5) for e in toy()]), digest(weight_decay=0.5),
+        digest(scale=6.0), digest(design=Design("minilm", "together", 0)),
     ]  # fmt: skip
-    assert plan() == plan() and len({plan(), *others}) == 7
+    assert digest() == digest() and len({digest(), *others}) == 7
 
 
 def test_a_save_that_fails_leaves_the_old_judge_whole(tmp_path, monkeypatch):
