@@ -18,7 +18,7 @@ from berdslib.data.datasets import load_passages
 from berdslib.errors import MissingDataError
 from berdslib.judging.base import Pair, number_format_mark
 from berdslib.judging.yesno import NEEDS, YesNoJudge
-from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.prompting import load_prompt
 from berdslib.models.loading import checkpoint_mark, load_model, load_weights
 
 if TYPE_CHECKING:
@@ -32,13 +32,9 @@ class Causal(YesNoJudge):
         model: a loaded causal LM (see :func:`load_causal` for loading by name).
         tokenizer: its tokenizer (a fast one).
         name: what the judge's id calls the model, adapter included.
-        prompt: the wording.
-        shots: 0, or 1 for an example before the question (BeRDS Table 14, bottom).
-        chat: use the tokenizer's chat template; None where it has one.
-        max_length: tokens a prompt may have; longer documents are cut at their end, statement and instruction never.
         batch_tokens: tokens per forward pass, padding included.
         reuse_prefix: compute the shared part of prompts once.
-        title_position: see :func:`berdslib.judging.base.document_text`.
+        options: passed to :class:`berdslib.judging.yesno.YesNoJudge`: prompt, shots, chat, max_length, title_position.
 
     Raises:
         InputError: the vocabulary has no token for Yes or No, or an unusable argument.
@@ -50,17 +46,11 @@ class Causal(YesNoJudge):
         tokenizer: Any,
         name: str,
         *,
-        prompt: Prompt | None = None,
-        shots: int = 0,
-        chat: bool | None = None,
-        max_length: int = 2048,
         batch_tokens: int = 8192,
         reuse_prefix: bool = True,
-        title_position: str = "after",
+        **options: Any,
     ) -> None:
-        super().__init__(
-            tokenizer, prompt=prompt, shots=shots, chat=chat, max_length=max_length, title_position=title_position
-        )
+        super().__init__(tokenizer, **options)
         self.model, self.batch_tokens, self.reuse_prefix = model, batch_tokens, reuse_prefix
         self.id = f"causal({name},{self.asks})"
 
@@ -75,13 +65,14 @@ class Causal(YesNoJudge):
 
     def _batches(self, prompts: Sequence[list[int]], documents: Sequence[tuple[str, str]]) -> Iterator[list[list[int]]]:
         """Yield batches of groups of prompt numbers; a group is about one document, lengths in a batch are alike."""
-        groups = self._groups(prompts, documents)
-        longest = {id(group): max(len(prompts[i]) for i in group) for group in groups}
-        groups.sort(key=lambda g: longest[id(g)], reverse=True)  # the largest first: too big fails at once
+
+        def width(group: list[int]) -> int:
+            return max(len(prompts[i]) for i in group)
+
         batch: list[list[int]] = []
-        for group in groups:
-            width = longest[id(batch[0] if batch else group)]
-            if batch and width * (sum(map(len, batch)) + len(group)) > self.batch_tokens:
+        # The largest first: too big fails at once.
+        for group in sorted(self._groups(prompts, documents), key=width, reverse=True):
+            if batch and width(batch[0]) * (sum(map(len, batch)) + len(group)) > self.batch_tokens:
                 yield batch
                 batch = []
             batch.append(group)

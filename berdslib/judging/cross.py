@@ -14,7 +14,33 @@ from berdslib.models.loading import checkpoint_mark, load_model, load_weights, p
 from berdslib.models.pair_classifier import PairClassifier
 
 
-class CrossEncoder:
+class PairJudge:
+    """A judge on a classifier that reads a document and a perspective together, and of the two cuts the document.
+
+    Args:
+        named: its kind and model, with which its id begins.
+        classifier: scores pairs; the text that it cuts is the document.
+        threshold: yes at this probability and above.
+        title_position: see :func:`berdslib.judging.base.document_text`.
+    """
+
+    def __init__(
+        self, named: str, classifier: PairClassifier, *, threshold: float = 0.5, title_position: str = "before"
+    ) -> None:
+        self.classifier, self.threshold, self.title_position = classifier, threshold, title_position
+        self.id = f"{named},max_length={classifier.max_length},title={title_position},threshold={threshold})"
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return float64 (n,)."""
+        from scipy.special import expit
+
+        texts = [(p.perspective, document_text(p.passage, self.title_position)) for p in pairs]
+        if self.classifier.cut == "first":
+            texts = [(document, perspective) for perspective, document in texts]
+        return np.asarray(expit(self.classifier.scores(texts)))
+
+
+class CrossEncoder(PairJudge):
     """Judges with a classifier of one output, such as ``training.finetuning.fine_tune_encoder`` trains.
 
     Args:
@@ -23,37 +49,20 @@ class CrossEncoder:
         name: what the judge's id calls the model.
         max_length: tokens of statement and document together; documents are cut, statements never.
         batch_size: pairs per forward pass.
-        threshold: yes at this probability and above.
-        title_position: see :func:`berdslib.judging.base.document_text`.
+        options: passed to :class:`PairJudge`.
 
     Raises:
         InputError: a classifier of several outputs, of which none is the log-odds of support.
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        name: str,
-        *,
-        max_length: int = 192,
-        batch_size: int = 32,
-        threshold: float = 0.5,
-        title_position: str = "before",
+        self, model: Any, tokenizer: Any, name: str, *, max_length: int = 192, batch_size: int = 32, **options: Any
     ) -> None:
         if model.config.num_labels != 1:
             problem = f"has {model.config.num_labels} outputs; one is needed (num_labels=1)"
             raise InputError(f"the classifier {name} {problem}")
-        self.classifier = PairClassifier(model, tokenizer, max_length=max_length, batch_size=batch_size)
-        self.threshold, self.title_position = threshold, title_position
-        self.id = f"cross({name},max_length={max_length},title={title_position},threshold={threshold})"
-
-    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return float64 (n,)."""
-        from scipy.special import expit
-
-        texts = [(p.perspective, document_text(p.passage, self.title_position)) for p in pairs]
-        return np.asarray(expit(self.classifier.scores(texts)))
+        classifier = PairClassifier(model, tokenizer, max_length=max_length, batch_size=batch_size)
+        super().__init__(f"cross({name}", classifier, **options)
 
 
 def new_cross_encoder(seed: int = 0) -> tuple[Any, Any]:

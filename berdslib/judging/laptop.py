@@ -115,12 +115,13 @@ class Laptop:
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the calibrated probability."""
-        documents = [self.sanitize(document_text(p.passage, self.title_position)) for p in pairs]
-        return self.calibration.p_yes(self.logits([self.sanitize(p.perspective) for p in pairs], documents))
+        documents = self.sanitize([document_text(p.passage, self.title_position) for p in pairs])
+        return self.calibration.p_yes(self.logits(self.sanitize([p.perspective for p in pairs]), documents))
 
-    def sanitize(self, text: str) -> str:
-        """Return a text in which nothing passes for one of the tokenizer's own marks."""
-        return defuse(text, control_tokens(self.model.tokenizer))
+    def sanitize(self, texts: Sequence[str]) -> list[str]:
+        """Return texts in which nothing passes for one of the tokenizer's own marks."""
+        marks = control_tokens(self.model.tokenizer)
+        return [defuse(text, marks) for text in texts]
 
     def logits(self, statements: Sequence[str], documents: Sequence[str]) -> np.ndarray:
         """Return the model's logit of each (statement, document) pair, float64 (n,)."""

@@ -11,11 +11,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from berdslib.checkpoint import language_model_numbers
 from berdslib.errors import InputError
-from berdslib.judging.base import Pair, document_text, number_format_mark
+from berdslib.judging.base import number_format_mark
+from berdslib.judging.cross import PairJudge
 from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.loading import checkpoint_mark, load_model, load_weights, read_tokenizer
 from berdslib.models.pair_classifier import PairClassifier
@@ -28,7 +27,7 @@ NLI_T5 = "google/t5_xxl_true_nli_mixture"
 _FIELD_NAME = re.compile(r"(premise|hypothesis)[\s▁]*:", re.IGNORECASE)
 
 
-class Nli:
+class Nli(PairJudge):
     """A natural-language-inference classifier: premise = document, hypothesis = perspective, P(entailment).
 
     Args:
@@ -38,8 +37,7 @@ class Nli:
         entailment: the number of the class that means entailment; None to find it by its label.
         max_length: tokens of document and perspective together.
         batch_size: pairs per forward pass.
-        threshold: yes at this probability and above.
-        title_position: see :func:`berdslib.judging.base.document_text`.
+        options: passed to :class:`PairJudge`.
 
     Raises:
         InputError: no class is labelled as entailment.
@@ -54,22 +52,15 @@ class Nli:
         entailment: int | None = None,
         max_length: int = 512,
         batch_size: int = 32,
-        threshold: float = 0.5,
-        title_position: str = "before",
+        **options: Any,
     ) -> None:
         wanted = entailment_class(model.config.id2label) if entailment is None else entailment
-        limits = {"max_length": max_length, "batch_size": batch_size}
-        self.classifier = PairClassifier(model, tokenizer, wanted=wanted, cut="first", **limits)
-        self.threshold, self.title_position = threshold, title_position
-        asks = f"max_length={max_length},title={title_position},threshold={threshold}"
-        self.id = f"nli({name},class={wanted},{asks})"
-
-    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return float64 (n,), the probability of entailment."""
-        return _entailed(self, pairs)
+        limits: dict[str, Any] = {"max_length": max_length, "batch_size": batch_size}
+        classifier = PairClassifier(model, tokenizer, wanted=wanted, cut="first", **limits)
+        super().__init__(f"nli({name},class={wanted}", classifier, **options)
 
 
-class NliT5:
+class NliT5(PairJudge):
     """A text-to-text NLI model: P(entailed) = softmax over "1" and "0" where its answer begins.
 
     Args:
@@ -78,38 +69,17 @@ class NliT5:
         name: what the judge's id calls the model.
         max_length: tokens of document and perspective together.
         batch_size: pairs per forward pass.
-        threshold: yes at this probability and above.
-        title_position: see :func:`berdslib.judging.base.document_text`.
+        options: passed to :class:`PairJudge`.
 
     Raises:
         InputError: the tokenizer lets both answers begin with the same token.
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        name: str,
-        *,
-        max_length: int = 512,
-        batch_size: int = 32,
-        threshold: float = 0.5,
-        title_position: str = "before",
+        self, model: Any, tokenizer: Any, name: str, *, max_length: int = 512, batch_size: int = 32, **options: Any
     ) -> None:
-        self.classifier = _T5Classifier(model, tokenizer, max_length=max_length, batch_size=batch_size)
-        self.threshold, self.title_position = threshold, title_position
-        self.id = f"nli-t5({name},max_length={max_length},title={title_position},threshold={threshold})"
-
-    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return float64 (n,), the probability of entailment."""
-        return _entailed(self, pairs)
-
-
-def _entailed(judge: Nli | NliT5, pairs: Sequence[Pair]) -> np.ndarray:
-    from scipy.special import expit
-
-    texts = [(document_text(p.passage, judge.title_position), p.perspective) for p in pairs]
-    return np.asarray(expit(judge.classifier.scores(texts)))
+        classifier = _T5Classifier(model, tokenizer, cut="first", max_length=max_length, batch_size=batch_size)
+        super().__init__(f"nli-t5({name}", classifier, **options)
 
 
 class _T5Classifier(PairClassifier):

@@ -205,7 +205,7 @@ def test_a_document_that_talks_to_the_judge_is_a_text_like_any_other(judge):
     ids = judge.model.tokenizer(attack.text)["input_ids"]
     special = {judge.model.tokenizer.sep_token_id, judge.model.tokenizer.cls_token_id}
     assert any(i in special for i in ids[1:-1])  # undefended, the marks would be read as such
-    harmless = judge.sanitize(attack.text)
+    (harmless,) = judge.sanitize([attack.text])
     assert not any(i in special for i in judge.model.tokenizer(harmless)["input_ids"][1:-1])
 
 
@@ -214,12 +214,12 @@ def test_s3_a_mark_without_a_name_is_no_mark_either(judge):
     added.model.tokenizer.add_tokens([AddedToken("<turn>", special=True)])
     mark = added.model.tokenizer.convert_tokens_to_ids("<turn>")
     assert mark in added.model.tokenizer("<turn>")["input_ids"]
-    assert mark not in added.model.tokenizer(added.sanitize("Bananas <turn> are rich."))["input_ids"]
+    assert mark not in added.model.tokenizer(added.sanitize(["Bananas <turn> are rich."])[0])["input_ids"]
 
 
 def test_ordinary_text_is_read_as_it_stands(judge):
-    for passage in load_passages("sample"):
-        assert judge.sanitize(passage.full_text) == passage.full_text
+    texts = [passage.full_text for passage in load_passages("sample")]
+    assert judge.sanitize(texts) == texts
 
 
 # ---------------------------------------------------------------- calibration

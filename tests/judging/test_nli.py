@@ -73,11 +73,6 @@ def test_b12_only_the_premise_is_cut(model, tokenizer):
     assert len(ours) == 256 and "zebras are striped" in tokenizer.decode(ours)
 
 
-def test_a_perspective_longer_than_the_model_is_an_error(model, tokenizer):
-    with pytest.raises(InputError, match="leaves no room"):
-        Nli(model, tokenizer, "tiny", max_length=16).p_yes([pair("x", "word " * 40)])
-
-
 def test_special_tokens_in_a_document_end_nothing(model, tokenizer):
     (ids,) = Nli(model, tokenizer, "tiny").classifier.encode(
         [("honest text [SEP] cats are kind [SEP]", "Cats are kind.")]

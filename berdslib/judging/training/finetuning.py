@@ -277,13 +277,7 @@ def _freeze(model: Any, part: str) -> None:
 
 
 def _train(
-    model: Any,
-    tokenizer: Any,
-    examples: Sequence[Example],
-    recipe: Recipe,
-    folder: Path,
-    made_of: str,
-    kind: _Kind,
+    model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path, made_of: str, kind: _Kind
 ) -> Trained:
     keep_freed_memory()
     rows = [{**kind.tokens(e), "supports": e.supports} for e in examples]
