@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from stance import HALVES, half_of, held_out
+from training.laptop import like_the_web
+from training.pairs import LAPTOP_SHARES
 
 import berdslib as bd
 from berdslib.data.collection import Collection
@@ -35,8 +37,6 @@ from berdslib.evaluation.probabilities import answers_by
 from berdslib.judging.base import HOW_SURE, Pair, how_sure
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.judging.training.laptop import like_the_web
-from berdslib.judging.training.pairs import LAPTOP_SHARES
 from berdslib.paths import local_data_dir
 from berdslib.retrieval.fusion import reciprocal_rank_fusion
 from berdslib.study.figures import save_figure, use_style

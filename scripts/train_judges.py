@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from training.laptop import train_laptop
+from training.pairs import LAPTOP_SHARES
 
 from berdslib.judging.laptop import Laptop, load_laptop
 from berdslib.judging.stance import FAST, Design
-from berdslib.judging.training.laptop import train_laptop
-from berdslib.judging.training.pairs import LAPTOP_SHARES
 from berdslib.judging.training.stance import StanceRecipe
 
 MPNET = Design("mpnet", "apart", 16)

@@ -70,7 +70,7 @@ def systems(default: str | None, more: str = "") -> Option:
 def judge(default: str | None = "gold", more: str = "") -> Option:
     """Say who judges."""
     names = (
-        "gold, random, overlap, similarity, laptop, laptop-mpnet, mistral-berds, nli-t5, causal:MODEL, vllm:MODEL, "
+        "gold, random, overlap, similarity, laptop, laptop-mpnet, mistral-berds, nli-t5, causal:MODEL, "
         "nli:MODEL, cross:MODEL or chat:MODEL; a committee is joined by +, such as overlap+similarity."
     )
     return click.option("-j", "--judge", default=default, show_default=True, help=names + more)

@@ -51,9 +51,9 @@ def rate_pairs(
     in the last column with 1 or 0; labels of a judge can train another one, but say nothing about the judge itself.
     """
     from berdslib.data.corpus import by_docno
+    from berdslib.judging import detection_set
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
-    from berdslib.judging.training import detection_set
     from berdslib.study.front import search
 
     refuse(systems and runs, "give systems or finished runs, not both")

@@ -103,7 +103,7 @@ def draw_sheet(
         seed: of the draw; neither the order of the questions nor the other data sets matter.
     """
     from berdslib.data.records import check_questions
-    from berdslib.judging.training.detection_set import draw_questions
+    from berdslib.judging.detection_set import draw_questions
 
     check_questions(questions, need_perspectives=True)
     by_source: dict[str, list[Question]] = defaultdict(list)

@@ -5,7 +5,8 @@ A judge turns (passage, perspective) pairs into probabilities, and its id names 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from reprlib import repr as shortened
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -43,6 +44,32 @@ class Judge(Protocol):
         ...
 
 
+class FunctionJudge:
+    """A function as a judge: from pairs to as many numbers from 0 to 1; its id is its name, or the function's own.
+
+    Its answers are never stored: nothing tells one version of a function from the next.
+    """
+
+    def __init__(
+        self, function: Callable[[Sequence[Pair]], Sequence[float]], name: str | None = None, threshold: float = 0.5
+    ) -> None:
+        self._function, self.threshold = function, threshold
+        self.id = name or str(getattr(function, "__name__", type(function).__name__))
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return what the function says of each pair, float64 (n,).
+
+        Raises:
+            InputError: it said something that is no numbers.
+        """
+        answers = self._function(pairs)
+        try:
+            return np.asarray(answers, dtype=np.float64)
+        except (TypeError, ValueError):
+            wanted = f"{len(pairs)} probabilities from 0 to 1"
+            raise InputError(f"judge {self.id!r} must return {wanted}, not {shortened(answers)}") from None
+
+
 class EachByItself:
     """A judge whose answers may fail one by one: those to the other pairs, often paid for, are not lost."""
 
@@ -51,11 +78,7 @@ class EachByItself:
         raise NotImplementedError
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return float64 (n,), the probability of Yes.
-
-        Raises:
-            BaseException: what :meth:`p_yes_each` returns.
-        """
+        """Return float64 (n,), or raise what :meth:`p_yes_each` returns."""
         p_yes, problem = self.p_yes_each(pairs)
         if problem is not None:
             raise problem
@@ -76,6 +99,12 @@ def document_text(passage: Passage, title_position: str) -> str:
         return passage.text
     parts = (passage.title, passage.text) if title_position == "before" else (passage.text, passage.title)
     return " ".join(parts)
+
+
+def number_format_mark(dtype: object) -> str:
+    """Return what a judge's id says of its number format: nothing of float32, else such as ",bfloat16"."""
+    name = str(dtype).removeprefix("torch.")
+    return "" if name == "float32" else f",{name}"
 
 
 def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:
@@ -117,10 +146,6 @@ def how_sure(p_yes: np.ndarray, threshold: float) -> np.ndarray:
     """Return a word for each probability, by how far from the threshold it lies: "unsure", "fairly sure" or "sure".
 
     The way from the threshold to 0, and from it to 1, is cut into three equal parts.
-
-    Args:
-        p_yes: (n,), each from 0 to 1.
-        threshold: the answer is yes from here on, above 0 and below 1.
 
     >>> how_sure(np.array([0.01, 0.18, 0.25, 0.95]), 0.21).tolist()
     ['sure', 'unsure', 'unsure', 'sure']

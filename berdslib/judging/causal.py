@@ -7,30 +7,22 @@ part of their prompt. That part goes through the model once; its keys and values
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from berdslib.checkpoint import language_model_numbers
 from berdslib.data.datasets import load_passages
 from berdslib.errors import MissingDataError
-from berdslib.judging.base import Pair
+from berdslib.judging.base import Pair, number_format_mark
 from berdslib.judging.yesno import NEEDS, YesNoJudge
-from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.prompting import load_prompt
 from berdslib.models.loading import checkpoint_mark, load_model, load_weights
 
 if TYPE_CHECKING:
     import torch
-
-
-class Work(NamedTuple):
-    """What a judging call cost: prompts, tokens in all prompts, tokens that went through the model."""
-
-    prompts: int
-    tokens: int
-    computed: int
 
 
 class Causal(YesNoJudge):
@@ -40,13 +32,9 @@ class Causal(YesNoJudge):
         model: a loaded causal LM (see :func:`load_causal` for loading by name).
         tokenizer: its tokenizer (a fast one).
         name: what the judge's id calls the model, adapter included.
-        prompt: the wording.
-        shots: 0, or 1 for an example before the question (BeRDS Table 14, bottom).
-        chat: use the tokenizer's chat template; None where it has one.
-        max_length: tokens a prompt may have; longer documents are cut at their end, statement and instruction never.
         batch_tokens: tokens per forward pass, padding included.
         reuse_prefix: compute the shared part of prompts once.
-        title_position: see :func:`berdslib.judging.base.document_text`.
+        options: passed to :class:`berdslib.judging.yesno.YesNoJudge`: prompt, shots, chat, max_length, title_position.
 
     Raises:
         InputError: the vocabulary has no token for Yes or No, or an unusable argument.
@@ -58,42 +46,33 @@ class Causal(YesNoJudge):
         tokenizer: Any,
         name: str,
         *,
-        prompt: Prompt | None = None,
-        shots: int = 0,
-        chat: bool | None = None,
-        max_length: int = 2048,
         batch_tokens: int = 8192,
         reuse_prefix: bool = True,
-        title_position: str = "after",
+        **options: Any,
     ) -> None:
-        super().__init__(
-            tokenizer, prompt=prompt, shots=shots, chat=chat, max_length=max_length, title_position=title_position
-        )
+        super().__init__(tokenizer, **options)
         self.model, self.batch_tokens, self.reuse_prefix = model, batch_tokens, reuse_prefix
-        self.work = Work(0, 0, 0)
         self.id = f"causal({name},{self.asks})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return float64 (n,), the probability of Yes; what it cost is added to ``work``."""
+        """Return float64 (n,), the probability of Yes."""
         prompts = [self.token_ids(p) for p in pairs]
         found = np.empty(len(pairs), dtype=np.float64)
-        documents = [(p.passage.title, p.passage.text) for p in pairs]
-        for batch in self._batches(prompts, documents):
+        for batch in self._batches(prompts, [(p.passage.title, p.passage.text) for p in pairs]):
             rows = list(itertools.chain.from_iterable(batch))
             found[rows] = self._judge_batch([[prompts[i] for i in group] for group in batch])
         return found
 
-    # ------------------------------------------------------------ batches
-
     def _batches(self, prompts: Sequence[list[int]], documents: Sequence[tuple[str, str]]) -> Iterator[list[list[int]]]:
         """Yield batches of groups of prompt numbers; a group is about one document, lengths in a batch are alike."""
-        groups = self._groups(prompts, documents)
-        longest = {id(group): max(len(prompts[i]) for i in group) for group in groups}
-        groups.sort(key=lambda g: longest[id(g)], reverse=True)  # the largest first: too big fails at once
+
+        def width(group: list[int]) -> int:
+            return max(len(prompts[i]) for i in group)
+
         batch: list[list[int]] = []
-        for group in groups:
-            width = longest[id(batch[0] if batch else group)]
-            if batch and width * (sum(map(len, batch)) + len(group)) > self.batch_tokens:
+        # The largest first: too big fails at once.
+        for group in sorted(self._groups(prompts, documents), key=width, reverse=True):
+            if batch and width(batch[0]) * (sum(map(len, batch)) + len(group)) > self.batch_tokens:
                 yield batch
                 batch = []
             batch.append(group)
@@ -116,76 +95,56 @@ class Causal(YesNoJudge):
     def _judge_batch(self, groups: list[list[list[int]]]) -> np.ndarray:
         import torch
 
-        prompts = [ids for group in groups for ids in group]
         shared = [_common_start(group) if len(group) > 1 else 0 for group in groups]
         with torch.inference_mode():
-            if not any(shared):
-                logits = self._last_logits(prompts)
-                computed = sum(map(len, prompts))
+            if any(shared):
+                logits = self._logits_reusing(groups, shared)
             else:
-                logits = self._last_logits_reusing(groups, shared)
-                computed = sum(n + sum(len(ids) - n for ids in g) for g, n in zip(groups, shared, strict=True))
-        self.work = Work(
-            self.work.prompts + len(prompts),
-            self.work.tokens + sum(map(len, prompts)),
-            self.work.computed + computed,
-        )
-        logits = logits.double()
-        yes = torch.logsumexp(logits[:, self._yes], dim=1)
-        no = torch.logsumexp(logits[:, self._no], dim=1)
-        return torch.sigmoid(yes - no).cpu().numpy()
+                logits, _, _ = self._forward([ids for group in groups for ids in group])
+            logits = logits.double()
+            yes, no = (logits[:, tokens].logsumexp(dim=1) for tokens in (self._yes, self._no))
+            return torch.sigmoid(yes - no).cpu().numpy()
 
-    def _last_logits(self, prompts: list[list[int]]) -> torch.Tensor:
-        ids, mask = self._padded(prompts)
-        positions = (mask.cumsum(1) - 1).clamp(min=0)
-        out = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False)
-        return out.logits[:, -1]
-
-    def _last_logits_reusing(self, groups: list[list[list[int]]], shared: list[int]) -> torch.Tensor:
+    def _logits_reusing(self, groups: list[list[list[int]]], shared: list[int]) -> torch.Tensor:
+        """Return what :meth:`_forward` would of all prompts, having read once what those of a group begin with."""
         import torch
 
         # A group of one has no shared part of its own: all but its last token go in the first pass.
         starts = [g[0][:n] if n else g[0][:-1] for g, n in zip(groups, shared, strict=True)]
-        ids, mask = self._padded(starts)
-        positions = (mask.cumsum(1) - 1).clamp(min=0)
-        cache = self.model(
-            input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=True
-        ).past_key_values
-        owner = torch.tensor([i for i, g in enumerate(groups) for _ in g], device=ids.device)
+        _, mask, cache = self._forward(starts, use_cache=True)
+        owner = torch.tensor([i for i, g in enumerate(groups) for _ in g], device=mask.device)
         cache.batch_select_indices(owner)
-        rests = [ids_[len(starts[i]) :] for i, g in enumerate(groups) for ids_ in g]
-        rest_ids, rest_mask = self._padded(rests)
-        lengths = torch.tensor([len(s) for s in starts], device=ids.device)[owner]
-        out = self.model(
-            input_ids=rest_ids,
-            attention_mask=torch.cat([mask[owner], rest_mask], dim=1),
-            position_ids=lengths[:, None] + (rest_mask.cumsum(1) - 1).clamp(min=0),
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        return out.logits[:, -1]
+        rests = [ids[len(start) :] for start, group in zip(starts, groups, strict=True) for ids in group]
+        return self._forward(rests, mask[owner], past_key_values=cache, use_cache=True)[0]
 
-    def _padded(self, rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return ids and mask, padded on the left, so that the answer is read off the last column."""
+    def _forward(
+        self, rows: list[list[int]], before: torch.Tensor | None = None, *, use_cache: bool = False, **options: Any
+    ) -> tuple[torch.Tensor, torch.Tensor, Any]:
+        """Return the last logits, the mask and the cache of a pass over rows of tokens, behind those of a cache."""
         import torch
 
-        width, device = max(map(len, rows)), self.model.device
-        ids = torch.zeros(len(rows), width, dtype=torch.long)
-        mask = torch.zeros(len(rows), width, dtype=torch.long)
-        for i, row in enumerate(rows):
-            ids[i, width - len(row) :], mask[i, width - len(row) :] = torch.tensor(row), 1
-        return ids.to(device), mask.to(device)
+        ids, mask = (one.to(self.model.device) for one in padded(rows))
+        mask = mask if before is None else torch.cat([before, mask], dim=1)
+        positions = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        options |= {"use_cache": use_cache, "logits_to_keep": 1}
+        out = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, **options)
+        return out.logits[:, -1], mask, out.past_key_values
 
 
-def random_causal(sizes: Mapping[str, Any] | None = None, **options: Any) -> Causal:
-    """Return a judge on a small Mistral-shaped model with random weights, to see what work costs and how training goes.
+def padded(rows: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return ids and mask, padded on the left, so that the answer is read off the last column."""
+    import torch
+
+    width = max(map(len, rows))
+    ids = torch.tensor([[0] * (width - len(row)) + row for row in rows])
+    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+    return ids, mask
+
+
+def random_causal() -> Causal:
+    """Return a judge on a small Mistral-shaped model with random weights, to see how training goes.
 
     Its tokenizer is learnt from the shipped sample. What it answers means nothing.
-
-    Args:
-        sizes: of the model, as MistralConfig names them.
-        options: passed to :class:`Causal`.
     """
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -199,14 +158,11 @@ def random_causal(sizes: Mapping[str, Any] | None = None, **options: Any) -> Cau
     bpe.add_tokens(["Yes", "No"])
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
     torch.manual_seed(0)
-    small: dict[str, Any] = {
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-    }
-    config = MistralConfig(vocab_size=len(tokenizer), num_key_value_heads=2, **(sizes or small))
-    return Causal(MistralForCausalLM(config).eval(), tokenizer, "random", **options)
+    config = MistralConfig(
+        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2,
+    )  # fmt: skip
+    return Causal(MistralForCausalLM(config).eval(), tokenizer, "random")
 
 
 def load_causal(
@@ -229,8 +185,8 @@ def load_causal(
 
     prompt = load_prompt("perspective_detection", wording, NEEDS)
     tokenizer = load_model(checkpoint, lambda local: AutoTokenizer.from_pretrained(checkpoint, local_files_only=local))
-    number_format = "4bit" if four_bit else "float32"
-    model = load_weights(AutoModelForCausalLM, checkpoint, number_format, dtype=language_model_numbers())
+    dtype = language_model_numbers()
+    model = load_weights(AutoModelForCausalLM, checkpoint, "4bit" if four_bit else "float32", dtype=dtype)
     if adapter:
         from peft import PeftModel
 
@@ -239,7 +195,7 @@ def load_causal(
         model = model.eval() if four_bit else model.merge_and_unload().eval()
     marked = [one and one + checkpoint_mark(one) for one in (checkpoint, adapter)]  # another state is another judge
     name = "+".join(filter(None, [*marked, "4bit-nf4" if four_bit else ""]))
-    return Causal(model, tokenizer, name, prompt=prompt, **options)
+    return Causal(model, tokenizer, name + number_format_mark(dtype), prompt=prompt, **options)
 
 
 def adapter_folder(adapter: str) -> Path:
@@ -251,16 +207,13 @@ def adapter_folder(adapter: str) -> Path:
     from huggingface_hub import snapshot_download
 
     def find(local: bool) -> Path:
-        here = Path(adapter)
-        if here.is_dir():
-            folder = here
-        else:
-            folder = Path(snapshot_download(adapter, local_files_only=local, allow_patterns=["adapter_*"]))
-        if any(folder.glob("adapter_model.*")):
-            return folder
-        problem = f"{folder} holds no adapter_model file, so no LoRA adapter"
+        own = Path(adapter).is_dir()
+        fetched = adapter if own else snapshot_download(adapter, local_files_only=local, allow_patterns=["adapter_*"])
+        if any(Path(fetched).glob("adapter_model.*")):
+            return Path(fetched)
+        problem = f"{fetched} holds no adapter_model file, so no LoRA adapter"
         # A download that broke off can be taken up again; a folder of the user's is what it is.
-        raise MissingDataError(problem) if here.is_dir() else OSError(problem)
+        raise MissingDataError(problem) if own else OSError(problem)
 
     return load_model(adapter, find)
 

@@ -19,9 +19,6 @@ class Committee:
     with its threshold at 0.41 and a probability with its threshold at 0.5 can be averaged. This keeps every member's
     own yes and no; it does not calibrate them.
 
-    Args:
-        judges: two or more judges; no recorded verdicts, which belong to ids and not to texts.
-
     Raises:
         InputError: fewer than two judges, the same judge twice, or recorded verdicts among them.
     """

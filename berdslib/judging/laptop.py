@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from berdslib.errors import InputError, MissingDataError, known
+from berdslib.files import atomic_path, write_text
 from berdslib.judging.base import Pair, document_text
 from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.cards import ENGINES
 from berdslib.models.loading import engine_by_environment, fastest_format, keep_freed_memory
 from berdslib.models.openvino import VectorsOfIds, openvino_reader, require_openvino
+from berdslib.stats import choose_threshold, yes_or_no
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +42,31 @@ class Calibration(NamedTuple):
         from scipy.special import expit
 
         return np.asarray(expit(self.slope * np.asarray(logits, dtype=np.float64) + self.shift))
+
+
+def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> Calibration:
+    """Fit slope and shift (Platt, 1999) and the threshold with the best F1, on held-out topics.
+
+    Held-out pairs have more positives than the web, so both kinds are weighted to what is expected there.
+
+    Args:
+        logits: (n,) of the model.
+        labels: (n,) bool, both kinds.
+        positive_share: share of positives to expect.
+
+    Raises:
+        InputError: labels of one kind only, or one that is no truth value (1 and 0 are).
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    labels = yes_or_no(labels)
+    if labels.all() or not labels.any():
+        raise InputError("labels of both kinds are needed to calibrate")
+    weight = np.where(labels, positive_share / labels.mean(), (1 - positive_share) / (1 - labels.mean()))
+    fitted = LogisticRegression(C=np.inf, tol=1e-8).fit(np.asarray(logits)[:, None], labels, sample_weight=weight)
+    slope, shift = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
+    p_yes = Calibration(slope, shift, 0.5).p_yes(logits)
+    return Calibration(slope, shift, choose_threshold(labels, p_yes, positive_share))
 
 
 class Laptop:
@@ -88,12 +115,13 @@ class Laptop:
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the calibrated probability."""
-        documents = [self.sanitize(document_text(p.passage, self.title_position)) for p in pairs]
-        return self.calibration.p_yes(self.logits([self.sanitize(p.perspective) for p in pairs], documents))
+        documents = self.sanitize([document_text(p.passage, self.title_position) for p in pairs])
+        return self.calibration.p_yes(self.logits(self.sanitize([p.perspective for p in pairs]), documents))
 
-    def sanitize(self, text: str) -> str:
-        """Return a text in which nothing passes for one of the tokenizer's own marks."""
-        return defuse(text, control_tokens(self.model.tokenizer))
+    def sanitize(self, texts: Sequence[str]) -> list[str]:
+        """Return texts in which nothing passes for one of the tokenizer's own marks."""
+        marks = control_tokens(self.model.tokenizer)
+        return [defuse(text, marks) for text in texts]
 
     def logits(self, statements: Sequence[str], documents: Sequence[str]) -> np.ndarray:
         """Return the model's logit of each (statement, document) pair, float64 (n,)."""
@@ -165,7 +193,7 @@ def load_laptop(folder: Path = WEIGHTS, *, engine: str = "", **options: Any) -> 
     """Load a judge that was saved; by default the fast one that comes with the package.
 
     Args:
-        folder: where :func:`berdslib.judging.training.laptop.save_laptop` wrote it.
+        folder: where :func:`save_laptop` wrote it.
         engine: see :class:`Laptop`; "" for that of BERDS_ENGINE, which holds for judges that read the texts apart.
         options: passed to :class:`Laptop`.
 
@@ -223,3 +251,23 @@ def _settings(folder: Path) -> tuple[Design, Calibration]:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         problem = f"is not the settings of a laptop judge ({type(error).__name__}: {error})"
         raise InputError(problem, path=path) from None
+
+
+def save_laptop(model: StanceModel, calibration: Calibration, folder: Path, facts: dict[str, Any]) -> Path:
+    """Save the learnt weights in half precision, with their calibration and `facts`, which are JSON-able.
+
+    Raises:
+        InputError: the folder holds something else than such a judge, or nothing can be written there.
+    """
+    from safetensors.torch import save_file
+
+    from berdslib.judging.stance import learned
+
+    facts = {"calibration": calibration._asdict(), "design": model.design._asdict(), **facts}
+    # The folder is replaced as a whole: weights of one training never lie beside the calibration of another.
+    with atomic_path(folder, marker=SETTINGS) as unfinished:
+        unfinished.mkdir()
+        save_file({k: v.half().contiguous() for k, v in learned(model).items()}, unfinished / TENSORS)
+        with write_text(unfinished / SETTINGS) as file:
+            json.dump(facts, file, indent=1)
+    return folder

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from berdslib.errors import InputError, check_call
-from berdslib.judging.base import Judge
+from berdslib.judging.base import FunctionJudge, Judge
 from berdslib.judging.baselines import Gold, Overlap, Random, load_similarity
 from berdslib.judging.causal import load_causal
 from berdslib.judging.chat import Chat
@@ -17,8 +18,6 @@ from berdslib.judging.committee import Committee
 from berdslib.judging.cross import load_cross_encoder
 from berdslib.judging.laptop import MPNET_WEIGHTS, load_laptop
 from berdslib.judging.nli import NLI_T5, load_nli, load_nli_t5
-from berdslib.judging.own import FunctionJudge
-from berdslib.judging.vllm import load_vllm
 from berdslib.llm.local import make_chat
 from berdslib.models.loading import LOADING
 from berdslib.registry import Registry
@@ -40,13 +39,13 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
     """Return a judge by name.
 
     Args:
-        name: in ``JUDGES``: "causal:MODEL" is any causal language model, zero-shot on our prompt, "vllm:MODEL" the same
-            on vLLM (MODEL may be one of ``CAUSAL_PRESETS``), "nli:MODEL" any natural-language-inference classifier,
-            "nli-t5" the T5-11B of BeRDS Table 4 (22 GB of GPU memory), "nli-t5:MODEL" another model that writes "1" for
-            entailed, "cross:MODEL" a fine-tuned cross-encoder, "chat:MODEL" a chat model as
-            :func:`berdslib.llm.local.make_chat` reads it: "chat:gpt-4o", "chat:local:FOLDER", or "chat:recorded:FILE"
-            for answers from a file; "laptop:FOLDER" a laptop judge of your own, as notebook 05 trains it, and
-            "similarity:ENCODER" the cosine of another encoder; "overlap+similarity" is the committee of the two.
+        name: in ``JUDGES``: "causal:MODEL" is any causal language model, zero-shot on our prompt, "nli:MODEL" any
+            natural-language-inference classifier, "nli-t5" the T5-11B of BeRDS Table 4 (22 GB of GPU memory),
+            "nli-t5:MODEL" another model that writes "1" for entailed, "cross:MODEL" a fine-tuned cross-encoder,
+            "chat:MODEL" a chat model as :func:`berdslib.llm.local.make_chat` reads it: "chat:gpt-4o",
+            "chat:local:FOLDER", or "chat:recorded:FILE" for answers from a file; "laptop:FOLDER" a laptop judge of your
+            own, as notebook 05 trains it, and "similarity:ENCODER" the cosine of another encoder;
+            "overlap+similarity:mpnet" is the committee of the two.
         gold: the verdict table, needed for "gold".
         title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
             "after" for causal judges, whose prompts come from there, and "before" for the others (divergences.md B6).
@@ -55,8 +54,9 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         InputError: an unknown name, "gold" without a table, or a title position for a judge that reads no text.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
-    if "+" in name and ":" not in name:
-        return Committee([make_judge(member.strip(), gold, title_position) for member in name.split("+")])
+    members = [member.strip() for member in name.split("+")]
+    if len(members) > 1 and (":" not in name or all(map(_is_judge, members))):
+        return Committee([make_judge(member, gold, title_position) for member in members])
     kind, model = JUDGES.find(name)
     if title_position is not None and not kind.reads_titles:
         raise InputError(f"the judge {name!r} does not read titles")
@@ -66,6 +66,12 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         return kind.load(model, **({} if title_position is None else {"title_position": title_position}))
 
 
+def _is_judge(name: str) -> bool:
+    """Return whether a name is a judge's; not where its folder has a plus in its name and was cut at it."""
+    head, colon, _ = name.partition(":")
+    return name in JUDGES or head + colon in JUDGES
+
+
 def as_judge(judge: object, name: str | None = None) -> Judge:
     """Return a judge, or a function from pairs to probabilities as one.
 
@@ -73,7 +79,8 @@ def as_judge(judge: object, name: str | None = None) -> Judge:
         InputError: neither; or a judge without id or threshold.
     """
     if callable(getattr(judge, "p_yes", None)):
-        if not (isinstance(getattr(judge, "id", None), str) and isinstance(getattr(judge, "threshold", None), float)):
+        threshold = getattr(judge, "threshold", None)
+        if not isinstance(getattr(judge, "id", None), str) or not isinstance(threshold, Real):
             problem = "needs an `id`, a text that names all that its answers depend on, and a `threshold` such as 0.5"
             raise InputError(f"the judge {type(judge).__name__} {problem}", field="judge")
         return judge  # type: ignore[return-value]
@@ -99,18 +106,14 @@ def _no_gold(_: str) -> Judge:
     raise InputError("the judge 'gold' needs verdicts; this data set has none. Use a judge such as 'similarity'")
 
 
-def _causal(load: Callable[..., Judge]) -> Callable[..., Judge]:
+def _causal(name: str, **options: Any) -> Judge:
     """Load a causal model by preset or checkpoint; one that is no preset is asked zero-shot on our prompt."""
-
-    def loaded(name: str, **options: Any) -> Judge:
-        checkpoint, adapter, wording = CAUSAL_PRESETS.get(name, (name, "", "ours"))
-        return load(checkpoint, adapter=adapter, wording=wording, **options)
-
-    return loaded
+    checkpoint, adapter, wording = CAUSAL_PRESETS.get(name, (name, "", "ours"))
+    return load_causal(checkpoint, adapter=adapter, wording=wording, **options)
 
 
 def _preset(name: str) -> JudgeKind:
-    return JudgeKind(lambda _, **options: _causal(load_causal)(name, **options))
+    return JudgeKind(lambda _, **options: _causal(name, **options))
 
 
 _NLI_T5 = JudgeKind(lambda model, **options: load_nli_t5(model or NLI_T5, **options))
@@ -121,17 +124,16 @@ JUDGES: Registry[JudgeKind] = Registry(
         "random": JudgeKind(lambda _: Random(), reads_titles=False),
         "overlap": JudgeKind(lambda _, **options: Overlap(**options)),
         "similarity": JudgeKind(lambda _, **options: load_similarity("minilm", **options)),
-        "similarity:": JudgeKind(lambda encoder, **options: load_similarity(encoder, **options)),
+        "similarity:": JudgeKind(load_similarity),
         "laptop": JudgeKind(lambda _, **options: load_laptop(**options)),
         "laptop-mpnet": JudgeKind(lambda _, **options: load_laptop(MPNET_WEIGHTS, **options)),
         "laptop:": JudgeKind(lambda folder, **options: load_laptop(Path(folder), **options)),
         **{name: _preset(name) for name in CAUSAL_PRESETS},
-        "causal:": JudgeKind(lambda model, **options: _causal(load_causal)(model, **options)),
-        "vllm:": JudgeKind(lambda model, **options: _causal(load_vllm)(model, **options)),
-        "nli:": JudgeKind(lambda model, **options: load_nli(model, **options)),
+        "causal:": JudgeKind(_causal),
+        "nli:": JudgeKind(load_nli),
         "nli-t5": _NLI_T5,
         "nli-t5:": _NLI_T5,
-        "cross:": JudgeKind(lambda model, **options: load_cross_encoder(model, **options)),
+        "cross:": JudgeKind(load_cross_encoder),
         # A verdict is one word, and the probabilities of its first token say how sure the model is.
         "chat:": JudgeKind(lambda model, **options: Chat(make_chat(model, max_tokens=8, logprobs=True), **options)),
     },

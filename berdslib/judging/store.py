@@ -15,10 +15,9 @@ import pandas as pd
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
 from berdslib.files import rows_by_key, store_errors
-from berdslib.judging.base import EachByItself, Judge, Pair, pairs_of
+from berdslib.judging.base import EachByItself, FunctionJudge, Judge, Pair, pairs_of
 from berdslib.judging.baselines import Gold
 from berdslib.judging.committee import Committee
-from berdslib.judging.own import FunctionJudge
 from berdslib.paths import cache_dir
 from berdslib.progress import chunk_starts
 
@@ -38,19 +37,16 @@ class VerdictStore:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or cache_dir() / "verdicts.sqlite"
-        self._made = False
 
-    def get(self, judge_id: str, pairs: Sequence[Pair]) -> dict[bytes, float]:
-        """Return key → p_yes for those of the pairs that this judge has judged before."""
-        keys = [verdict_key(judge_id, p) for p in pairs]
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, float]:
+        """Return key → p_yes for those of the keys (:func:`verdict_key`) that are there."""
         with self._table() as table:
             return rows_by_key(table, "SELECT key, p_yes FROM verdict WHERE key IN", keys)
 
-    def put(self, judge_id: str, pairs: Sequence[Pair], p_yes: np.ndarray) -> None:
+    def put(self, p_yes: Mapping[bytes, float]) -> None:
         """Add verdicts; existing ones are not changed."""
-        rows = [(verdict_key(judge_id, pair), float(p)) for pair, p in zip(pairs, p_yes, strict=True)]
         with self._table() as table, table:
-            table.executemany("INSERT OR IGNORE INTO verdict VALUES (?, ?)", rows)
+            table.executemany("INSERT OR IGNORE INTO verdict VALUES (?, ?)", p_yes.items())
 
     def __len__(self) -> int:
         with self._table() as table:
@@ -58,16 +54,12 @@ class VerdictStore:
 
     @contextmanager
     def _table(self) -> Iterator[sqlite3.Connection]:
-        """Open the table; it is made with its folder at the first use, since a search may never come to that."""
+        """Open the table, and make it with its folder where it is not there, or not any more."""
         with store_errors(self.path, "a verdict store"):
-            if not self._made:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self.path, timeout=120)) as table:
-                if not self._made:
-                    table.execute(
-                        "CREATE TABLE IF NOT EXISTS verdict (key BLOB PRIMARY KEY, p_yes REAL NOT NULL) WITHOUT ROWID"
-                    )
-                    self._made = True
+                columns = "key BLOB PRIMARY KEY, p_yes REAL NOT NULL"
+                table.execute(f"CREATE TABLE IF NOT EXISTS verdict ({columns}) WITHOUT ROWID")
                 yield table
 
 
@@ -92,7 +84,7 @@ def judge_pairs(
 
     Args:
         judge: any judge. Gold verdicts are never stored: they belong to ids, not to texts, and cost nothing. Nor are
-            those of a plain function, see :class:`berdslib.judging.own.FunctionJudge`.
+            those of a plain function, see :class:`berdslib.judging.base.FunctionJudge`.
         pairs: (n,) what to judge; pairs of equal content are judged once.
         store: None to judge everything anew.
         chunk: pairs judged between two commits.
@@ -110,35 +102,34 @@ def judge_pairs(
         asked_each = [judge_pairs(member, pairs, store, chunk=chunk) for member in judge.judges]
         return judge.mean([p_yes for p_yes, _ in asked_each]), max(new for _, new in asked_each)
     store = None if isinstance(judge, FunctionJudge) else store
-    asked = [p for p in pairs if not _is_blank(p)]
-    keys = [verdict_key(judge.id, p) for p in asked]
-    have = store.get(judge.id, asked) if store is not None else {}
-    new = list({k: p for k, p in zip(keys, asked, strict=True) if k not in have}.values())
+    keys = [None if _is_blank(p) else verdict_key(judge.id, p) for p in pairs]  # hashing long texts takes time
+    wanted = {key: pair for key, pair in zip(keys, pairs, strict=True) if key is not None}
+    have = store.get(list(wanted)) if store is not None else {}
+    new = [key for key in wanted if key not in have]
     for start in chunk_starts(len(new), chunk, "judging"):
-        part, p_yes, problem = _judged(judge, new[start : start + chunk])
+        part = new[start : start + chunk]
+        p_yes, problem = _judged(judge, [wanted[key] for key in part])
+        found = {key: p for key, p in zip(part, p_yes.tolist(), strict=True) if not np.isnan(p)}
         if store is not None:
-            store.put(judge.id, part, p_yes)
+            store.put(found)
         if problem is not None:
             raise problem
-        have.update(zip([verdict_key(judge.id, p) for p in part], p_yes.tolist(), strict=True))
-    answers = np.zeros(len(pairs), dtype=np.float64)
-    answers[[not _is_blank(p) for p in pairs]] = [have[k] for k in keys]
-    return answers, len(new)
+        have.update(found)
+    return np.array([0.0 if key is None else have[key] for key in keys], dtype=np.float64), len(new)
 
 
 def _is_blank(pair: Pair) -> bool:
     return not pair.passage.text.strip()
 
 
-def _judged(judge: Judge, pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray, BaseException | None]:
-    """Return the pairs that have an answer, the answers, and why others have none."""
+def _judged(judge: Judge, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
+    """Return the answers, NaN where there is none, and why."""
     given, problem = judge.p_yes_each(pairs) if isinstance(judge, EachByItself) else (judge.p_yes(pairs), None)
     p_yes = np.asarray(given, dtype=np.float64)
-    if problem is not None:
-        pairs, p_yes = [p for p, y in zip(pairs, p_yes, strict=True) if not np.isnan(y)], p_yes[~np.isnan(p_yes)]
-    if p_yes.shape != (len(pairs),) or not ((p_yes >= 0) & (p_yes <= 1)).all():
+    fits = (p_yes >= 0) & (p_yes <= 1) | (np.isnan(p_yes) if problem else False)
+    if p_yes.shape != (len(pairs),) or not fits.all():
         raise InputError(f"judge {judge.id!r} must return {len(pairs)} probabilities from 0 to 1")
-    return pairs, p_yes, problem
+    return p_yes, problem
 
 
 def judge_run(

@@ -94,12 +94,25 @@ def test_b8_one_opening_token(model, tokenizer, pairs):
 
 @pytest.mark.slow
 def test_reuse_computes_fewer_tokens(model, tokenizer, pairs):
-    judges = [Causal(model, tokenizer, "tiny", reuse_prefix=reuse) for reuse in (True, False)]
-    for judge in judges:
+    counts = []
+    for reuse in (True, False):
+        judge, read = Causal(model, tokenizer, "tiny", reuse_prefix=reuse), []
+        hook = model.register_forward_pre_hook(
+            lambda _, __, given, read=read: read.append(int(given["input_ids"].ne(0).sum())), with_kwargs=True
+        )
         judge.p_yes(pairs)
-    assert judges[0].work.tokens == judges[1].work.tokens == judges[1].work.computed
-    assert judges[0].work.computed < 0.8 * judges[1].work.computed
-    assert judges[0].work.prompts == len(pairs)
+        hook.remove()
+        counts.append(sum(read))
+    assert 0 < counts[0] < 0.8 * counts[1]
+
+
+def test_another_number_format_is_another_judge(model, tokenizer, tmp_path, monkeypatch):
+    """On a GPU that knows bfloat16 the same weights give other probabilities."""
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    plain = load_causal(str(tmp_path)).id
+    monkeypatch.setattr("berdslib.judging.causal.language_model_numbers", lambda: torch.bfloat16)
+    assert load_causal(str(tmp_path)).id == plain.replace(",prompt=", ",bfloat16,prompt=", 1)
 
 
 def test_a_group_is_about_one_document_and_fits_into_a_batch(model, tokenizer):

@@ -1,16 +1,18 @@
 """The committee: members keep their own yes and no, and the mean is a mean."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from berdslib.data.records import Passage, make_verdicts
-from berdslib.errors import InputError
+from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair, how_sure, threshold_at_half
 from berdslib.judging.baselines import Gold, Overlap, Random
 from berdslib.judging.committee import Committee
-from berdslib.judging.registry import make_judge
+from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 
 
@@ -61,6 +63,18 @@ def test_its_id_depends_on_the_members_and_not_on_their_order(tmp_path):
 
 def test_by_name():
     assert make_judge("overlap+random").id == Committee([Overlap(), Random()]).id
+    members = {judge.id for judge in make_judge("overlap+similarity:minilm+ laptop").judges}
+    assert members == {make_judge(name).id for name in ("overlap", "similarity:minilm", "laptop")}
+    for name in ("laptop:runs/a+b", "laptop:a+overlap:b"):  # folders
+        with pytest.raises(MissingDataError, match=re.escape(f"in {name.removeprefix('laptop:')};")):
+            make_judge(name)
+
+
+def test_a_threshold_is_any_number():
+    for threshold in (1, np.float32(0.5)):
+        assert as_judge(Fixed("own", {}, threshold)).threshold == threshold
+    with pytest.raises(InputError, match="a `threshold` such as"):
+        as_judge(Fixed("own", {}, "0.5"))
 
 
 def test_a_committee_of_one_is_none():

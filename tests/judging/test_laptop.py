@@ -4,11 +4,6 @@ import copy
 import importlib.util
 import json
 import math
-import multiprocessing
-import os
-import signal
-import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,11 +16,20 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair, document_text
-from berdslib.judging.laptop import MPNET_WEIGHTS, WEIGHTS, Calibration, Laptop, load_laptop, load_trained
+from berdslib.judging.laptop import (
+    MPNET_WEIGHTS,
+    WEIGHTS,
+    Calibration,
+    Laptop,
+    calibrate,
+    load_laptop,
+    load_trained,
+    save_laptop,
+)
 from berdslib.judging.registry import make_judge
 from berdslib.judging.stance import FAST, Design, learned, new_model
-from berdslib.judging.training.laptop import best_f1, calibrate, save_laptop, train_laptop
-from berdslib.judging.training.pairs import Example, is_held_out
+from berdslib.judging.training import stance as stance_training
+from berdslib.judging.training.pairs import Example
 from berdslib.judging.training.stance import StanceRecipe, batches, train
 from berdslib.models import volumes
 from berdslib.stats import choose_threshold
@@ -201,7 +205,7 @@ def test_a_document_that_talks_to_the_judge_is_a_text_like_any_other(judge):
     ids = judge.model.tokenizer(attack.text)["input_ids"]
     special = {judge.model.tokenizer.sep_token_id, judge.model.tokenizer.cls_token_id}
     assert any(i in special for i in ids[1:-1])  # undefended, the marks would be read as such
-    harmless = judge.sanitize(attack.text)
+    (harmless,) = judge.sanitize([attack.text])
     assert not any(i in special for i in judge.model.tokenizer(harmless)["input_ids"][1:-1])
 
 
@@ -210,12 +214,12 @@ def test_s3_a_mark_without_a_name_is_no_mark_either(judge):
     added.model.tokenizer.add_tokens([AddedToken("<turn>", special=True)])
     mark = added.model.tokenizer.convert_tokens_to_ids("<turn>")
     assert mark in added.model.tokenizer("<turn>")["input_ids"]
-    assert mark not in added.model.tokenizer(added.sanitize("Bananas <turn> are rich."))["input_ids"]
+    assert mark not in added.model.tokenizer(added.sanitize(["Bananas <turn> are rich."])[0])["input_ids"]
 
 
 def test_ordinary_text_is_read_as_it_stands(judge):
-    for passage in load_passages("sample"):
-        assert judge.sanitize(passage.full_text) == passage.full_text
+    texts = [passage.full_text for passage in load_passages("sample")]
+    assert judge.sanitize(texts) == texts
 
 
 # ---------------------------------------------------------------- calibration
@@ -247,16 +251,6 @@ def test_threshold_for_another_share_of_positives_equals_that_of_resampled_pairs
     steps = np.round(np.arange(0.01, 1.005, 0.01), 2)
     f1 = [f1_score(many_labels, many_p >= t, zero_division=0) for t in steps]
     assert f1_score(many_labels, many_p >= choose_threshold(labels, p_yes, 1 / 6)) == pytest.approx(max(f1))
-
-
-@pytest.mark.slow
-def test_best_f1_is_that_of_the_best_threshold():
-    rng = np.random.default_rng(2)
-    for _ in range(50):
-        labels = rng.random(30) < 0.3
-        labels[:2] = True, False
-        scores = rng.integers(0, 8, 30) / 4.0  # many ties
-        assert best_f1(labels, scores) == pytest.approx(max(f1_score(labels, scores >= t) for t in set(scores)))
 
 
 # ---------------------------------------------------------------- training
@@ -299,20 +293,42 @@ def test_training_learns_a_toy_task_and_leaves_word_embeddings_alone(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_checkpoint_of_another_training_is_refused(tmp_path):
-    recipe = StanceRecipe(passes=1, documents=24)
-    train(new_model(), toy, recipe, tmp_path, save_every=1, progress=False)
-    with pytest.raises(InputError, match=r"checkpoint.pt: .* another training \(recipe differ\)"):
-        train(new_model(), toy, replace(recipe, weight_decay=0.5), tmp_path, progress=False)
-    elsewhere = new_model()
-    with torch.no_grad():
-        elsewhere.scale += 1
-    with pytest.raises(InputError, match=r"another training \(start differ\)"):
-        train(elsewhere, toy, recipe, tmp_path, progress=False)
-    with pytest.raises(InputError, match=r"another training \(design, start, examples differ\)"):
-        train(new_model(Design("minilm", "together", 2)), toy, recipe, tmp_path, progress=False)
-    with pytest.raises(InputError, match=r"another training \(examples differ\)"):
-        train(new_model(), lambda number: toy(number + 5), recipe, tmp_path, progress=False)
+@pytest.mark.parametrize("design", [FAST, Design("minilm", "together", 2)], ids=["apart", "together"])
+def test_a_training_that_broke_off_goes_on_and_ends_like_an_unbroken_one(tmp_path, monkeypatch, design):
+    recipe, step, left = StanceRecipe(passes=2, documents=24), stance_training._step, [3]
+
+    def breaking(*arguments):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return step(*arguments)
+
+    def run(folder):
+        model = new_model(design)
+        return model, train(model, toy, recipe, folder, save_every=2, progress=False)
+
+    whole, losses = run(tmp_path / "whole")
+    monkeypatch.setattr(stance_training, "_step", breaking)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "broken")
+    monkeypatch.setattr(stance_training, "_step", lambda *arguments: left.append(0) or step(*arguments))
+    torch.manual_seed(999)
+    again, resumed = run(tmp_path / "broken")
+    assert len(left) - 1 == len(losses) - 2 and np.allclose(resumed, losses, atol=2e-3)
+    assert all(torch.allclose(w, learned(whole)[name], atol=2e-3) for name, w in learned(again).items())
+
+
+def test_each_training_has_a_checkpoint_of_its_own():
+    def digest(examples=None, design=FAST, scale=5.0, **recipe):
+        model = new_model(design)
+        model.scale.data.fill_(scale)
+        return stance_training._digest(model, StanceRecipe(**recipe), [toy() if examples is None else examples])
+
+    others = [
+        digest(toy(5)), digest(toy()[::-1]), digest([e._replace(p=0.5) for e in toy()]), digest(weight_decay=0.5),
+        digest(scale=6.0), digest(design=Design("minilm", "together", 0)),
+    ]  # fmt: skip
+    assert digest() == digest() and len({digest(), *others}) == 7
 
 
 def test_a_save_that_fails_leaves_the_old_judge_whole(tmp_path, monkeypatch):
@@ -364,101 +380,3 @@ def test_weights_that_were_cut_short_name_the_file(tmp_path):
     (tmp_path / "settings.json").write_bytes((WEIGHTS / "settings.json").read_bytes())
     with pytest.raises(InputError, match=r"model.safetensors: cannot be read"):
         load_laptop(tmp_path)
-
-
-@pytest.mark.slow
-def test_training_with_a_teacher_goes_on_without_asking_again(tmp_path, monkeypatch):
-    """A second call after the first has ended: the teacher's answers, the checkpoint and the judge are all found."""
-    from berdslib.judging.training import laptop as training
-
-    teacher, asked, trained = load_laptop(), [], []
-    inner, plain = teacher.p_yes, training.train
-    monkeypatch.setattr(teacher, "p_yes", lambda pairs: asked.extend(pairs) or inner(pairs))
-
-    def spy(model, examples, *arguments, **options):
-        trained.append(examples(0))
-        return plain(model, examples, *arguments, **options)
-
-    monkeypatch.setattr(training, "train", spy)
-    recipe = StanceRecipe(passes=1, documents=16)
-
-    def run():
-        return training.train_laptop(tmp_path, {"sample": 0.5}, recipe, start=WEIGHTS, teacher=teacher, one_in=4)
-
-    first, n = run(), len(asked)
-    assert n == len({(e.document, e.statement) for e in trained[0]}) > 50
-    assert not any(is_held_out(e.topic, 4) for e in trained[0])
-    assert all(e.p is not None and abs(e.p - e.supports) <= 0.5 for e in trained[0])
-    again = run()
-    assert len(asked) == n and trained[1] == trained[0]
-    assert again.losses == first.losses and again.judge.id == first.judge.id
-    settings = json.loads((tmp_path / "judge" / "settings.json").read_text())
-    assert settings["design"] == FAST._asdict() and settings["teacher"]["judge"] == teacher.id
-
-
-def test_going_on_from_a_judge_of_another_design_is_refused_before_training(tmp_path):
-    with pytest.raises(
-        InputError, match=r"\[design\]: .*weights.laptop is made of Design\(base='minilm', reading='apart'"
-    ):
-        train_laptop(tmp_path, {"sample": 1.0}, design=Design("minilm", "together", 2), start=WEIGHTS)
-    assert not list(tmp_path.iterdir())
-
-
-_KILLED = StanceRecipe(passes=2, documents=8)
-_DESIGNS = {"apart": (FAST, 12), "together": (Design("minilm", "together", 2), 24)}  # and the steps of a run
-
-
-def _train_and_write(folder, design, slowly):
-    """In a process of its own: train, and write down weights and losses."""
-    model = new_model(design)
-
-    def examples(number):
-        return toy(number)
-
-    if slowly:
-        from berdslib.judging.training import stance
-
-        step = stance._step
-        stance._step = lambda *a: (time.sleep(0.15), step(*a))[1]
-    torch.set_num_threads(1)
-    losses = train(model, examples, _KILLED, folder, save_every=2, progress=False)
-    torch.save({"weights": learned(model), "losses": losses}, folder / "result.pt")
-
-
-def _finish(folder, design):
-    process = multiprocessing.get_context("spawn").Process(target=_train_and_write, args=(folder, design, False))
-    process.start()
-    process.join(240)
-    assert process.exitcode == 0
-    return torch.load(folder / "result.pt")
-
-
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory):
-    return {name: _finish(tmp_path_factory.mktemp(name), design) for name, (design, _) in _DESIGNS.items()}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("after", "name"), [(1, "apart"), (2, "apart"), (5, "apart"), (2, "together"), (9, "together")]
-)
-def test_a_killed_training_goes_on_and_ends_like_an_unbroken_one(tmp_path, unbroken, after, name):
-    design, steps = _DESIGNS[name]
-    context = multiprocessing.get_context("spawn")
-    killed = context.Process(target=_train_and_write, args=(tmp_path / "killed", design, True))
-    killed.start()
-    checkpoint, deadline = tmp_path / "killed" / "checkpoint.pt", time.time() + 120
-    while time.time() < deadline and killed.is_alive() and _steps(checkpoint) < 2 * after:
-        time.sleep(0.01)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.join()
-    assert not (tmp_path / "killed" / "result.pt").exists()
-    assert _steps(checkpoint) >= 2 * after
-    resumed, whole = _finish(tmp_path / "killed", design), unbroken[name]
-    assert len(resumed["losses"]) == len(whole["losses"]) == steps
-    assert np.allclose(resumed["losses"], whole["losses"], atol=2e-3)
-    assert all(torch.allclose(w, whole["weights"][k], atol=2e-3) for k, w in resumed["weights"].items())
-
-
-def _steps(checkpoint):
-    return len(torch.load(checkpoint, weights_only=True)["losses"]) if checkpoint.exists() else 0

@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +10,10 @@ import torch
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
-from berdslib.judging.laptop import SETTINGS, TENSORS, Calibration, Laptop, load_laptop, load_trained
+from berdslib.judging.laptop import SETTINGS, TENSORS, Calibration, Laptop, load_laptop, load_trained, save_laptop
 from berdslib.judging.registry import make_judge
 from berdslib.judging.stance import DOCUMENT_TOKENS, STATEMENT_TOKENS, Design, learned, merged, new_model
-from berdslib.judging.training.contrast import UNLABELLED
-from berdslib.judging.training.laptop import like_the_web, save_laptop, taught, train_laptop
-from berdslib.judging.training.pairs import Example, build, is_held_out
+from berdslib.judging.training.pairs import Example
 from berdslib.judging.training.stance import StanceRecipe, batches_of_pairs, train
 
 SMALL = Design("minilm", "together", 2)
@@ -175,36 +172,6 @@ def test_lora_learns_a_toy_task_and_leaves_the_base_alone(tmp_path):
     assert all(torch.equal(w, before[n]) for n, w in model.named_parameters() if n in before)
 
 
-# ---------------------------------------------------------------- a teacher
-
-
-class Teacher:
-    """Stands in for a judge: what it thinks is its logit, whatever it reads."""
-
-    id, threshold, calibration = "teacher(test)", 0.5, Calibration(0.8, -1.0, 0.5)
-
-    def __init__(self, logit):
-        self.logit, self.asked = logit, 0
-
-    def p_yes(self, pairs):
-        self.asked += len(pairs)
-        return self.calibration.p_yes(np.full(len(pairs), self.logit))
-
-
-def test_a_pupil_learns_the_label_and_what_the_teacher_thinks():
-    asked = [Example("d", "s", True, "t", "debate:claim"), Example("d", "s2", False, "t", UNLABELLED)]
-    p = 1 / (1 + math.exp(-1.5))
-    assert [e.p for e in taught(asked, Teacher(1.5), own_share=0.25)] == pytest.approx([0.25 + 0.75 * p, p])
-    assert [e[:5] for e in taught(asked, Teacher(1.5))] == [e[:5] for e in asked]
-    assert taught([], Teacher(0.0)) == []
-    knows_one = Teacher(1.5)
-    assert [e.p for e in taught(asked, knows_one, own_share=1)] == pytest.approx([1.0, p]) and knows_one.asked == 1
-    with pytest.raises(InputError, match="own_share"):
-        taught(asked, Teacher(0.0), own_share=1.5)
-    with pytest.raises(InputError, match=r"\[unlabelled\]: nobody has labelled these pairs"):
-        train_laptop(Path("nowhere"), {UNLABELLED: 1.0})
-
-
 def test_the_loss_of_a_soft_label_is_its_cross_entropy(tmp_path):
     """At the first step nothing has moved yet: the loss can be worked out from the scores of the new model."""
     asked = [row._replace(p=0.2 + 0.6 * row.supports) for row in rows(8)]
@@ -216,16 +183,3 @@ def test_the_loss_of_a_soft_label_is_its_cross_entropy(tmp_path):
     found = train(new_model(SMALL), lambda _: asked, recipe, tmp_path, progress=False)
     sizes = [len(batch) for batch in batches_of_pairs(asked, recipe, 0)]
     assert np.average(found, weights=sizes) == pytest.approx(want, abs=0.05)  # bfloat16, and a step in between
-
-
-# ---------------------------------------------------------------- what calibration rests on
-
-
-def test_held_out_passages_are_all_there_are_whatever_share_is_trained_on():
-    whole, half = like_the_web({"sample": 1.0}, one_in=4), like_the_web({"sample": 0.5}, one_in=4)
-    assert whole == half and whole
-    assert all(is_held_out(e.topic, 4) for e in whole)
-    everything = [e for e in build(["sample"]) if is_held_out(e.topic, 4)]
-    assert sorted(whole) == sorted(everything)
-    with pytest.raises(InputError, match=r"\[shares\]: of stances, no held-out topic"):
-        like_the_web({"stances": 1.0})

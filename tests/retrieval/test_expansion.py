@@ -298,7 +298,7 @@ def test_any_question_has_distinct_templates(text):
 
 
 def test_negate_serves_both_sides():
-    from berdslib.judging.training import pairs as training_pairs
+    from training import pairs as training_pairs
 
     assert training_pairs.negate is negate
 

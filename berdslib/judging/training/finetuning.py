@@ -20,13 +20,12 @@ import numpy as np
 
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
-from berdslib.files import write_text
 from berdslib.judging.base import Pair
-from berdslib.judging.causal import Causal
-from berdslib.judging.cross import encoder_pair
+from berdslib.judging.causal import Causal, padded
 from berdslib.judging.training.pairs import Example
 from berdslib.judging.yesno import answer_tokens
 from berdslib.models.loading import has_bf16, keep_freed_memory
+from berdslib.models.pair_classifier import encode_pairs
 
 if TYPE_CHECKING:
     import torch
@@ -78,15 +77,14 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("learning_rate", "epochs", "alpha", "batch_size", "accumulate", "max_length", "save_every"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"must be above 0, not {getattr(self, name)}", field=name)
-        for name in ("weight_decay", "rank"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"must be 0 or more, not {getattr(self, name)}", field=name)
-        for name in ("warmup", "dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"must be from 0 to below 1, not {getattr(self, name)}", field=name)
+        positive = "learning_rate", "epochs", "alpha", "batch_size", "accumulate", "max_length", "save_every"
+        for name, value in asdict(self).items():
+            if name in positive and not value > 0:
+                raise InputError(f"must be above 0, not {value}", field=name)
+            if name in ("weight_decay", "rank") and not value >= 0:
+                raise InputError(f"must be 0 or more, not {value}", field=name)
+            if name in ("warmup", "dropout") and not 0 <= value < 1:
+                raise InputError(f"must be from 0 to below 1, not {value}", field=name)
 
 
 class Trained(NamedTuple):
@@ -122,8 +120,7 @@ def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe,
         folder: where checkpoints and the result go; a run that was killed there goes on.
 
     Raises:
-        InputError: examples of one label only, another training's checkpoints in the folder, a damaged record of it, or
-            a 4-bit model with rank 0.
+        InputError: examples of one label only, or a 4-bit model with rank 0.
     """
     model = judge.model
     if getattr(model, "is_loaded_in_4bit", False):
@@ -132,9 +129,9 @@ def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe,
         if not recipe.rank:
             raise InputError("4-bit weights cannot be trained directly; use a LoRA rank above 0", field="rank")
         model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)  # the Trainer sets that
-    work = _claim(folder, recipe, examples, judge.id)
+    made_of = _digest(recipe, examples, judge.id)
     model = _with_lora(model, recipe, "CAUSAL_LM") if recipe.rank else model.float()
-    return _train(model, judge.tokenizer, examples, recipe, work, _causal(judge))
+    return _train(model, judge.tokenizer, examples, recipe, folder, made_of, _causal(judge))
 
 
 def fine_tune_encoder(
@@ -151,17 +148,17 @@ def fine_tune_encoder(
         freeze: with ``rank=0``, weights whose name holds this stay as they are; "" for none.
 
     Raises:
-        InputError: examples of one label only, another training's checkpoints in the folder, a damaged record of it, a
-            model with several outputs, a statement that alone is too long, or no weight to freeze.
+        InputError: examples of one label only, a model with several outputs, a statement that alone is too long, or no
+            weight to freeze.
     """
     if model.config.num_labels != 1:
         raise InputError(f"the classifier has {model.config.num_labels} outputs; one is needed (num_labels=1)")
-    work = _claim(folder, recipe, examples, f"{type(model).__name__}({model.config.name_or_path}),freeze={freeze}")
+    made_of = _digest(recipe, examples, f"{type(model).__name__}({model.config.name_or_path}),freeze={freeze}")
     if recipe.rank:
         model = _with_lora(model, recipe, "SEQ_CLS")
     else:
         _freeze(model.float(), freeze)
-    return _train(model, tokenizer, examples, recipe, work, _encoder(tokenizer, recipe.max_length))
+    return _train(model, tokenizer, examples, recipe, folder, made_of, _encoder(tokenizer, recipe.max_length))
 
 
 def split_by_question(examples: Sequence[Example], share: float, seed: int = 0) -> tuple[list[Example], list[Example]]:
@@ -209,12 +206,10 @@ def _encoder(tokenizer: Any, max_length: int) -> _Kind:
     import torch
 
     def tokens(example: Example) -> dict[str, Any]:
-        return encoder_pair(tokenizer, example.statement, example.document, max_length)
+        return encode_pairs(tokenizer, [(example.statement, example.document)], max_length)[0]
 
     def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
-        inputs = [{k: v for k, v in row.items() if k != "supports"} for row in rows]
-        supports = torch.tensor([row["supports"] for row in rows])
-        return {**tokenizer.pad(inputs, return_tensors="pt"), "supports": supports}
+        return dict(tokenizer.pad(rows, return_tensors="pt"))
 
     def losses(model: Any, batch: dict[str, Any]) -> torch.Tensor:
         logits = model(**{k: v for k, v in batch.items() if k != "supports"}).logits[:, 0].float()
@@ -233,13 +228,8 @@ def _causal(judge: Causal) -> _Kind:
         return {"input_ids": judge.token_ids(pair)}
 
     def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
-        width = max(len(row["input_ids"]) for row in rows)
-        ids = torch.zeros(len(rows), width, dtype=torch.long)
-        mask = torch.zeros(len(rows), width, dtype=torch.long)
-        for i, row in enumerate(rows):  # padded on the left, so that the answer comes after the last column
-            start = width - len(row["input_ids"])
-            ids[i, start:], mask[i, start:] = torch.tensor(row["input_ids"]), 1
-        return {"input_ids": ids, "attention_mask": mask, "supports": torch.tensor([r["supports"] for r in rows])}
+        ids, mask = padded([row["input_ids"] for row in rows])
+        return {"input_ids": ids, "attention_mask": mask, "supports": torch.tensor([row["supports"] for row in rows])}
 
     def losses(model: Any, batch: dict[str, Any]) -> torch.Tensor:
         mask = batch["attention_mask"]
@@ -287,24 +277,32 @@ def _freeze(model: Any, part: str) -> None:
 
 
 def _train(
-    model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path, kind: _Kind
+    model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path, made_of: str, kind: _Kind
 ) -> Trained:
     keep_freed_memory()
     rows = [{**kind.tokens(e), "supports": e.supports} for e in examples]
+    work, result = folder / f"checkpoints-{made_of}", folder / "model"
     trainer = _trainer_class(kind)(
-        model=model, args=_arguments(recipe, folder), train_dataset=rows, data_collator=kind.collate
+        model=model, args=_arguments(recipe, work), train_dataset=rows, data_collator=kind.collate
     )
     _use_progress_bar(trainer)
-    checkpoint = last_checkpoint(folder)
+    checkpoint = last_checkpoint(work)
     if checkpoint:
         logger.info("going on from %s", checkpoint)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    result = folder / "model"
     trainer.save_model(str(result))
     if trainer.is_world_process_zero():
         tokenizer.save_pretrained(result)
     losses = [(int(row["step"]), float(row["loss"])) for row in trainer.state.log_history if "loss" in row]
     return Trained(trainer.model.eval(), result, trainer.state.global_step, losses)
+
+
+def _digest(recipe: Recipe, examples: Sequence[Example], model: str) -> str:
+    """Return what names a training's checkpoints: those of another one are never gone on from."""
+    if len({e.supports for e in examples}) < 2:
+        raise InputError("there are no examples of one of the two labels; nothing can be learnt (divergences.md B10)")
+    made_of = [asdict(recipe), model, [(e.document, e.statement, e.supports) for e in examples]]
+    return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
 
 
 def _arguments(recipe: Recipe, folder: Path) -> Any:
@@ -412,44 +410,14 @@ def _use_progress_bar(trainer: Any) -> None:
     class Bar(TrainerCallback):
         # An event is (arguments, state, control).
         def on_train_begin(self, *event: Any, **_: Any) -> None:
-            state = event[1]
-            self.bar = tqdm(
-                total=state.max_steps, initial=state.global_step, desc="fine-tuning", unit="step", delay=2,
-                leave=False, disable=not state.is_world_process_zero,
-            )  # fmt: skip
+            total, hidden = event[1].max_steps, not event[1].is_world_process_zero
+            self.bar = tqdm(total=total, desc="fine-tuning", unit="step", delay=2, leave=False, disable=hidden)
 
         def on_step_end(self, *event: Any, **_: Any) -> None:
             self.bar.update(event[1].global_step - self.bar.n)
-
-        def on_log(self, *_: Any, **rest: Any) -> None:
-            if "loss" in rest["logs"]:
-                self.bar.set_postfix(loss=f"{rest['logs']['loss']:.3f}", refresh=False)
 
         def on_train_end(self, *_: Any, **_rest: Any) -> None:
             self.bar.close()
 
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(Bar)
-
-
-def _claim(folder: Path, recipe: Recipe, examples: Sequence[Example], model: str) -> Path:
-    """Record what is trained in a folder, or check that it matches the record: checkpoints must not mix."""
-    if len({e.supports for e in examples}) < 2:
-        raise InputError("there are no examples of one of the two labels; nothing can be learnt (divergences.md B10)")
-    text = json.dumps([(e.document, e.statement, e.supports) for e in examples])
-    now = {"recipe": asdict(recipe), "model": model, "examples": hashlib.sha256(text.encode()).hexdigest()}
-    path = folder / "training.json"
-    if not path.exists():
-        with write_text(path) as file:
-            json.dump(now, file, indent=1)
-        return folder
-    try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        before = None
-    if not isinstance(before, dict):
-        raise InputError("is no record of a training; choose another folder, or delete this one", path=path)
-    differing = [k for k in now if before.get(k) != now[k]]
-    if differing:
-        raise InputError(f"holds another run ({', '.join(differing)} differ); choose another folder", path=path)
-    return folder

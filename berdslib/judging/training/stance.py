@@ -67,7 +67,7 @@ def train(
         model: from :func:`berdslib.judging.stance.new_model`.
         examples: pass number → the examples of that pass, so that windows may be drawn anew; the same in every call.
         recipe: how.
-        folder: where checkpoints go.
+        folder: where checkpoints go, under a name that tells those of other trainings apart.
         save_every: steps between two checkpoints.
         progress: show a bar.
 
@@ -75,7 +75,7 @@ def train(
         The loss of each step, those before a kill included.
 
     Raises:
-        InputError: no examples, one label only, or the checkpoint of another recipe or other examples.
+        InputError: no examples, or one label only.
     """
     from tqdm.auto import tqdm
 
@@ -86,8 +86,8 @@ def train(
     if len({e.supports for batch in plan for e in batch}) < 2:
         raise InputError("examples of both labels are needed (divergences.md B10)")
     optimiser, schedule = _optimiser(model, recipe, len(plan))
-    claim = _claim(recipe, plan, model)
-    losses = _resume(folder / "checkpoint.pt", model, optimiser, schedule, recipe, claim)
+    checkpoint = folder / f"checkpoint-{_digest(model, recipe, plan)}.pt"
+    losses = _resume(checkpoint, model, optimiser, schedule, recipe.seed)
     model.train()
     bar = tqdm(plan, initial=len(losses), desc="training", unit="batch", disable=not progress, delay=2)
     for step in range(len(losses), len(plan)):
@@ -95,7 +95,7 @@ def train(
         bar.update()
         bar.set_postfix(loss=f"{sum(losses[-50:]) / len(losses[-50:]):.3f}")
         if (step + 1) % save_every == 0:
-            _save(folder / "checkpoint.pt", model, optimiser, schedule, claim, losses)
+            _save(checkpoint, model, optimiser, schedule, losses)
     bar.close()
     model.eval()
     return losses
@@ -177,23 +177,16 @@ def _optimiser(model: StanceModel, recipe: StanceRecipe, steps: int) -> tuple[An
     return optimiser, schedule
 
 
-def _claim(recipe: StanceRecipe, plan: Sequence[Sequence[Example]], model: StanceModel) -> dict[str, str]:
-    """Return what a checkpoint must have been made by: recipe, design, first weights, and every batch in its order."""
-    text = json.dumps([[(e.document, e.statement, e.supports, e.p) for e in batch] for batch in plan])
-    start = hashlib.sha256()
+def _digest(model: StanceModel, recipe: StanceRecipe, plan: Sequence[Sequence[Example]]) -> str:
+    """Return what names a training: design, first weights, recipe, and every batch in its order."""
+    rows = [[(e.document, e.statement, e.supports, e.p) for e in batch] for batch in plan]
+    digest = hashlib.sha256(json.dumps([model.design, asdict(recipe), rows]).encode())
     for weight in learned(model).values():
-        start.update(weight.float().cpu().numpy().tobytes())
-    return {
-        "recipe": json.dumps(asdict(recipe)),
-        "design": json.dumps(model.design),
-        "start": start.hexdigest(),
-        "examples": hashlib.sha256(text.encode()).hexdigest(),
-    }
+        digest.update(weight.float().cpu().numpy().tobytes())
+    return digest.hexdigest()[:12]
 
 
-def _save(
-    path: Path, model: StanceModel, optimiser: Any, schedule: Any, claim: dict[str, str], losses: list[float]
-) -> None:
+def _save(path: Path, model: StanceModel, optimiser: Any, schedule: Any, losses: list[float]) -> None:
     """Write a checkpoint; the old one is kept until the new one is complete."""
     state = {
         "model": learned(model),
@@ -201,26 +194,20 @@ def _save(
         "schedule": schedule.state_dict(),
         "draws": torch.get_rng_state(),
         "gpu_draws": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-        "losses": list(losses),
-        **claim,
+        "losses": losses,
     }
     with atomic_path(path) as unfinished:
         torch.save(state, unfinished)
 
 
-def _resume(
-    path: Path, model: StanceModel, optimiser: Any, schedule: Any, recipe: StanceRecipe, claim: dict[str, str]
-) -> list[float]:
+def _resume(path: Path, model: StanceModel, optimiser: Any, schedule: Any, seed: int) -> list[float]:
+    """Return the losses until a checkpoint, whose state all take over; without one, the draws begin at the seed."""
     for unfinished in path.parent.glob(f".{path.name}.*"):
         unfinished.unlink()  # of a run that was killed while it wrote
     if not path.exists():
-        torch.manual_seed(recipe.seed)
+        torch.manual_seed(seed)
         return []
     state = torch.load(path, weights_only=True, map_location="cpu")
-    differing = [name for name in claim if state.get(name) != claim[name]]
-    if differing:
-        problem = f"is the checkpoint of another training ({', '.join(differing)} differ); choose another folder"
-        raise InputError(problem, path=path)
     model.load_state_dict(state["model"], strict=False)
     optimiser.load_state_dict(state["optimiser"])
     schedule.load_state_dict(state["schedule"])

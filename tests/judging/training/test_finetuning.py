@@ -5,9 +5,7 @@ import multiprocessing
 import os
 import random
 import shutil
-import signal
 import socket
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +28,6 @@ from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal, load_causal
-from berdslib.judging.cross import encoder_pair
 from berdslib.judging.training import finetuning
 from berdslib.judging.training.finetuning import (
     Recipe,
@@ -41,6 +38,7 @@ from berdslib.judging.training.finetuning import (
 )
 from berdslib.judging.training.pairs import Example
 from berdslib.llm.prompting import Prompt
+from berdslib.models.pair_classifier import encode_pairs
 
 PROMPT = Prompt("short", "", "{document} | {statement} ? Answer:")
 FOR, AGAINST = ("splendid", "helpful"), ("dreadful", "harmful")
@@ -135,8 +133,13 @@ def f1(judge, examples):
 def encoder_logits(model, tokenizer, examples):
     model.eval()
     with torch.inference_mode():
-        inputs = [encoder_pair(tokenizer, e.statement, e.document, 128) for e in examples]
+        inputs = encode_pairs(tokenizer, [(e.statement, e.document) for e in examples], 128)
         return np.array([float(model(**{k: torch.tensor([v]) for k, v in i.items()}).logits) for i in inputs])
+
+
+def work(folder):
+    (found,) = folder.glob("checkpoints-*")
+    return found
 
 
 def adapter(trained):
@@ -252,7 +255,7 @@ def test_the_rate_rises_and_falls_and_epochs_may_be_a_fraction(base, tmp_path):
     recipe = Recipe(learning_rate=1e-3, warmup=0.5, rank=2, batch_size=8, epochs=0.5, save_every=2)
     trained = fine_tune_causal(causal(base), toy(10), recipe, tmp_path)
     assert trained.steps == 5  # half of 10
-    log = json.loads((last_checkpoint(tmp_path) / "trainer_state.json").read_text())["log_history"]
+    log = json.loads((last_checkpoint(work(tmp_path)) / "trainer_state.json").read_text())["log_history"]
     rates = {row["step"]: row["learning_rate"] for row in log if "loss" in row}
     assert {step: rates[step] for step in (2, 4)} == pytest.approx({2: 1e-3 / 3, 4: 1e-3})  # warm-up: ceil(2.5) steps
     assert [step for step, _ in trained.losses] == [1, 2, 3, 4, 5]
@@ -368,30 +371,11 @@ def test_bf16_where_the_hardware_has_it(base, tmp_path, monkeypatch):
 
 
 def test_documents_are_cut_statements_never(base):
-    judge, (_, tokenizer) = causal(base), encoder(base)
+    judge = causal(base)
     judge.max_length = 60
     long = Example("the town said " * 200, "thing 3 is good", True, "q", "toy")
     prompt = judge.tokenizer.decode(finetuning._causal(judge).tokens(long)["input_ids"])
     assert prompt.endswith("| thing 3 is good ? Answer:") and prompt.startswith("<s>the town")
-    pair = encoder_pair(tokenizer, long.statement, long.document, 60)
-    assert len(pair["input_ids"]) == 60
-    text = tokenizer.decode(pair["input_ids"])
-    assert text.startswith("<s>thing 3 is good</s>the town") and text.endswith("</s>")
-    assert set(pair["token_type_ids"]) == {0, 1}
-    # Nor where the statement is the longer of the two.
-    statement = " ".join(FILLING[i % 12] for i in range(45))
-    pair = encoder_pair(tokenizer, statement, " ".join(FILLING * 2), 60)
-    assert len(pair["input_ids"]) == 60 and tokenizer.decode(pair["input_ids"]).startswith(f"<s>{statement}</s>the")
-    with pytest.raises(InputError, match="leaves no room"):
-        encoder_pair(tokenizer, "thing " * 200, "short", 60)
-
-
-def test_marks_in_a_document_are_only_text(base):
-    _, tokenizer = encoder(base)
-    ids = encoder_pair(tokenizer, "good </s> thing", "</s><s> town", 60)["input_ids"]
-    assert [i for i in ids if i in tokenizer.all_special_ids] == [
-        tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.eos_token_id
-    ]  # fmt: skip
 
 
 _TOPICS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=60)
@@ -459,21 +443,10 @@ def test_models_and_arguments_that_cannot_be_used(base, tmp_path):
         fine_tune_causal(judge, toy(3), Recipe(rank=0), tmp_path / "c")
 
 
-@pytest.mark.slow
-def test_a_folder_of_another_training_is_refused(base, tmp_path):
-    recipe = Recipe(rank=2, batch_size=8, epochs=1)
-    fine_tune_causal(causal(base), toy(3), recipe, tmp_path)
-    other = Recipe(rank=2, batch_size=8, epochs=2)
-    with pytest.raises(InputError, match=r"training.json: holds another run \(recipe differ\)"):
-        fine_tune_causal(causal(base), toy(3), other, tmp_path)
-    with pytest.raises(InputError, match=r"\(examples differ\)"):
-        fine_tune_causal(causal(base), toy(3)[::-1], recipe, tmp_path)
-    with pytest.raises(InputError, match=r"\(model differ\)"):
-        fine_tune_causal(causal(base, "causal128"), toy(3), recipe, tmp_path)
-    for damaged in ("", '{"recipe": {"ra', "[]"):
-        (tmp_path / "training.json").write_text(damaged)
-        with pytest.raises(InputError, match=r"training.json: is no record of a training"):
-            fine_tune_causal(causal(base), toy(3), recipe, tmp_path)
+def test_each_training_has_checkpoints_of_its_own():
+    others = [(Recipe(epochs=3), toy(3), "m"), (Recipe(), toy(3)[::-1], "m"), (Recipe(), toy(3), "other")]
+    digests = {finetuning._digest(*what) for what in [(Recipe(), toy(3), "m"), (Recipe(), toy(3), "m"), *others]}
+    assert len(digests) == 4
 
 
 # ---------------------------------------------------------------- going on after a kill
@@ -526,7 +499,7 @@ def test_going_on_from_a_checkpoint_ends_like_the_unbroken_run(base, tmp_path, u
         patch.setattr(Trainer, "training_step", stopping)
         with pytest.raises(StopError):
             long_training(base, tmp_path)
-    assert last_checkpoint(tmp_path).name == f"checkpoint-{kept}"
+    assert last_checkpoint(work(tmp_path)).name == f"checkpoint-{kept}"
     torch.manual_seed(999)
     again = long_training(base, tmp_path)
     assert again.steps == 24 and again.losses == unbroken.losses
@@ -543,54 +516,6 @@ def test_a_checkpoint_that_was_cut_short_is_passed_over(tmp_path):
     assert last_checkpoint(tmp_path).name == "checkpoint-20"
     shutil.rmtree(tmp_path / "checkpoint-20")
     assert last_checkpoint(tmp_path).name == "checkpoint-4"
-
-
-def _train_and_stop(base, folder, moment, nth, here):
-    """Train until a moment, and stand still there to be killed."""
-    from transformers import Trainer
-
-    torch.set_num_threads(1)
-    finetuning.has_bf16 = lambda: False
-    method = {"step": "training_step", "checkpoint": "_save_rng_state", "result": "save_model"}[moment]
-    original, left = getattr(Trainer, method), [nth]
-
-    def stopping(self, *args, **rest):
-        left[0] -= 1
-        if left[0] == 0:
-            here.touch()
-            time.sleep(600)
-        return original(self, *args, **rest)
-
-    setattr(Trainer, method, stopping)
-    long_training(base, folder)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("moment", "nth", "kept"),
-    [("step", 6, None), ("step", 28, "checkpoint-12"), ("checkpoint", 4, "checkpoint-12")],
-    ids=["before-the-first-checkpoint", "in-the-middle", "while-a-checkpoint-is-written"],
-)
-def test_sigkill_and_going_on_ends_like_the_unbroken_run(base, tmp_path, unbroken, moment, nth, kept):
-    here, folder = tmp_path / "here", tmp_path / "run"
-    victim = multiprocessing.get_context("spawn").Process(
-        target=_train_and_stop, args=(base, folder, moment, nth, here)
-    )
-    victim.start()
-    until = time.monotonic() + 240
-    while not here.exists():
-        assert victim.is_alive() and time.monotonic() < until
-        time.sleep(0.05)
-    os.kill(victim.pid, signal.SIGKILL)
-    victim.join()
-    if moment == "checkpoint":
-        left = {p.name for p in (folder / "checkpoint-16").iterdir()}
-        assert "adapter_model.safetensors" in left and "trainer_state.json" not in left
-    found = last_checkpoint(folder)
-    assert (found.name if found else None) == kept
-    again = long_training(base, folder)
-    assert again.steps == 24 and again.losses == unbroken.losses
-    assert_same(adapter(again), adapter(unbroken), **EXACTLY)
 
 
 # ---------------------------------------------------------------- several processes
@@ -621,7 +546,7 @@ def test_two_processes_move_the_weights_as_one_with_batches_twice_as_large(base,
     assert [worker.exitcode for worker in workers] == [0, 0]
     together = load_file(tmp_path / "two" / "model" / "adapter_model.safetensors")
     assert_same(together, adapter(alone), rtol=2e-3, atol=2e-4)
-    log = json.loads((last_checkpoint(tmp_path / "two") / "trainer_state.json").read_text())["log_history"]
+    log = json.loads((last_checkpoint(work(tmp_path / "two")) / "trainer_state.json").read_text())["log_history"]
     losses = [(row["step"], row["loss"]) for row in log if "loss" in row]
     assert len(losses) == 12
     np.testing.assert_allclose(losses, alone.losses, rtol=1e-3)

@@ -1,6 +1,6 @@
 """Training pairs in which one thing decides: a sentence more or less, who says it, one word of the statement.
 
-In most pairs of :mod:`berdslib.judging.training.pairs` the topic, the length or the style gives the answer away. Here
+In most pairs of ``pairs.py`` the topic, the length or the style gives the answer away. Here
 both answers come with the same words around them. All of it is made by rule from the same public sources, so a few
 labels in a hundred are wrong; a neighbouring passage that argues after all is the commonest reason.
 """
@@ -15,18 +15,9 @@ from typing import NamedTuple
 
 from berdslib.data.tables import read_jsonl, read_table, text_field
 from berdslib.errors import InputError, known
-from berdslib.judging.training.pairs import (
-    SOURCES,
-    WINDOW_WORDS,
-    Example,
-    article_id,
-    data_file,
-    mixture,
-    read_json,
-    share_of,
-    window,
-)
+from berdslib.judging.training.pairs import Example
 from berdslib.statements.negation import negate
+from training.pairs import SOURCES, WINDOW_WORDS, article_id, data_file, mixture, read_json, share_of, window
 
 # Draws of each kind from each side of a debate.
 DRAWS = 3

@@ -1,17 +1,14 @@
-"""Contrasts: passages put together by hand-made rules, each kind on one small debate, and the real sources."""
+"""Contrasts: passages put together by hand-made rules, each kind on one small debate, and from small files."""
 
 import json
 import random
 import re
-from collections import defaultdict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from berdslib.errors import InputError
-from berdslib.judging.training import contrast
-from berdslib.judging.training.contrast import (
+from training import contrast
+from training.contrast import (
     KINDS,
     UNLABELLED,
     Debate,
@@ -20,7 +17,6 @@ from berdslib.judging.training.contrast import (
     contrasts,
     debates,
     drop_needed,
-    explanations,
     mixed,
     neutral_windows,
     other_number,
@@ -30,9 +26,13 @@ from berdslib.judging.training.contrast import (
     turned,
     unlabelled,
 )
+
+from berdslib.errors import InputError
 from berdslib.statements.negation import negate
 
 WORDS = [f"w{i}" for i in range(120)]
+
+
 ZOOS = Debate(
     "Zoos should be closed.",
     {
@@ -40,8 +40,14 @@ ZOOS = Debate(
         False: [["Children learn from zoos."], ["Zoos save rare species.", "Breeding in zoos saves species"]],
     },
 )
+
+
 TRIO = Trio("Cages make animals ill.", "Zoos save rare species.", "Zoos increase cruelty.")
+
+
 LIONS = "The lion is a large cat. It lives in zoos and in Africa. Lions sleep most of the day. They hunt at night."
+
+
 BOATS = "Boats float on water. Some have sails. A ship is a large boat. Ports are where they stay."
 
 
@@ -52,9 +58,6 @@ def around():
 
 def made(kind, around, side=True, seed=0):
     return list(KINDS[kind](ZOOS, TRIO, side, around, random.Random(seed)))
-
-
-# ---------------------------------------------------------------- putting passages together
 
 
 @given(st.integers(0, 130), st.integers(1, 150), st.integers(0, 10**6))
@@ -89,28 +92,12 @@ def test_one_word_turned(statement, expected):
     assert turned(statement) == expected
 
 
-def test_turning_twice_gives_the_statement():
-    for word, opposite in contrast._SWAPS.items():
-        assert turned(turned(f"It is {word} here")) in (f"It is {word} here", f"It is {contrast._SWAPS[opposite]} here")
-
-
-def test_demands_become_proposals_that_can_be_negated():
-    assert negate(contrast.proposal("Ban boxing")) == "We should not ban boxing"
-
-
-# ---------------------------------------------------------------- the kinds
-
-
 def test_an_inserted_sentence_decides(around):
     argued, other, opposed, cut = made("inserted", around)
     assert argued.supports and TRIO.own in argued.document and argued.statement == ZOOS.claim
     assert not other.supports and other.statement == TRIO.beside and other.document == argued.document
     assert not opposed.supports and TRIO.opposing in opposed.document and TRIO.own not in opposed.document
     assert not cut.supports and cut.document == LIONS  # shares "zoos" with the claim
-
-
-def test_for_the_other_side_the_claim_is_negated(around):
-    assert {e.statement for e in made("inserted", around, side=False)} == {negate(ZOOS.claim), TRIO.beside}
 
 
 def test_who_is_refuted_is_not_supported(around):
@@ -166,9 +153,6 @@ def test_trios_are_of_different_points():
         assert any(one.opposing in group for group in ZOOS.points[False])
 
 
-# ---------------------------------------------------------------- entailment
-
-
 def test_the_sentence_that_goes_was_needed():
     claim = "The film that Ann directed won a prize in Berlin"
     explanation = "Ann directed Snow. Snow won a prize in Berlin. Snow is a film."
@@ -177,19 +161,11 @@ def test_the_sentence_that_goes_was_needed():
         assert left == "Ann directed Snow. Snow is a film."  # of the others, each says at most one word of the claim
 
 
-def test_nothing_is_dropped_where_nothing_is_needed():
-    assert drop_needed("Ann directed Snow.", "Ann directed Snow", random.Random(0)) is None
-    assert drop_needed("Snow won. Snow won.", "Snow won", random.Random(0)) is None
-
-
 def test_another_number():
     for seed in range(20):
         changed = other_number("Born in 1970 in Rome", "She was born in 1970.", random.Random(seed))
         assert re.fullmatch(r"Born in \d{4} in Rome", changed) and "1970" not in changed
     assert other_number("Born in 1970", "She was born in 1971.", random.Random(0)) is None
-
-
-# ---------------------------------------------------------------- from files
 
 
 @pytest.fixture
@@ -245,18 +221,6 @@ def test_windows_with_a_claim_are_left_out(files):
     assert windows and not any("Sentence 20 of" in w for w in windows)
 
 
-def test_all_kinds_are_drawn_the_same_way_each_time(files):
-    found = contrasts()
-    assert found == contrasts() != contrasts(seed=1)
-    by_kind = defaultdict(set)
-    for e in found:
-        by_kind[e.kind].add(e.supports)
-    assert all(len(labels) == 1 for labels in by_kind.values())
-    assert {e.topic for e in found} == {ZOOS.claim, "We should ban tea"}
-    with pytest.raises(InputError, match="kind of contrast"):
-        contrasts(["no such kind"])
-
-
 def test_sources_and_contrasts_mix_by_shares_of_documents(files):
     whole = mixed({"key_points": 1.0, "refuted": 1.0, "relation": 1.0})
     assert {"contrast" if e.kind.startswith("contrast") else e.kind for e in whole} >= {"contrast", "key point"}
@@ -270,21 +234,6 @@ def test_sources_and_contrasts_mix_by_shares_of_documents(files):
             mixed(shares)
 
 
-def test_explanations_support_a_claim_and_not_its_negation(tmp_path, monkeypatch):
-    (tmp_path / "support").mkdir()
-    (tmp_path / "support/ex_fever.csv").write_text(
-        "claim,explanation,label\nRome is old,Rome was founded early.,SUPPORT\n"
-        "Rome is new,Rome was founded early.,REFUTE\nRome is big,Rome was founded early.,NOT ENOUGH INFO\n"
-    )
-    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
-    assert [e[1:] for e in explanations(random.Random(0))] == [
-        ("Rome is old", True, "Rome is old", "explanation", None),
-        ("Rome is not old", False, "Rome is old", "explanation:negated", None),
-        ("Rome is new", False, "Rome is new", "explanation", None),
-        ("Rome is big", False, "Rome is big", "explanation", None),
-    ]
-
-
 def test_pairs_for_a_teacher_are_of_a_claim_and_passages_near_it(files, tmp_path):
     rows = [{"title": "", "text": f"An argument on zoos and tea, number {i}.", "metadata": {}} for i in range(3)]
     (tmp_path / "perspectrum/debates.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -296,25 +245,3 @@ def test_pairs_for_a_teacher_are_of_a_claim_and_passages_near_it(files, tmp_path
         said = [e.statement for e in found if e.topic == claim]
         assert len(said) == 4 * 3 and said.count(claim) == said.count(negate(claim)) == 4
     assert [e.kind for e in mixed({UNLABELLED: 1.0})] == [UNLABELLED] * len(mixed({UNLABELLED: 1.0}))
-
-
-@pytest.mark.slow
-def test_no_text_says_both_on_real_data(real_data):
-    """One pair of texts has one label, and both labels are common."""
-    labels = defaultdict(set)
-    found = contrasts(per_article=2)
-    for e in found:
-        labels[e.document, e.statement].add(e.supports)
-    assert sum(len(both) > 1 for both in labels.values()) < 0.001 * len(labels)
-    assert 0.25 < sum(e.supports for e in found) / len(found) < 0.5
-
-
-def test_explanations_without_a_sentence_on_real_data(real_data):
-    found = list(explanations(random.Random(0)))
-    whole = defaultdict(list)
-    for e in found:
-        if e.kind == "explanation" and e.supports:
-            whole[e.statement].append(e.document)
-    dropped = [e for e in found if e.kind == "explanation:one sentence dropped"]
-    assert len(dropped) > 500
-    assert all(any(len(e.document) < len(text) for text in whole[e.statement]) for e in dropped)

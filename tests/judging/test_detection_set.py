@@ -14,17 +14,16 @@ from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
-from berdslib.judging.store import VerdictStore
-from berdslib.judging.training.detection_set import (
+from berdslib.judging.detection_set import (
     detection_pairs,
     draw_questions,
     label_by_judge,
-    read_examples,
     without_near_duplicates,
     write_examples,
     write_unlabelled,
 )
-from berdslib.judging.training.pairs import Example
+from berdslib.judging.store import VerdictStore
+from berdslib.judging.training.pairs import Example, read_examples
 from berdslib.retrieval.retrievers import make_retriever
 
 

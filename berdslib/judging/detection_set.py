@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from berdslib.data.readers import LabelledPair, read_labelled_pairs
+from berdslib.data.readers import LabelledPair
 from berdslib.data.records import Passage, Question, check_questions
 from berdslib.errors import InputError
 from berdslib.files import StrPath, write_text
@@ -129,53 +129,33 @@ def label_by_judge(
 ) -> list[Example]:
     """Label pairs by a judge, as GPT-4 labelled the paper's training set; what the store knows is not asked again.
 
-    Args:
-        pairs: from :func:`detection_pairs`.
-        questions: the same questions; their texts become the topics.
-        judge: yes at its threshold and above.
-        store: of verdicts.
-        title_position: where a document's title goes; as the judge that is to be trained will read it.
+    The documents have their titles as the judge that is to be trained will read them.
     """
     p_yes, _ = judge_pairs(judge, pairs, store)
-    texts = {q.qid: q.text for q in questions}
     kind = f"detection, labelled by {judge.id}"
-    return [
-        Example(document_text(p.passage, title_position), p.perspective, y >= judge.threshold, texts[p.qid], kind)
-        for p, y in zip(pairs, p_yes.tolist(), strict=True)
-    ]
+    rows = zip(_texts(pairs, questions, title_position), p_yes.tolist(), strict=True)
+    return [Example(document, claim, p >= judge.threshold, topic, kind) for (topic, document, claim), p in rows]
 
 
 # ---------------------------------------------------------------- files
 
 
 def write_unlabelled(
-    path: StrPath, pairs: Iterable[Pair], questions: Sequence[Question], *, title_position: str = "before"
+    path: StrPath, pairs: Sequence[Pair], questions: Sequence[Question], *, title_position: str = "before"
 ) -> None:
-    """Write pairs as TSV with an empty column `label`, for people to fill in with 1 or 0.
-
-    Raises:
-        InputError: nothing can be written there.
-    """
-    texts = {q.qid: q.text for q in questions}
-    _write(path, ((texts[p.qid], document_text(p.passage, title_position), p.perspective, "") for p in pairs))
+    """Write pairs as TSV with an empty column `label`, for people to fill in with 1 or 0."""
+    _write(path, [(*texts, "") for texts in _texts(pairs, questions, title_position)])
 
 
 def write_examples(path: StrPath, examples: Iterable[Example]) -> None:
-    """Write labelled examples as TSV with the columns question, document, perspective, label (1 or 0).
-
-    Raises:
-        InputError: nothing can be written there.
-    """
-    _write(path, ((e.topic, e.document, e.statement, str(int(e.supports))) for e in examples))
+    """Write labelled examples as TSV with the columns question, document, perspective, label (1 or 0)."""
+    _write(path, [(e.topic, e.document, e.statement, str(int(e.supports))) for e in examples])
 
 
-def read_examples(path: StrPath, kind: str = "detection") -> list[Example]:
-    """Read labelled pairs (TSV, CSV or JSONL) as examples; the topic is the question.
-
-    Raises:
-        InputError: a row without a label, and all that :func:`read_labelled_pairs` refuses.
-    """
-    return [Example(p.document, p.perspective, p.label, p.question, kind) for p in read_labelled_pairs(path)]
+def _texts(pairs: Sequence[Pair], questions: Sequence[Question], title_position: str) -> list[tuple[str, str, str]]:
+    """Return question, document and perspective of each pair."""
+    asked = {q.qid: q.text for q in questions}
+    return [(asked[p.qid], document_text(p.passage, title_position), p.perspective) for p in pairs]
 
 
 def _write(path: StrPath, rows: Iterable[tuple[str, ...]]) -> None:

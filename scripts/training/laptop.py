@@ -1,32 +1,28 @@
-"""Training, calibrating and saving a `laptop` judge; the shipped one was made by this. It needs torch when imported."""
+"""Training a `laptop` judge and comparing it with the cosine it began as; the shipped one was made by this."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors.torch import save_file
 from scipy.special import expit, logit
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_curve, roc_auc_score
 
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
-from berdslib.files import atomic_path, write_text
 from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE, Pair
-from berdslib.judging.laptop import SETTINGS, TENSORS, Calibration, Laptop, load_laptop, load_trained
-from berdslib.judging.stance import FAST, Design, StanceModel, learned, new_model
+from berdslib.judging.laptop import Calibration, Laptop, calibrate, load_laptop, load_trained, save_laptop
+from berdslib.judging.stance import FAST, Design, new_model
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.judging.training.contrast import UNLABELLED, mixed
-from berdslib.judging.training.pairs import LAPTOP_SHARES, Example, is_held_out, mixture, split_by_topic
+from berdslib.judging.training.pairs import Example
 from berdslib.judging.training.stance import StanceRecipe, train
 from berdslib.models.encoders import get_encoder
 from berdslib.statements.negation import negate
-from berdslib.stats import choose_threshold, yes_or_no
+from training.contrast import UNLABELLED, mixed
+from training.pairs import LAPTOP_SHARES, is_held_out, mixture, split_by_topic
 
 # The held-out examples whose documents look like what a search engine lists; calibration rests on these.
 _LIKE_THE_WEB = ("debate", "claim:window", "neutral", "sample")
@@ -180,51 +176,6 @@ def held_out_scores(judge: Laptop, examples: Sequence[Example]) -> dict[str, flo
         if len(claims):
             found[f"{name}_right_side"] = float(np.where(for_claim, shift > 0, shift < 0).mean())
     return found
-
-
-def save_laptop(model: StanceModel, calibration: Calibration, folder: Path, facts: dict[str, Any]) -> Path:
-    """Save the learnt weights in half precision, with their calibration and metadata.
-
-    Args:
-        model: trained.
-        calibration: of this model.
-        folder: made, or replaced as a whole if it holds such a judge and nothing else: weights of one training never
-            lie beside the calibration of another.
-        facts: JSON-able: the recipe, the data, the scores on held-out topics.
-
-    Raises:
-        InputError: the folder holds something else, or nothing can be written there.
-    """
-    facts = {"design": model.design._asdict(), **facts}
-    with atomic_path(folder, marker=SETTINGS) as unfinished:
-        unfinished.mkdir()
-        save_file({k: v.half().contiguous() for k, v in learned(model).items()}, unfinished / TENSORS)
-        with write_text(unfinished / SETTINGS) as file:
-            json.dump({"calibration": calibration._asdict(), **facts}, file, indent=1)
-    return folder
-
-
-def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> Calibration:
-    """Fit slope and shift (Platt, 1999) and the threshold with the best F1, on held-out topics.
-
-    Held-out pairs have more positives than the web, so both kinds are weighted to what is expected there.
-
-    Args:
-        logits: (n,) of the model.
-        labels: (n,) bool, both kinds.
-        positive_share: share of positives to expect.
-
-    Raises:
-        InputError: labels of one kind only, or one that is no truth value (1 and 0 are).
-    """
-    labels = yes_or_no(labels)
-    if labels.all() or not labels.any():
-        raise InputError("labels of both kinds are needed to calibrate")
-    weight = np.where(labels, positive_share / labels.mean(), (1 - positive_share) / (1 - labels.mean()))
-    fitted = LogisticRegression(C=np.inf, tol=1e-8).fit(np.asarray(logits)[:, None], labels, sample_weight=weight)
-    slope, shift = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
-    p_yes = Calibration(slope, shift, 0.5).p_yes(logits)
-    return Calibration(slope, shift, choose_threshold(labels, p_yes, positive_share))
 
 
 def best_f1(labels: np.ndarray, scores: np.ndarray) -> float:

@@ -1,0 +1,102 @@
+"""Training a laptop judge: a teacher's word, what calibration rests on, a run that is asked for again."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+from training import laptop as training
+from training.contrast import UNLABELLED
+from training.laptop import best_f1, like_the_web, taught, train_laptop
+from training.pairs import build, is_held_out
+
+from berdslib.errors import InputError
+from berdslib.judging.laptop import WEIGHTS, Calibration, load_laptop
+from berdslib.judging.stance import FAST, Design
+from berdslib.judging.training.pairs import Example
+from berdslib.judging.training.stance import StanceRecipe
+
+
+class Teacher:
+    """Stands in for a judge: what it thinks is its logit, whatever it reads."""
+
+    id, threshold, calibration = "teacher(test)", 0.5, Calibration(0.8, -1.0, 0.5)
+
+    def __init__(self, logit):
+        self.logit, self.asked = logit, 0
+
+    def p_yes(self, pairs):
+        self.asked += len(pairs)
+        return self.calibration.p_yes(np.full(len(pairs), self.logit))
+
+
+def test_a_pupil_learns_the_label_and_what_the_teacher_thinks():
+    asked = [Example("d", "s", True, "t", "debate:claim"), Example("d", "s2", False, "t", UNLABELLED)]
+    p = 1 / (1 + math.exp(-1.5))
+    assert [e.p for e in taught(asked, Teacher(1.5), own_share=0.25)] == pytest.approx([0.25 + 0.75 * p, p])
+    assert [e[:5] for e in taught(asked, Teacher(1.5))] == [e[:5] for e in asked]
+    assert taught([], Teacher(0.0)) == []
+    knows_one = Teacher(1.5)
+    assert [e.p for e in taught(asked, knows_one, own_share=1)] == pytest.approx([1.0, p]) and knows_one.asked == 1
+    with pytest.raises(InputError, match="own_share"):
+        taught(asked, Teacher(0.0), own_share=1.5)
+    with pytest.raises(InputError, match=r"\[unlabelled\]: nobody has labelled these pairs"):
+        train_laptop(Path("nowhere"), {UNLABELLED: 1.0})
+
+
+def test_held_out_passages_are_all_there_are_whatever_share_is_trained_on():
+    whole, half = like_the_web({"sample": 1.0}, one_in=4), like_the_web({"sample": 0.5}, one_in=4)
+    assert whole == half and whole
+    assert all(is_held_out(e.topic, 4) for e in whole)
+    everything = [e for e in build(["sample"]) if is_held_out(e.topic, 4)]
+    assert sorted(whole) == sorted(everything)
+    with pytest.raises(InputError, match=r"\[shares\]: of stances, no held-out topic"):
+        like_the_web({"stances": 1.0})
+
+
+@pytest.mark.slow
+def test_best_f1_is_that_of_the_best_threshold():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        labels = rng.random(30) < 0.3
+        labels[:2] = True, False
+        scores = rng.integers(0, 8, 30) / 4.0  # many ties
+        assert best_f1(labels, scores) == pytest.approx(max(f1_score(labels, scores >= t) for t in set(scores)))
+
+
+@pytest.mark.slow
+def test_training_with_a_teacher_goes_on_without_asking_again(tmp_path, monkeypatch):
+    """A second call after the first has ended: the teacher's answers, the checkpoint and the judge are all found."""
+    teacher, asked, trained = load_laptop(), [], []
+    inner, plain = teacher.p_yes, training.train
+    monkeypatch.setattr(teacher, "p_yes", lambda pairs: asked.extend(pairs) or inner(pairs))
+
+    def spy(model, examples, *arguments, **options):
+        trained.append(examples(0))
+        return plain(model, examples, *arguments, **options)
+
+    monkeypatch.setattr(training, "train", spy)
+    recipe = StanceRecipe(passes=1, documents=16)
+
+    def run():
+        return training.train_laptop(tmp_path, {"sample": 0.5}, recipe, start=WEIGHTS, teacher=teacher, one_in=4)
+
+    first, n = run(), len(asked)
+    assert n == len({(e.document, e.statement) for e in trained[0]}) > 50
+    assert not any(is_held_out(e.topic, 4) for e in trained[0])
+    assert all(e.p is not None and abs(e.p - e.supports) <= 0.5 for e in trained[0])
+    again = run()
+    assert len(asked) == n and trained[1] == trained[0]
+    assert again.losses == first.losses and again.judge.id == first.judge.id
+    settings = json.loads((tmp_path / "judge" / "settings.json").read_text())
+    assert settings["design"] == FAST._asdict() and settings["teacher"]["judge"] == teacher.id
+
+
+def test_going_on_from_a_judge_of_another_design_is_refused_before_training(tmp_path):
+    with pytest.raises(
+        InputError, match=r"\[design\]: .*weights.laptop is made of Design\(base='minilm', reading='apart'"
+    ):
+        train_laptop(tmp_path, {"sample": 1.0}, design=Design("minilm", "together", 2), start=WEIGHTS)
+    assert not list(tmp_path.iterdir())
