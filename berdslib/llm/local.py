@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +77,13 @@ class LocalChat:
                 f"{ids.shape[1]} tokens of messages and {self.max_tokens} of answer do not fit into the {room} tokens "
                 f"that {self.id} can read; give it fewer or shorter passages"
             )
-        with self._lock, torch.inference_mode(), torch.random.fork_rng(_devices(self.model)):
+        generation = self._generation()
+        gpus = [self.model.device] if self.model.device.type == "cuda" else []  # whose random state would move on
+        with self._lock, torch.inference_mode(), torch.random.fork_rng(gpus):
             torch.manual_seed(int(exchange_key(self.id, messages)[:15], 16))
-            out = self.model.generate(
-                input_ids=ids, attention_mask=torch.ones_like(ids), generation_config=self._generation()
-            )
+            out = self.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), generation_config=generation)
         said = out.sequences[0, ids.shape[1] :].tolist()
-        finish = "stop" if said[-1] in self._ends() else "length"
+        finish = "stop" if said[-1] in generation.eos_token_id else "length"
         best = torch.log_softmax(out.logits[0][0].double(), dim=-1).topk(min(_ALTERNATIVES, out.logits[0].shape[1]))
         first = tuple((self.tokenizer.decode([int(i)]), float(p)) for p, i in zip(*best, strict=True))
         answer = self.tokenizer.decode(said, skip_special_tokens=True)
@@ -91,37 +92,31 @@ class LocalChat:
     def token_ids(self, messages: Messages) -> list[int]:
         """Return what the model reads; marks of the model's own in the messages are made plain text."""
         plain = [{**m, "content": defuse(m["content"], self._marks)} for m in messages]
+        ids: list[int]
         if not self.tokenizer.chat_template:
-            ids: list[int] = self.tokenizer("\n\n".join(m["content"] for m in plain))["input_ids"]
+            ids = self.tokenizer("\n\n".join(m["content"] for m in plain))["input_ids"]
             return ids
+        templated = partial(self.tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
         try:
-            text = self._template(plain)
+            text = templated(plain)
         except Exception as error:
             # Some templates (Mistral's, Gemma's) refuse a system turn: its text then opens the first user turn.
             refused = any(word in str(error).lower() for word in ("system", "alternate"))
             if not refused or len(plain) < 2 or plain[0]["role"] != "system":
                 raise
             opening = {**plain[1], "content": f"{plain[0]['content']}\n\n{plain[1]['content']}"}
-            text = self._template([opening, *plain[2:]])
+            text = templated([opening, *plain[2:]])
         # The template has written the opening token already.
-        templated: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return templated
-
-    def _template(self, messages: list[dict[str, str]]) -> str:
-        text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return text
-
-    def _ends(self) -> list[int]:
-        """Return the tokens that end an answer."""
-        own = self.model.generation_config.eos_token_id
-        own = self.tokenizer.eos_token_id if own is None else own
-        return own if isinstance(own, list) else [own]
+        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
 
     def _generation(self) -> Any:
         """Return all settings that bear on the answer, so that none comes from the checkpoint's own defaults."""
         from transformers import GenerationConfig
 
-        ends = self._ends()
+        own = self.model.generation_config.eos_token_id
+        own = self.tokenizer.eos_token_id if own is None else own
+        ends = own if isinstance(own, list) else [own]
         sampling = {"temperature": self.temperature, "top_k": 0, "top_p": 1.0} if self.temperature else {}
         return GenerationConfig(
             max_new_tokens=self.max_tokens,
@@ -194,8 +189,3 @@ def make_chat(
     if not name.strip() or kind in ("local", "recorded"):
         raise InputError(f"{name!r} is not a chat model; use local:FOLDER, recorded:FILE or an endpoint's model")
     return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, **options)
-
-
-def _devices(model: Any) -> list[Any]:
-    """Return the GPUs whose random state sampling would move on."""
-    return [model.device] if model.device.type == "cuda" else []

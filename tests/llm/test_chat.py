@@ -3,17 +3,13 @@
 import asyncio
 import base64
 import contextlib
-import itertools
 import json
-import sys
 import time
-from email.utils import formatdate
 
 import pytest
-from chat_server import ASK, SECRET, Billing, answer, chat_server, endpoint_at, pair
+from chat_server import ASK, SECRET, Billing, answer, chat_server, endpoint_at
 
-from berdslib.errors import InputError, MissingDataError
-from berdslib.judging.chat import Chat
+from berdslib.errors import InputError
 from berdslib.llm.chat import Bill, ChatError, Endpoint, RefusedError, Reply, Tokens, UnavailableError, most_tokens
 
 
@@ -156,12 +152,6 @@ def test_a_server_without_schemas_is_asked_without_and_that_is_said(server, endp
     assert "takes no schema" in caplog.text
 
 
-def test_the_missing_client_is_named_with_the_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(MissingDataError, match=r"pip install 'berdslib\[chat\]'"):
-        Endpoint("m").complete(ASK)
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -169,8 +159,6 @@ def test_the_missing_client_is_named_with_the_command(monkeypatch):
         {"timeout": 0},
         {"deadline": float("nan")},
         {"max_tokens": 0},
-        {"per_minute": -5},
-        {"per_minute": float("nan")},
     ],
 )
 def test_unusable_settings_are_refused(bad):
@@ -233,6 +221,7 @@ def said(**changes):
         said(logprobs={"content": [{"top_logprobs": [{"token": ["Yes"], "logprob": -1}]}]}),
         said(logprobs={"content": [{"top_logprobs": [{"token": "Yes", "logprob": 800}]}]}),
         said(logprobs={"content": [{"top_logprobs": [{"token": "Yes", "logprob": float("nan")}]}]}),
+        said(logprobs={"content": [{"top_logprobs": [{"token": "Yes", "logprob": -(10**400)}]}]}),
         said(logprobs={"content": [{"top_logprobs": 3}]}), said(logprobs=[1]), said(logprobs={"content": 5}),
         said().replace(b'"Yes"', b'"Yes", "x": ' + b"9" * 9999),
     ],
@@ -252,14 +241,6 @@ def test_s11_counts_of_tokens_never_spoil_an_answer(server, endpoint, usage):
     content = f'{{"choices": [{{"message": {{"content": "Yes"}}}}], "usage": {usage}}}'
     server.script = [(200, {}, content.encode())]
     assert endpoint().complete(ASK) == Reply("Yes")
-
-
-def test_the_rate_limit_holds_over_threads(server, endpoint):
-    judge = Chat(endpoint(per_minute=600), workers=4)  # one each 100 ms
-    judge.p_yes([pair()])  # the first one takes longer, since the client is loaded
-    judge.p_yes([pair(docno=f"d{i}", text=f"text {i}") for i in range(8)])
-    starts = sorted(seen[3] for seen in server.seen[1:])
-    assert starts[-1] - starts[0] >= 7 * 0.1 - 0.2  # a busy machine may be late with the first
 
 
 def test_a_redirect_is_an_error_and_the_key_goes_nowhere_else(server, monkeypatch):
@@ -309,21 +290,19 @@ def test_a_slow_answer_is_waited_for_and_one_that_never_comes_is_not(server, end
         endpoint(timeout=0.1, max_retries=1).complete(ASK)
 
 
-@pytest.mark.parametrize("seconds", ["3600", "inf", "date"])
+@pytest.mark.parametrize("seconds", ["3600", "inf"])
 def test_a_wait_beyond_the_deadline_is_not_begun(server, endpoint, seconds):
-    asked = formatdate(time.time() + 3600, usegmt=True) if seconds == "date" else seconds
-    server.script = [(429, {"Retry-After": asked}, {"error": {"message": "slow down"}})]
+    server.script = [(429, {"Retry-After": seconds}, {"error": {"message": "slow down"}})]
     started = time.monotonic()
-    with pytest.raises(UnavailableError, match=r"after 1 attempt: status 429: slow down; it asks to wait (36|35|inf)"):
+    with pytest.raises(UnavailableError, match=r"after 1 attempt: status 429: slow down; it asks to wait (3600|inf)"):
         endpoint(deadline=5).complete(ASK)
     assert time.monotonic() - started < 4
 
 
 @pytest.mark.parametrize(
     "asked",
-    ["", "nan", "-5", "soon", "Thu, 01 Jan 1970 00:00:00 GMT", "0", "Fri, 31 Dec 9999999999999999999999 23:59:59 GMT",
-     "Mon, 01 Jan 0001 00:00:00 -0000", "Fri, 31 Dec 9999 23:59:59 -9999"],
-)  # fmt: skip
+    ["", "nan", "-5", "soon", "Thu, 01 Jan 1970 00:00:00 GMT", "0"],
+)
 def test_a_wait_that_makes_no_sense_is_our_own(server, endpoint, asked):
     server.script = [(429, {"Retry-After": asked}, {}), answer()]
     assert endpoint(deadline=5).complete(ASK).text == "Yes"
@@ -404,13 +383,6 @@ def test_a_key_is_blotted_out_where_a_message_is_cut_off(server, endpoint, monke
     assert HIDDEN["key"][:8] not in str(caught.value)
 
 
-def test_attempts_that_are_repeated_keep_to_the_rate(server, endpoint):
-    server.script = [(500, {}, {}), (500, {}, {}), answer()]
-    endpoint(per_minute=200).complete(ASK)  # one each 300 ms
-    starts = [seen[3] for seen in server.seen]
-    assert all(later - one >= 0.15 for one, later in itertools.pairwise(starts))
-
-
 def test_a_server_that_echoes_the_key_brings_it_into_no_answer(server, endpoint, monkeypatch):
     server.script = [answer(f"You sent Bearer {SECRET}.")]
     assert endpoint().complete(ASK).text == "You sent Bearer …."
@@ -447,9 +419,8 @@ def test_every_attempt_that_may_be_billed_counts(server, endpoint, failure, bill
     server.script = [Billing([failure], seconds=1.5)]
     # Only a slow answer is given up: on a busy machine half a second can pass before the server reads a request.
     model, meter = endpoint(max_retries=1, timeout=0.5 if failure == "slow" else 60, max_tokens=7), Watching()
-    model.meter = meter.attempt
     with contextlib.suppress(ChatError):
-        model.complete(ASK)
+        model.complete(ASK, meter.attempt)
     attempts = 1 if failure in ("untold", 401) else 2
     assert meter.most == [most_tokens(ASK, 7, json.dumps(""))] * attempts
     assert len(server.seen) == attempts or failure == "slow"
@@ -458,15 +429,13 @@ def test_every_attempt_that_may_be_billed_counts(server, endpoint, failure, bill
 
 def test_what_was_never_sent_costs_nothing_and_what_is_told_is_taken(server, endpoint):
     model, meter = Endpoint("m", base_url="http://127.0.0.1:9/v1", max_retries=1), Watching()
-    model.meter = meter.attempt
     with pytest.raises(UnavailableError):
-        model.complete(ASK)
+        model.complete(ASK, meter.attempt)
     assert meter.used == [Tokens(), Tokens()]
     model = endpoint(schema=SCHEMA)
-    model.meter = meter.attempt
     refusal = (400, {}, {"error": {"message": "no response_format here"}})
     server.script = [lambda body: refusal if "response_format" in body else answer()]
-    model.complete(ASK)
+    model.complete(ASK, meter.attempt)
     assert meter.used[2:] == [Tokens(), Tokens(100, 2)]
     assert meter.most[2].prompt > meter.most[3].prompt + len(json.dumps(SCHEMA))  # a schema is read too
 
