@@ -221,6 +221,16 @@ def test_bytes_beyond_the_last_committed_row_do_no_harm(log, folder, extra):
     assert encoded(log) == TEXTS[:150]
 
 
+def test_the_last_row_is_found_without_reading_the_whole_table(log, folder):
+    cached(log, folder).encode_passages(TEXTS[:100])
+    with sqlite3.connect(next(folder.glob("*.sqlite"))) as table:
+        plan = table.execute("EXPLAIN QUERY PLAN SELECT max(at) FROM row").fetchall()
+        assert "INDEX by_row" in str(plan)
+        table.execute("DROP INDEX by_row")  # as in a cache of old
+    np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS[:150]), true_vectors(TEXTS[:150]))
+    assert assert_whole(folder, TEXTS) == 150
+
+
 @pytest.mark.slow
 def test_minilm_cached_equals_minilm_itself(user_cache):
     texts = [f"{kind} {i}{' runs' * (i % 4)}" for i in range(75) for kind in ("cats", "banks", "voters", "a town")]
