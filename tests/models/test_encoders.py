@@ -28,7 +28,7 @@ from transformers import (
 from berdslib.data.datasets import load_passages
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, MissingDataError
-from berdslib.models import checkpoints, loading
+from berdslib.models import encoders, loading
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.vectors import CachedEncoder
@@ -447,7 +447,7 @@ def test_another_commit_of_a_model_on_the_hub_is_another_model(saved, words, tmp
     assert new.id.endswith("@" + commits[1])
     np.testing.assert_allclose(new.encode_passages(TEXTS), alone[commits[1]], atol=1e-5)
     # The one that was made before goes on with its commit, by name: as in another process, nothing is loaded yet.
-    checkpoints.load_checkpoint.cache_clear()
+    encoders.load_checkpoint.cache_clear()
     np.testing.assert_allclose(old.encode_passages(TEXTS), alone[commits[0]], atol=1e-5)
     assert np.abs(alone[commits[0]] - alone[commits[1]]).max() > 0.1
     lacking = get_encoder(CARDS["contriever"]._replace(checkpoint="org/none"))
@@ -459,7 +459,7 @@ def test_another_commit_of_a_model_on_the_hub_is_another_model(saved, words, tmp
 def test_p7_a_batch_that_fails_is_an_error(saved, words, monkeypatch, tmp_path):
     # divergences.md P7: the official code goes on with the next batch, and every later vector belongs to another text.
     encoder = on("contriever", saved(bert(words, pooler=False)))
-    calls, pool = [], checkpoints.pool
+    calls, pool = [], encoders.pool
 
     def failing(*arguments):
         calls.append(1)
@@ -467,7 +467,7 @@ def test_p7_a_batch_that_fails_is_an_error(saved, words, monkeypatch, tmp_path):
             raise RuntimeError("out of memory")
         return pool(*arguments)
 
-    monkeypatch.setattr(checkpoints, "pool", failing)
+    monkeypatch.setattr(encoders, "pool", failing)
     cached = CachedEncoder(encoder, tmp_path / "cache")
     with pytest.raises(RuntimeError, match="out of memory"):
         cached.encode_passages(TEXTS)
@@ -521,7 +521,7 @@ def test_a_load_in_another_thread_is_left_alone(tmp_path):
     config = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
     BertModel(config).save_pretrained(tmp_path)
     config.hidden_size = 32
-    with checkpoints._collect_missing_weights() as lacking, ThreadPoolExecutor(1) as pool:
+    with encoders._collect_missing_weights() as lacking, ThreadPoolExecutor(1) as pool:
         with pytest.raises(RuntimeError, match="size"):
             pool.submit(BertModel.from_pretrained, tmp_path, config=config).result()
         BertModel.from_pretrained(tmp_path, config=config)  # here it is noted

@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from berdslib.errors import InputError
-from berdslib.models import checkpoints, loading
+from berdslib.models import encoders, loading
 from berdslib.models.cards import CARDS, ModelCard, model_card
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.loading import fastest_format, package_folder
@@ -232,11 +232,11 @@ def test_storing_rounded_weights_changes_no_bit(tiny, cpu, monkeypatch, name):
     """Against weights in float32 that torch rounds at every call."""
     cpu(True)
     stored = both_roles(tiny[name], "bfloat16")
-    for module in (loading, checkpoints):
+    for module in (loading, encoders):
         monkeypatch.setattr(module, "store_as_multiplied", lambda *_: None)
-    checkpoints.load_checkpoint.cache_clear()
+    encoders.load_checkpoint.cache_clear()
     np.testing.assert_array_equal(stored, both_roles(tiny[name], "bfloat16"))
-    checkpoints.load_checkpoint.cache_clear()
+    encoders.load_checkpoint.cache_clear()
 
 
 def test_products_are_stored_in_bfloat16_and_all_else_in_float32():

@@ -1,9 +1,9 @@
 """Encoding by OpenVINO against the same network in torch, one text at a time; 8 bits against a plain rounding."""
 
 import importlib.util
-import logging
 import os
 import sqlite3
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.models import cards, checkpoints, loading, openvino
+from berdslib.models import cards, encoders, loading, openvino
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.loading import package_folder, token_batches
@@ -144,7 +144,7 @@ def test_int8_multiplies_in_8_bits_and_is_quantised_once(tiny, user_cache, monke
 
     before = path.stat().st_mtime_ns
     monkeypatch.setattr(openvino, "_quantise", lambda *_: pytest.fail("quantised again"))
-    checkpoints.load_checkpoint.cache_clear()
+    encoders.load_checkpoint.cache_clear()
     np.testing.assert_array_equal(encoder.encode_passages(TEXTS), got)
     assert path.stat().st_mtime_ns == before
 
@@ -170,7 +170,7 @@ def test_nothing_is_sent_to_the_makers(tiny, monkeypatch):
     monkeypatch.setenv("NNCF_CI", "before")
     monkeypatch.setattr(ov, "convert_model", convert_and_note)
     monkeypatch.setattr(checker.OptInChecker, "consent_file", lambda _: "/nowhere")  # what a new user has
-    checkpoints.load_checkpoint.cache_clear()
+    encoders.load_checkpoint.cache_clear()
     by_openvino(tiny).encode_passages(["cats sleep"])
     assert asked == [checker.ConsentCheckResult.DECLINED]
     assert "CI" not in os.environ and os.environ["NNCF_CI"] == "before"
@@ -228,13 +228,16 @@ def test_a_prefix_that_the_mean_leaves_out_is_refused(tiny, tmp_path):
 
 
 def test_a_cpu_without_products_of_8_bits_is_told(monkeypatch, caplog):
-    texts = iter(["flags: sse4_2 avx2", "flags: avx2 avx_vnni"])
-    monkeypatch.setattr("pathlib.Path.read_text", lambda *_, **__: next(texts))
-    caplog.set_level(logging.WARNING)
-    openvino._warn_without_int8()
-    assert caplog.text.count("8-bit integers") == 1
-    openvino._warn_without_int8()
-    assert caplog.text.count("8-bit integers") == 1
+    class Model(list):
+        tokenizer = None
+
+    model = Model([SimpleNamespace(auto_model=None)])
+    for name in ("_quantised", "_compiled"):
+        monkeypatch.setattr(openvino, name, lambda *_: None)
+    for flags, told in (("", 0), ("flags: sse4_2 avx2", 1), ("flags: avx2 avx_vnni", 1)):
+        monkeypatch.setattr(openvino, "cpu_flags", lambda flags=flags: flags)
+        openvino.openvino_vectors(model, "int8")
+        assert caplog.text.count("8-bit integers") == told
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=60), st.integers(1, 200))
