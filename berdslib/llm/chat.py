@@ -289,11 +289,10 @@ class Endpoint:
                 return reply
             if response.status_code not in _BILLED:
                 bill.used = Tokens()
-            complaint = _complaint(raw) or _Complaint(response.reason_phrase)
-            said = self._said(complaint)
+            said, codes = self._complaint(raw) or (self._redact(response.reason_phrase), set())
             about_schema = response.status_code in (400, 422) and re.search("response_format|schema", said)
             if "response_format" not in settings or not about_schema:
-                raise self._failure(complaint, response.status_code, _asked_wait(response.headers))
+                raise self._failure(said, codes, response.status_code, _asked_wait(response.headers))
         logger.warning("%s takes no schema and is asked without: %s", self.url, said)
         self._settings = {name: value for name, value in settings.items() if name != "response_format"}
         if stop.is_set():
@@ -318,8 +317,8 @@ class Endpoint:
             listed = [(t["token"], t["logprob"]) for t in tokens[0]["top_logprobs"]] if tokens else []
             first = alternatives(listed)
         except MALFORMED as error:
-            if complaint := _complaint(raw):
-                raise self._failure(complaint) from None
+            if complaint := self._complaint(raw):
+                raise self._failure(*complaint) from None
             raise _PassingError(f"it answered in another form than OpenAI's ({type(error).__name__})") from None
         try:
             used = Tokens.told(answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"])
@@ -329,11 +328,22 @@ class Endpoint:
             text = text.replace(secret, "…")
         return Reply(text, first, finish, used.prompt, used.completion)
 
-    def _failure(self, complaint: _Complaint, status: int = 200, wait: float = 0.0) -> Exception:
+    def _complaint(self, raw: bytes | bytearray) -> tuple[str, set[str]] | None:
+        """Return what a server says is wrong, in words for people and for programs; None where it does not say so."""
+        try:
+            body = json.loads(raw)
+            error = body if body.get("object") == "error" else body["error"]
+            error = {"message": error} if isinstance(error, str) else error
+            codes = {str(error.get(name)) for name in ("code", "type", "status")}
+            return self._redact(" ".join(str(error["message"]).split()))[:300], codes
+        except MALFORMED:
+            return None
+
+    def _failure(self, said: str, codes: set[str], status: int = 200, wait: float = 0.0) -> Exception:
         """Return what a complaint means; one that comes with status 200 may name a better one."""
         if status == 200:
-            status = next((int(code) for code in complaint.codes if re.fullmatch("[45][0-9]{2}", code)), 200)
-        said, codes = self._said(complaint), {str(status), *(code for code in complaint.codes if not code.isdigit())}
+            status = next((int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code)), 200)
+        codes = {str(status), *(code for code in codes if not code.isdigit())}
         what = f"{self.url}: status {status}: {said}"
         if status in (401, 403):
             state = "is refused" if os.environ.get(self.key_variable) else "is not set"
@@ -345,9 +355,6 @@ class Endpoint:
         if codes & _PASSING or status >= 500:
             return _PassingError(f"status {status}: {said}", wait)
         return UnavailableError(what) if status == 200 else ChatError(what)
-
-    def _said(self, complaint: _Complaint) -> str:
-        return self._redact(" ".join(complaint.message.split()))[:300]
 
     def _redact(self, text: str) -> str:
         """Return a text without the key, and without user name, password and query of the address."""
@@ -419,22 +426,3 @@ def _asked_wait(headers: Mapping[str, str]) -> float:
         return max(0.0, float(headers.get("retry-after", "")))
     except ValueError:
         return 0.0
-
-
-class _Complaint(NamedTuple):
-    """What a server says is wrong: a message for people, and words or numbers for programs."""
-
-    message: str
-    codes: frozenset[str] = frozenset()
-
-
-def _complaint(raw: bytes | bytearray) -> _Complaint | None:
-    """Return what a server says is wrong, None where it does not say so."""
-    try:
-        body = json.loads(raw)
-        error = body if body.get("object") == "error" else body["error"]
-        if isinstance(error, str):
-            return _Complaint(error)
-        return _Complaint(str(error["message"]), frozenset(str(error.get(name)) for name in ("code", "type", "status")))
-    except MALFORMED:
-        return None
