@@ -132,16 +132,7 @@ class LocalChat:
 
 
 def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
-    """Load a chat model from a folder or the Hugging Face cache; nothing is downloaded.
-
-    Args:
-        checkpoint: a folder, or the id of a model in the cache.
-        options: passed to :class:`LocalChat`.
-
-    Raises:
-        MissingDataError: the model is not on this machine.
-        InputError: the checkpoint is damaged, or lacks weights, such as those of its output; they would be random.
-    """
+    """Load a chat model from a folder or the Hugging Face cache; nothing is downloaded. Options as of LocalChat."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     settings: dict[str, Any] = {"local_files_only": True, "dtype": language_model_numbers(), **REPORT}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 # From texts, the prefix of each, and the number of texts in a forward pass to float32 (n, d).
 VectorsOf = Callable[[list[str], str, int], np.ndarray]
 
+_HALF = re.compile("[\ud800-\udfff]")
 # One load at a time notes what it lacks; see _collect_missing_weights.
 _LOADING = Lock()
 
@@ -126,6 +128,8 @@ class SentenceEncoder:
     def _encode(self, texts: Sequence[str], role: str, checkpoint: str) -> np.ndarray:
         if not texts:
             raise InputError("there are no texts to encode")
+        if broken := [text for text in texts if _HALF.search(text)]:
+            raise InputError(f"the text {broken[0][:80]!r} holds half of a surrogate pair, which no tokenizer reads")
         card, mark = self.card, self._marks[checkpoint]
         keep_freed_memory()
         # A commit is loaded by its name, whatever came after it.

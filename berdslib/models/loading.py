@@ -1,8 +1,4 @@
-"""Loading models: from this machine or the hub, with all their weights, on the right device, in the right numbers.
-
-The device (GPU or CPU) and the number format of what is loaded here are chosen by :mod:`berdslib.checkpoint`;
-training chooses its arithmetic itself.
-"""
+"""Loading models: from this machine or the hub, with all their weights, on the right device, in the right numbers."""
 
 from __future__ import annotations
 
@@ -121,10 +117,6 @@ def package_folder(package: str) -> str:
     """Return the folder of a model inside a Python package, or in several (:mod:`berdslib.models.volumes`).
 
     A model in several packages of which none is installed is named by its id on the hub, where the same files are.
-
-    Raises:
-        MissingDataError: the package is not installed, or one of several.
-        InputError: what comes in several packages was cut short or changed.
     """
     if package in IN_VOLUMES:
         return unpacked(IN_VOLUMES[package])
@@ -154,15 +146,10 @@ def load_weights(
         kind: the class, such as AutoModel.
         checkpoint: id or folder.
         number_format: see :class:`berdslib.models.cards.ModelCard`.
-        unread: beginnings of names of weights that are not used, and so may be missing.
+        unread: beginnings of names of weights that are not used, and so may be missing. Others that are missing, or
+            have another shape than the config says, are an InputError: the library would take random ones.
         exactly: take no weights that the network has no place for either.
         options: passed to ``from_pretrained``; a ``dtype`` goes before that of the number format.
-
-    Raises:
-        MissingDataError: neither here nor reachable.
-        InputError: its folder cannot be loaded; the checkpoint lacks weights that would be used, or has them in another
-            shape than its config says, and the library would take random ones; or (where `exactly`) it has weights that
-            have no place.
     """
     options = number_options(number_format) | options | REPORT
 
@@ -180,17 +167,7 @@ def load_weights(
 
 
 def read_tokenizer(kind: Any, checkpoint: str, local: bool) -> Any:
-    """Read a tokenizer, which may be a SentencePiece file.
-
-    Args:
-        kind: the class, such as AutoTokenizer.
-        checkpoint: id or folder.
-        local: only from this machine.
-
-    Raises:
-        MissingDataError: the packages that read such a file are not installed.
-        ValueError: there is no tokenizer.
-    """
+    """Read a tokenizer of a class such as AutoTokenizer; MissingDataError where packages for its file are missing."""
     try:
         return kind.from_pretrained(checkpoint, local_files_only=local)
     except ValueError as error:
@@ -252,8 +229,7 @@ def number_options(number_format: str) -> dict[str, Any]:
 def store_as_multiplied(model: torch.nn.Module, number_format: str) -> None:
     """Store the weights of a model's products as :func:`arithmetic` would round them anew at every call.
 
-    The vectors are the same, bit by bit. A single question, for which all weights would be rounded, takes a third less
-    time with a network of BERT's size; and weights take half of float32's memory, not one and a half times as much.
+    The vectors are the same, bit by bit, a single question takes less time, and weights take half of float32's memory.
     """
     import torch
 

@@ -35,16 +35,7 @@ def nv_embed_vectors(
     out as many positions as the instruction has word pieces. The mark of the beginning is one of these positions, so
     that the last piece of the instruction is averaged with the text: the authors do so, and so do we.
 
-    Args:
-        checkpoint: id or folder.
-        max_length: in word pieces, marks included.
-        number_format: "float32", "bfloat16", or "4bit" for the weights of the language model.
-        revision: the commit on the hub.
-
-    Raises:
-        MissingDataError: neither here nor reachable.
-        InputError: a config that asks for what is not done here, or weights of another layout; (on use) an instruction
-            that leaves no room for a text.
+    ``max_length`` is in word pieces, marks included; ``number_format`` "4bit" is for the language model.
     """
 
     def read(local: bool) -> tuple[Any, NvEmbedConfig]:

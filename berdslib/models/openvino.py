@@ -40,11 +40,7 @@ _INT8_FLAGS = ("vnni", "amx_int8", "asimddp", "i8mm")
 
 
 def require_openvino(number_format: str) -> None:
-    """Check that the packages are here.
-
-    Raises:
-        MissingDataError: they are not; the message says how to get them.
-    """
+    """Raise MissingDataError where the packages are not here; the message says how to get them."""
     packages = ("openvino", "nncf") if number_format == "int8" else ("openvino",)
     lacking = [package for package in packages if importlib.util.find_spec(package) is None]
     if lacking:
@@ -60,9 +56,6 @@ def openvino_vectors(model: Any, number_format: str) -> Callable[[list[str], str
         model: a sentence-transformers model on the CPU in float32, of a transformer and what pools it.
         number_format: "float32", "bfloat16", or "int8": most products with weights in 8 bits, the rest in bfloat16
             where the CPU has it.
-
-    Raises:
-        InputError: a model that is not a transformer, or (on use) a prefix that its pooling leaves out.
     """
     if not hasattr(model[0], "auto_model"):
         raise InputError("only transformers are run by OpenVINO here; take engine='torch'")

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import sqlite3
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +13,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.models import cards, encoders, loading, openvino
-from berdslib.models.cards import CARDS, ModelCard
+from berdslib.models.cards import ModelCard
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.loading import package_folder, token_batches
 
@@ -103,23 +102,6 @@ def test_bfloat16_is_refused_where_the_cpu_has_none(tiny, monkeypatch, engine):
         encoder.encode_passages(TEXTS)
     monkeypatch.setattr(loading, "has_bf16", lambda: True)
     assert encoder.encode_passages(TEXTS).shape == (len(TEXTS), 64)
-
-
-@pytest.mark.slow
-@needs_openvino
-def test_every_engine_and_format_has_vectors_of_its_own(user_cache):
-    exact, short = {"number_format": "float32"}, {"number_format": "bfloat16"}
-    kinds = [exact, {"engine": "openvino"} | exact, {"engine": "openvino"} | short]
-    ids = [get_encoder("minilm", **kind).id for kind in kinds]
-    plain = CARDS["minilm"]._replace(number_format="float32").id
-    assert ids == [plain, f"{plain}|engine=openvino", f"{plain}|number_format=bfloat16|engine=openvino"]
-    for kind in kinds[:2]:
-        get_encoder("minilm", **kind).encode_passages(["cats sleep"])
-    found = set()
-    for table in (user_cache / "embeddings").glob("*.sqlite"):
-        with sqlite3.connect(table) as opened:
-            found |= {row[0] for row in opened.execute("SELECT id FROM model")}
-    assert found == set(ids[:2])
 
 
 @needs_nncf
@@ -249,9 +231,3 @@ def test_batches_hold_every_row_once_and_few_enough_tokens(lengths, tokens):
     for size, after in zip(sizes, [*sizes[1:], []], strict=True):
         assert len(size) == 1 or len(size) * size[0] <= tokens
         assert not after or (len(size) + 1) * max(1, size[0]) > tokens  # no room was left
-
-
-@needs_openvino
-def test_a_card_carries_its_engine_and_ours_say_torch(tiny, user_cache):
-    assert {card.engine for card in CARDS.values()} == {"torch"}
-    assert get_encoder(ModelCard("tiny", tiny[0], engine="openvino")).id.partition("#")[0].endswith("|engine=openvino")
