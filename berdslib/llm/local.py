@@ -19,7 +19,7 @@ from berdslib.checkpoint import (
 )
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import ChatModel, Endpoint, Messages, Reply
-from berdslib.llm.recorded import Recorded, exchange_key
+from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import control_tokens, defuse
 
 _ALTERNATIVES = 20  # of the first token, as many as endpoints offer
@@ -28,37 +28,24 @@ _ALTERNATIVES = 20  # of the first token, as many as endpoints offer
 class LocalChat:
     """A causal language model of this machine as chat model; may be used by several threads, one answer at a time.
 
-    Sampling is repeatable: the draw depends on the seed and the messages, never on what was asked before.
-
     Args:
         model: a loaded causal LM (see :func:`load_local_chat` for loading by name).
         tokenizer: its tokenizer.
         name: what the id calls the model.
         max_tokens: longest answer.
-        temperature: 0 for the most probable token each time; above 0 tokens are sampled from the whole vocabulary.
-        seed: another seed, another sample.
 
     Raises:
         InputError: an unusable setting.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        name: str,
-        *,
-        max_tokens: int = 200,
-        temperature: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        if max_tokens < 1 or not temperature >= 0:
-            raise InputError(f"max_tokens must be from 1 and temperature from 0, not {max_tokens} and {temperature}")
-        self.model, self.tokenizer = model, tokenizer
-        self.max_tokens, self.temperature, self.seed = max_tokens, temperature, seed
+    def __init__(self, model: Any, tokenizer: Any, name: str, *, max_tokens: int = 200) -> None:
+        if max_tokens < 1:
+            raise InputError(f"max_tokens must be from 1, not {max_tokens}")
+        self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
         template = tokenizer.chat_template or ""
         digest = hashlib.sha256(template.encode()).hexdigest()[:8] if template else "none"
-        self.id = f"local({name},max_tokens={max_tokens},temperature={temperature:g},seed={seed},chat={digest})"
+        # Of the most probable token each time; the words are those under which answers were recorded.
+        self.id = f"local({name},max_tokens={max_tokens},temperature=0,seed=0,chat={digest})"
         self._marks = control_tokens(tokenizer)
         self._lock = threading.Lock()
 
@@ -78,9 +65,7 @@ class LocalChat:
                 f"that {self.id} can read; give it fewer or shorter passages"
             )
         generation = self._generation()
-        gpus = [self.model.device] if self.model.device.type == "cuda" else []  # whose random state would move on
-        with self._lock, torch.inference_mode(), torch.random.fork_rng(gpus):
-            torch.manual_seed(int(exchange_key(self.id, messages)[:15], 16))
+        with self._lock, torch.inference_mode():
             out = self.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), generation_config=generation)
         said = out.sequences[0, ids.shape[1] :].tolist()
         finish = "stop" if said[-1] in generation.eos_token_id else "length"
@@ -117,17 +102,15 @@ class LocalChat:
         own = self.model.generation_config.eos_token_id
         own = self.tokenizer.eos_token_id if own is None else own
         ends = own if isinstance(own, list) else [own]
-        sampling = {"temperature": self.temperature, "top_k": 0, "top_p": 1.0} if self.temperature else {}
         return GenerationConfig(
             max_new_tokens=self.max_tokens,
-            do_sample=bool(self.temperature),
+            do_sample=False,
             num_beams=1,
             repetition_penalty=1.0,
             eos_token_id=ends,
             pad_token_id=ends[0],
             return_dict_in_generate=True,
             output_logits=True,
-            **sampling,
         )
 
 

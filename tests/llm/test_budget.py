@@ -211,24 +211,6 @@ def test_a_hostile_ledger_is_named_by_file_and_line(tmp_path, line):
         Budgeted(Model((1, 1)), prices=PRICES, limit=1, ledger=path)
 
 
-@pytest.mark.parametrize("content", ['{"my": "thesis, one line"}', "one\ntwo\nthree", PRICED])
-def test_a_foreign_file_is_no_ledger_and_stays_as_it_was(tmp_path, content):
-    path = tmp_path / "s.jsonl"
-    path.write_text(content)
-    with pytest.raises(InputError, match=r"s.jsonl:1: not a line of a ledger"):
-        Budgeted(Model((1, 1)), prices=PRICES, limit=1, ledger=path)
-    assert path.read_text() == content
-
-
-def test_an_attempt_whose_line_lacks_only_its_end_counts(tmp_path):
-    path = tmp_path / "s.jsonl"
-    path.write_text('{"attempt": "a", "prompt": 1, "completion": 1}\n{"attempt": "b", "prompt": 5, "completion": 0}')
-    budgeted = Budgeted(Model((50, 10)), prices=(1e6, 1e6), limit=1e4, ledger=path)
-    budgeted.complete(say("hello"))
-    assert budgeted.spent == 2 + 5 + 60
-    assert Budgeted(Model((1, 1)), prices=(1e6, 1e6), limit=1e4, ledger=path).spent == 2 + 5 + 60
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(["told", "untold", "fails", "kill"]), min_size=1, max_size=40),
