@@ -149,7 +149,8 @@ def lines_of(path: Path, read: Callable[[str], Said], what: str, *, to_append: b
                     os.truncate(path, len(content) - len(last))
                 return said
     except OSError as error:
-        raise InputError(f"cannot be opened ({error.strerror or error})", path=path) from None
+        done = "opened" if to_append else "read"
+        raise InputError(f"cannot be {done} ({error.strerror or error})", path=path) from None
     if last and to_append:
         append_line(path, "")
     return said

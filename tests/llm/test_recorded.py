@@ -44,7 +44,7 @@ def test_a_recording_that_was_cut_off_loses_only_its_last_line(tmp_path, caplog)
     (tmp_path / "said.jsonl").write_text('{"key": "k", "te\n{"key": "l", "text": "No"}\n')
     with pytest.raises(InputError, match=r"said.jsonl:1"):
         Recorded(tmp_path / "said.jsonl", "m")
-    with pytest.raises(InputError, match="cannot be opened"):
+    with pytest.raises(InputError, match="cannot be read"):
         Recorded(tmp_path / "none.jsonl", "m")
 
 
@@ -178,7 +178,7 @@ def test_recorded_answers_by_name(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("", "answers of 0 models"), ("{}\n{}\n", "not a recorded answer"), (None, "cannot be opened")],
+    [("", "answers of 0 models"), ("{}\n{}\n", "not a recorded answer"), (None, "cannot be read")],
 )
 def test_a_file_without_recorded_answers_says_so(tmp_path, content, words):
     path = tmp_path / "a.jsonl"

@@ -523,7 +523,7 @@ def test_unreadable_answers_may_be_left_out(tmp_path, caplog):
     [
         ("gpt-4o", {}, "unknown way to ask for expansions 'gpt-4o'"),
         ("chat:", {}, "is not a chat model"),
-        ("hyde:recorded:none.jsonl", {}, "cannot be opened"),
+        ("hyde:recorded:none.jsonl", {}, "cannot be read"),
         ("hyde:m", {"wording": "published"}, "one wording, ours"),
     ],
 )
