@@ -11,7 +11,7 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -152,8 +152,7 @@ def build(
     items = read_items(builder, raw, sample, seed)
     with _alone_in(folder):
         answers, meter = _answers(model, folder, prices, budget, workers)
-        with meter or nullcontext():
-            made = make(builder, items.drafts, answers, wording)
+        made = make(builder, items.drafts, answers, wording)
         if not made.drafts:
             write_rejections(folder / FAILED, [*items.unusable, *made.rejected])
             why = f"{len(made.rejected)} were left out ({folder / FAILED}) and {len(made.unanswered)} not answered"

@@ -38,7 +38,7 @@ def ask_all(
 
     A model that cannot be reached for one of them, or refuses it for what is in it, is that one's problem. Any other
     error, and an interrupt from the keyboard, ends it: nothing new is sent, nothing is tried again, and what is under
-    way is waited for, so that a :class:`~berdslib.llm.recorded.Recording` around the model has it.
+    way is waited for, so that a :class:`~berdslib.llm.recorded.Kept` around the model has it.
 
     Args:
         chat: who answers; may be used by several threads.
@@ -61,11 +61,7 @@ def ask_all(
 def ask_until_end(
     chat: ChatModel, conversations: Sequence[Messages], *, workers: int = 4, desc: str = "asking"
 ) -> tuple[list[Answer], BaseException | None]:
-    """Ask as :func:`ask_all` does, and return the answers with what ended it early, if anything did.
-
-    Raises:
-        InputError: no workers.
-    """
+    """Ask as :func:`ask_all` does, and return the answers with what ended it early, if anything did."""
     from tqdm.auto import tqdm
 
     if workers < 1:
@@ -82,7 +78,7 @@ def ask_until_end(
             stop.set()  # here, or another worker could take up the next one first
             return _NOT_ASKED
 
-    run, end = _Run(), None
+    end, seen = None, list[Answer]()
     with ThreadPoolExecutor(workers, initializer=given_up.set, initargs=(stop,)) as pool:
         try:
             asked = [pool.submit(ask, messages) for messages in conversations]
@@ -90,7 +86,8 @@ def ask_until_end(
                 for one in tqdm(as_completed(asked), total=len(asked), desc=desc, delay=2, leave=False):
                     if ends:
                         raise ends[0]
-                    run.count(one.result())
+                    seen.append(one.result())
+                    _check_somebody_answers(seen)
             except BaseException as error:  # noqa: BLE001 - returned; the keyboard's too
                 end = error
         finally:
@@ -103,12 +100,20 @@ def _asked(chat: ChatModel, messages: Messages) -> Answer:
         return Answer(chat.complete(messages))
     except UnavailableError as error:
         return Answer(None, str(error))
-    except RefusedError as error:
-        return Answer(None, str(error), refused=True)
-    except InputError as error:
-        if error.path is not None:  # it is about a file, such as one that cannot be written, and not about the messages
+    except (RefusedError, InputError) as error:
+        # An error about a file, such as one that cannot be written, is not about the messages.
+        if isinstance(error, InputError) and error.path is not None:
             raise
         return Answer(None, str(error), refused=True)
+
+
+def _check_somebody_answers(seen: Sequence[Answer]) -> None:
+    """Raise UnavailableError where a model seems to be gone, RefusedError where it refuses whatever it is asked."""
+    last = seen[-1]
+    if len(seen) == _REFUSES and all(one.refused for one in seen):
+        raise RefusedError(f"the first {_REFUSES} requests were all refused, the last with: {last.problem}")
+    if len(seen) >= _GONE and all(one.reply is None and not one.refused for one in seen[-_GONE:]):
+        raise UnavailableError(f"{_GONE} requests in a row failed, the last with: {last.problem}")
 
 
 # ---------------------------------------------------------------- asking and reading
@@ -167,25 +172,3 @@ def read_all(
         more = f" ({len(others)} more like this: {named})" if others else ""
         raise UnreadableAnswerError(f"the answer of {chat.id} on {what} {name!r}: {problems[name]}{more}", found)
     return found
-
-
-class _Run:
-    """Notices that a model is gone, or refuses everything."""
-
-    def __init__(self) -> None:
-        self.seen = self.refused = self.failed = 0
-
-    def count(self, answer: Answer) -> None:
-        """Take the next answer into account.
-
-        Raises:
-            UnavailableError: the model seems to be gone.
-            RefusedError: it refuses whatever it is asked.
-        """
-        self.seen += 1
-        self.refused += answer.refused
-        self.failed = self.failed + 1 if answer.reply is None and not answer.refused else 0
-        if self.refused == self.seen == _REFUSES:
-            raise RefusedError(f"the first {self.seen} requests were all refused, the last with: {answer.problem}")
-        if self.failed == _GONE:
-            raise UnavailableError(f"{self.failed} requests in a row failed, the last with: {answer.problem}")

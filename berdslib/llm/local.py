@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from berdslib.checkpoint import (
 )
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import ChatModel, Endpoint, Messages, Reply
-from berdslib.llm.recorded import Recorded, exchange_key
+from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import control_tokens, defuse
 
 _ALTERNATIVES = 20  # of the first token, as many as endpoints offer
@@ -27,37 +28,24 @@ _ALTERNATIVES = 20  # of the first token, as many as endpoints offer
 class LocalChat:
     """A causal language model of this machine as chat model; may be used by several threads, one answer at a time.
 
-    Sampling is repeatable: the draw depends on the seed and the messages, never on what was asked before.
-
     Args:
         model: a loaded causal LM (see :func:`load_local_chat` for loading by name).
         tokenizer: its tokenizer.
         name: what the id calls the model.
         max_tokens: longest answer.
-        temperature: 0 for the most probable token each time; above 0 tokens are sampled from the whole vocabulary.
-        seed: another seed, another sample.
 
     Raises:
         InputError: an unusable setting.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        name: str,
-        *,
-        max_tokens: int = 200,
-        temperature: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        if max_tokens < 1 or not temperature >= 0:
-            raise InputError(f"max_tokens must be from 1 and temperature from 0, not {max_tokens} and {temperature}")
-        self.model, self.tokenizer = model, tokenizer
-        self.max_tokens, self.temperature, self.seed = max_tokens, temperature, seed
+    def __init__(self, model: Any, tokenizer: Any, name: str, *, max_tokens: int = 200) -> None:
+        if max_tokens < 1:
+            raise InputError(f"max_tokens must be from 1, not {max_tokens}")
+        self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
         template = tokenizer.chat_template or ""
         digest = hashlib.sha256(template.encode()).hexdigest()[:8] if template else "none"
-        self.id = f"local({name},max_tokens={max_tokens},temperature={temperature:g},seed={seed},chat={digest})"
+        # Of the most probable token each time; the words are those under which answers were recorded.
+        self.id = f"local({name},max_tokens={max_tokens},temperature=0,seed=0,chat={digest})"
         self._marks = control_tokens(tokenizer)
         self._lock = threading.Lock()
 
@@ -76,13 +64,11 @@ class LocalChat:
                 f"{ids.shape[1]} tokens of messages and {self.max_tokens} of answer do not fit into the {room} tokens "
                 f"that {self.id} can read; give it fewer or shorter passages"
             )
-        with self._lock, torch.inference_mode(), torch.random.fork_rng(_devices(self.model)):
-            torch.manual_seed(int(exchange_key(self.id, messages)[:15], 16))
-            out = self.model.generate(
-                input_ids=ids, attention_mask=torch.ones_like(ids), generation_config=self._generation()
-            )
+        generation = self._generation()
+        with self._lock, torch.inference_mode():
+            out = self.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), generation_config=generation)
         said = out.sequences[0, ids.shape[1] :].tolist()
-        finish = "stop" if said[-1] in self._ends() else "length"
+        finish = "stop" if said[-1] in generation.eos_token_id else "length"
         best = torch.log_softmax(out.logits[0][0].double(), dim=-1).topk(min(_ALTERNATIVES, out.logits[0].shape[1]))
         first = tuple((self.tokenizer.decode([int(i)]), float(p)) for p, i in zip(*best, strict=True))
         answer = self.tokenizer.decode(said, skip_special_tokens=True)
@@ -91,62 +77,45 @@ class LocalChat:
     def token_ids(self, messages: Messages) -> list[int]:
         """Return what the model reads; marks of the model's own in the messages are made plain text."""
         plain = [{**m, "content": defuse(m["content"], self._marks)} for m in messages]
+        ids: list[int]
         if not self.tokenizer.chat_template:
-            ids: list[int] = self.tokenizer("\n\n".join(m["content"] for m in plain))["input_ids"]
+            ids = self.tokenizer("\n\n".join(m["content"] for m in plain))["input_ids"]
             return ids
+        templated = partial(self.tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
         try:
-            text = self._template(plain)
+            text = templated(plain)
         except Exception as error:
             # Some templates (Mistral's, Gemma's) refuse a system turn: its text then opens the first user turn.
             refused = any(word in str(error).lower() for word in ("system", "alternate"))
             if not refused or len(plain) < 2 or plain[0]["role"] != "system":
                 raise
             opening = {**plain[1], "content": f"{plain[0]['content']}\n\n{plain[1]['content']}"}
-            text = self._template([opening, *plain[2:]])
+            text = templated([opening, *plain[2:]])
         # The template has written the opening token already.
-        templated: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return templated
-
-    def _template(self, messages: list[dict[str, str]]) -> str:
-        text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return text
-
-    def _ends(self) -> list[int]:
-        """Return the tokens that end an answer."""
-        own = self.model.generation_config.eos_token_id
-        own = self.tokenizer.eos_token_id if own is None else own
-        return own if isinstance(own, list) else [own]
+        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
 
     def _generation(self) -> Any:
         """Return all settings that bear on the answer, so that none comes from the checkpoint's own defaults."""
         from transformers import GenerationConfig
 
-        ends = self._ends()
-        sampling = {"temperature": self.temperature, "top_k": 0, "top_p": 1.0} if self.temperature else {}
+        own = self.model.generation_config.eos_token_id
+        own = self.tokenizer.eos_token_id if own is None else own
+        ends = own if isinstance(own, list) else [own]
         return GenerationConfig(
             max_new_tokens=self.max_tokens,
-            do_sample=bool(self.temperature),
+            do_sample=False,
             num_beams=1,
             repetition_penalty=1.0,
             eos_token_id=ends,
             pad_token_id=ends[0],
             return_dict_in_generate=True,
             output_logits=True,
-            **sampling,
         )
 
 
 def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
-    """Load a chat model from a folder or the Hugging Face cache; nothing is downloaded.
-
-    Args:
-        checkpoint: a folder, or the id of a model in the cache.
-        options: passed to :class:`LocalChat`.
-
-    Raises:
-        MissingDataError: the model is not on this machine.
-        InputError: the checkpoint is damaged, or lacks weights, such as those of its output; they would be random.
-    """
+    """Load a chat model from a folder or the Hugging Face cache; nothing is downloaded. Options as of LocalChat."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     settings: dict[str, Any] = {"local_files_only": True, "dtype": language_model_numbers(), **REPORT}
@@ -194,8 +163,3 @@ def make_chat(
     if not name.strip() or kind in ("local", "recorded"):
         raise InputError(f"{name!r} is not a chat model; use local:FOLDER, recorded:FILE or an endpoint's model")
     return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, **options)
-
-
-def _devices(model: Any) -> list[Any]:
-    """Return the GPUs whose random state sampling would move on."""
-    return [model.device] if model.device.type == "cuda" else []

@@ -12,60 +12,17 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from berdslib.errors import InputError, MissingDataError, known
+from berdslib.errors import InputError, MissingDataError, errors_in, known
 from berdslib.files import write_text
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.paths import cache_dir
 
-# Every task with a prompt, and the placeholders that its wording must have.
-TASKS: dict[str, tuple[str, ...]] = {
-    "perspective_detection": ("document", "statement"),
-    "perspective_generation": ("question",),
-    "hypothetical_passage": ("question",),
-    "perspective_extraction": ("query",),
-    "question_answering": ("k", "q"),
-    "essay_writing": ("k", "q", "s"),
-    "question_from_arguments": ("first", "second"),
-    "statement_and_negation": ("question",),
-    "opposing_statement": ("question", "statement"),
-    "statements_of_answers": ("question", "answers"),
-    "personal_experience": ("question",),
-    "survey_statements": ("question",),
-    "supporting_side": ("question", "first", "second"),
-    "statements_of_question": ("question",),
-}
-# What each is for, and where its published wording is printed ("" where there is none).
-PURPOSES: dict[str, tuple[str, str]] = {
-    "perspective_detection": ("Does a document support a statement?", "BeRDS, Table 14"),
-    "perspective_generation": ("perspectives on a question, to search by", "BeRDS, Table 12"),
-    "hypothetical_passage": ("a passage that could answer a question, to search by", ""),
-    "perspective_extraction": ("topic and angle of a search request", "PIR, A.8"),
-    "question_answering": ("a short answer, from what was retrieved", "PIR, A.8"),
-    "essay_writing": ("an essay for one side, from what was retrieved", "PIR, A.8"),
-    "question_from_arguments": ("the question on which two arguments part", "BeRDS, Table 8, above"),
-    "statement_and_negation": ("a yes/no question as a statement, and the negation", "BeRDS, Table 8, below"),
-    "opposing_statement": ("the statement of the other side", "BeRDS, Table 9, Yes/No"),
-    "statements_of_answers": ("answers to a question as statements", "BeRDS, Table 9, Multi"),
-    "personal_experience": ("Does a survey question ask for people's own experience?", "BeRDS, Table 11, filtering"),
-    "survey_statements": ("a survey question as a yes/no question and two statements", "BeRDS, Table 11, generation"),
-    "supporting_side": ("which of two statements answers a question with yes", "BeRDS, Table 15"),
-    "statements_of_question": ("the positions that people take on a question", ""),
-}
-# The published wordings by which BeRDS was built are named after their tables.
-_TABLES = {
-    "question_from_arguments": "table-8",
-    "statement_and_negation": "table-8",
-    "opposing_statement": "table-9",
-    "statements_of_answers": "table-9",
-    "personal_experience": "table-11",
-    "survey_statements": "table-11",
-    "supporting_side": "table-15",
-}
 _DIVIDER, _EXAMPLE, _ANSWER = "=== user ===", "=== example ===", "=== answer ==="
 # The papers write their placeholders as [Document], [Doc 1] or [P1]; ours read {document} and {first}.
 _BRACKETED = re.compile(r"\[([A-Za-z]+[\s_-]?[12]?)\]|\{([A-Za-z]+[\s_-]?[12]?)\}")
@@ -88,54 +45,22 @@ class Published(NamedTuple):
     sha256: str
 
 
-_BERDS = "https://raw.githubusercontent.com/timchen0618/berds/f396446b96d5378557a224be6419d61138e732d8"
-_DETECTION = f"{_BERDS}/perspective_detection/instructions"
-# task → wording → file. "published" is what the paper's own numbers were made with: the evaluator's prompt (BeRDS,
-# Table 14) and that of query expansion (Table 12).
+_TABLE = tomllib.loads((files("berdslib.llm") / "prompts.toml").read_text(encoding="utf-8"))
+# Every task with a prompt, and the placeholders that its wording must have.
+TASKS: dict[str, tuple[str, ...]] = {task: tuple(row["needs"]) for task, row in _TABLE.items()}
+# What each is for, and where its published wording is printed ("" where there is none).
+PURPOSES: dict[str, tuple[str, str]] = {task: (row["purpose"], row["printed"]) for task, row in _TABLE.items()}
+# task → wording → file of its authors.
 PUBLISHED: dict[str, dict[str, Published]] = {
-    "perspective_detection": {
-        "published": Published(
-            f"{_DETECTION}/chat/instructions_chat.txt",
-            1_002,
-            "a00a70352d0647a278d277aa8d738ab35c3dddd7d12107b6425c31acb46ada5b",
-        ),
-        "published-one-shot": Published(
-            f"{_DETECTION}/chat/instructions_chat_1shot.txt",
-            2_717,
-            "8476aaa0075c2fadffac600d0fb51cf27372c44fc0a4de7e2d6a96d7a8fc999b",
-        ),
-        "published-no-chat": Published(
-            f"{_DETECTION}/no-chat/instructions.txt",
-            743,
-            "fcf73d8dde6427bb9025b66963114bb9e833192f6c07797a565856336a77ccb9",
-        ),
-        "published-no-chat-one-shot": Published(
-            f"{_DETECTION}/no-chat/instructions_1shot.txt",
-            2_602,
-            "c4d3f3aef6316ee88e174cd2a4985646f09fbcb24b6c4d97707f1e37899d82f5",
-        ),
-    },
-    "perspective_generation": {
-        "published": Published(
-            f"{_BERDS}/query_exp/instruction.txt",
-            327,
-            "784c174516dbfd6b02026abebe45efa7b7498975e6cfd5b4cc33ae01d3785b03",
-        ),
-    },
+    task: {name: Published(**file) for name, file in row["files"].items()}
+    for task, row in _TABLE.items()
+    if "files" in row
 }
 
 
 def wordings(task: str) -> tuple[str, ...]:
-    """Return the names of a task's wordings: ours, and those that can be imported, the usual one first.
-
-    Raises:
-        InputError: no such task.
-    """
-    if known("task", task, TASKS) in _TABLES:
-        return "ours", _TABLES[task]
-    if task == "statements_of_question":  # for questions from anywhere; the paper's came with their sides
-        return ("ours",)
-    return ("ours", *dict.fromkeys(("published", *PUBLISHED.get(task, ()))))
+    """Return the names of a task's wordings: ours, and those that can be imported, the usual one first."""
+    return ("ours", *_TABLE[known("task", task, TASKS)]["wordings"])
 
 
 class Prompt(NamedTuple):
@@ -156,31 +81,19 @@ class Prompt(NamedTuple):
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def messages(self, **values: str) -> list[dict[str, str]]:
-        """Return the turns of a conversation: system, examples where there are any, and the user's, filled.
-
-        Raises:
-            InputError: a placeholder without a value.
-        """
+        """Return the turns of a conversation: system, examples where there are any, and the user's, filled."""
         opening = [("system", self.system)] if self.system else []
         shown = zip(itertools.cycle(("user", "assistant")), self.example, strict=False)
         turns = [*opening, *shown, ("user", self.fill(**values))]
         return [{"role": role, "content": turn} for role, turn in turns]
 
     def about(self, **values: str) -> list[dict[str, str]]:
-        """Return :meth:`messages` for texts that come from elsewhere: none can close a tag of this prompt, or a turn.
-
-        Raises:
-            InputError: a placeholder without a value.
-        """
+        """Return :meth:`messages` for texts that come from elsewhere: none can close a tag of it, or a turn."""
         tags = _TAG.findall(self.user)
         return self.messages(**{name: defuse_tag(value, *tags) for name, value in values.items()})
 
     def fill(self, **values: str) -> str:
-        """Return the user part with its placeholders replaced, all at once, so that a value is never read again.
-
-        Raises:
-            InputError: a placeholder without a value.
-        """
+        """Return the user part with its placeholders replaced, all at once, so that a value is never read again."""
 
         def value(match: re.Match[str]) -> str:
             if match[1] not in values:
@@ -209,7 +122,7 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = ()) -> 
     path = published_path(task, wording)
     if not path.is_file():
         fetch = " --url URL" if task not in PUBLISHED else ""
-        online = "" if task in _TABLES else f"With a network:  berds prompts fetch {task}{fetch}; "
+        online = "" if wording.startswith("table-") else f"With a network:  berds prompts fetch {task}{fetch}; "
         raise MissingDataError(
             f"the {wording} prompt for {task} is not part of this project and was not imported (looked for {path}). "
             f"{online}with a copy of the paper's wording in FILE:  berds prompts fetch {task} FILE"
@@ -218,11 +131,7 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = ()) -> 
 
 
 def published_path(task: str, wording: str | None = None) -> Path:
-    """Return where a published wording of a task is kept, there or not; None for the usual one.
-
-    Raises:
-        InputError: no such task or wording.
-    """
+    """Return where a published wording of a task is kept, there or not; None for the usual one."""
     there = wordings(task)[1:]
     if not there:
         raise InputError(f"{task} has no published wording")
@@ -254,15 +163,13 @@ def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str | 
         text = source.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read as UTF-8 text ({type(error).__name__})", path=source) from None
-    try:
+    with errors_in(source):
         opening, divider, user = _divided(text).rpartition(_DIVIDER)
         # In a turn that is shown as an example, brackets are what they are.
         text = opening + divider + _BRACKETED.sub(lambda m: _placeholder(m, needs), user)
         unknown = [n for n in _NAMED.findall(_parse(task, text, needs).user) if n not in needs]
         if unknown:
             raise InputError(f"prompt {task!r} has a placeholder {{{unknown[0]}}}, and nothing is put in for it")
-    except InputError as error:
-        raise InputError(error.problem, path=source) from None
     with write_text(target) as file:
         file.write(text)
     return target

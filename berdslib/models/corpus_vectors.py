@@ -85,10 +85,9 @@ def encode_corpus(
             unfinished.unlink()  # only who holds the lock writes these, so who wrote them was killed
         if not result.exists():
             files = [shards / f"{i * shard}-{digest}.npy" for i, digest in enumerate(digests)]
-            missing = [
-                i for i, file in enumerate(files) if not _is_complete(file, min(shard, len(passages) - i * shard))
-            ]
-            todo = ((encoder, text_of, *_part(passages, i * shard, shard), digests[i], files[i]) for i in missing)
+            rows = [range(start, min(start + shard, len(passages))) for start in range(0, len(passages), shard)]
+            missing = [i for i, file in enumerate(files) if not _is_complete(file, len(rows[i]))]
+            todo = ((encoder, text_of, *_part(passages, rows[i]), digests[i], files[i]) for i in missing)
             _run(todo, len(missing), executor)
             _join(files, len(passages), result)
         # What is left there, by a worker that was killed or outlived its caller, is of no use any more.
@@ -117,9 +116,8 @@ def _digest(passages: Sequence[Passage], texts: Sequence[str], everything: Any =
     return hashed.hexdigest()
 
 
-def _part(passages: Sequence[Passage], start: int, size: int) -> tuple[Sequence[Passage], range]:
+def _part(passages: Sequence[Passage], rows: range) -> tuple[Sequence[Passage], range]:
     """Return what a worker is sent of a shard: a corpus (which is pickled as its path) and a range, or the passages."""
-    rows = range(start, min(start + size, len(passages)))
     if isinstance(passages, Corpus):
         return passages, rows
     return passages[rows.start : rows.stop], range(len(rows))
@@ -139,40 +137,31 @@ def _check_manifest(folder: Path, wanted: dict[str, Any]) -> None:
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"is no manifest of encoded passages: {error!r}", path=path) from None
     if about != wanted:
-        raise InputError(
-            f"holds vectors of {_words(about)}; asked for are those of {_words(wanted)}. Choose another folder, or "
-            "delete this one",
-            path=folder,
+        problem = (
+            f"holds vectors of {about}; asked for are those of {wanted}. Choose another folder, or delete this one"
         )
-
-
-def _words(about: dict[str, Any]) -> str:
-    return (
-        f"corpus {about['corpus']} ({about['passages']} passages) by encoder {about['encoder']!r} "
-        f"in format {about['format']}"
-    )
+        raise InputError(problem, path=folder)
 
 
 def _is_complete(file: Path, n: int) -> bool:
     """Return whether this shard is there; one that a failing disk has cut short is deleted."""
-    try:
-        vectors = np.load(file, mmap_mode="r")
-        if vectors.ndim == 2 and len(vectors) == n and vectors.dtype == np.float32:
-            return True
-        problem = f"holds {vectors.dtype} {vectors.shape}"
-    except FileNotFoundError:
+    if not file.exists():
         return False
-    except (ValueError, EOFError) as error:
-        problem = str(error)
-    logger.warning("%s is damaged (%s); it is encoded again", file, problem)
-    file.unlink()
-    return False
+    try:
+        _open(file, n)
+    except InputError as error:
+        logger.warning("%s is damaged and encoded again: %s", file, error)
+        file.unlink()
+        return False
+    return True
 
 
 def _run(todo: Iterator[tuple[Any, ...]], n: int, executor: Executor | None) -> None:
     """Encode the shards, here or in an executor, which is handed some at a time."""
     from tqdm.auto import tqdm
 
+    dask = sys.modules.get("distributed")  # which has an error of its own
+    killed = (BrokenExecutor,) if dask is None else (BrokenExecutor, dask.KilledWorker)
     with tqdm(total=n, desc="encoding", unit="shard", delay=2, leave=False) as bar:
         if executor is None:
             for job in todo:
@@ -189,19 +178,13 @@ def _run(todo: Iterator[tuple[Any, ...]], n: int, executor: Executor | None) -> 
                 for future in done:
                     future.result()
                     bar.update()
-        except _killed_worker_errors():
+        except killed:
             raise BerdsError(
                 "a worker process was killed (out of memory?). Finished work is kept; call again to go on"
             ) from None
         finally:
             for future in running:
                 future.cancel()
-
-
-def _killed_worker_errors() -> tuple[type[Exception], ...]:
-    """Return what executors raise when a worker was killed; dask has an error of its own."""
-    dask = sys.modules.get("distributed")
-    return (BrokenExecutor,) if dask is None else (BrokenExecutor, dask.KilledWorker)
 
 
 def _encode_shard(
@@ -227,18 +210,16 @@ def _encode_shard(
 
 
 def _join(files: Sequence[Path], n: int, result: Path) -> None:
+    width, at = np.load(files[0], mmap_mode="r").shape[1], 0
     with atomic_path(result) as unfinished:
-        joined, at = None, 0
+        joined = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float32, shape=(n, width))
         for file in files:
             vectors = np.load(file)
-            if joined is None:
-                joined = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float32, shape=(n, vectors.shape[1]))
-            if vectors.shape[1] != joined.shape[1]:
-                raise InputError(f"has vectors of {vectors.shape[1]} numbers, others of {joined.shape[1]}", path=file)
+            if vectors.shape[1] != width:
+                raise InputError(f"has vectors of {vectors.shape[1]} numbers, others of {width}", path=file)
             joined[at : at + len(vectors)] = vectors
             at += len(vectors)
-        if joined is not None:
-            joined.flush()
+        joined.flush()
 
 
 def _open(path: Path, n: int) -> np.ndarray:

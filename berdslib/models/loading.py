@@ -1,8 +1,4 @@
-"""Loading models: from this machine or the hub, with all their weights, on the right device, in the right numbers.
-
-The device (GPU or CPU) and the number format of what is loaded here are chosen by :mod:`berdslib.checkpoint`;
-training chooses its arithmetic itself.
-"""
+"""Loading models: from this machine or the hub, with all their weights, on the right device, in the right numbers."""
 
 from __future__ import annotations
 
@@ -18,6 +14,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from berdslib.checkpoint import (
     REPORT,
@@ -36,8 +34,6 @@ from berdslib.models.volumes import IN_VOLUMES, install_command, unpacked
 
 if TYPE_CHECKING:
     import torch
-
-logger = logging.getLogger(__name__)
 
 # Held while a model is loaded: two threads that import transformers for the first time at once can both fail.
 LOADING = threading.RLock()
@@ -121,10 +117,6 @@ def package_folder(package: str) -> str:
     """Return the folder of a model inside a Python package, or in several (:mod:`berdslib.models.volumes`).
 
     A model in several packages of which none is installed is named by its id on the hub, where the same files are.
-
-    Raises:
-        MissingDataError: the package is not installed, or one of several.
-        InputError: what comes in several packages was cut short or changed.
     """
     if package in IN_VOLUMES:
         return unpacked(IN_VOLUMES[package])
@@ -154,15 +146,10 @@ def load_weights(
         kind: the class, such as AutoModel.
         checkpoint: id or folder.
         number_format: see :class:`berdslib.models.cards.ModelCard`.
-        unread: beginnings of names of weights that are not used, and so may be missing.
+        unread: beginnings of names of weights that are not used, and so may be missing. Others that are missing, or
+            have another shape than the config says, are an InputError: the library would take random ones.
         exactly: take no weights that the network has no place for either.
         options: passed to ``from_pretrained``; a ``dtype`` goes before that of the number format.
-
-    Raises:
-        MissingDataError: neither here nor reachable.
-        InputError: its folder cannot be loaded; the checkpoint lacks weights that would be used, or has them in another
-            shape than its config says, and the library would take random ones; or (where `exactly`) it has weights that
-            have no place.
     """
     options = number_options(number_format) | options | REPORT
 
@@ -180,17 +167,7 @@ def load_weights(
 
 
 def read_tokenizer(kind: Any, checkpoint: str, local: bool) -> Any:
-    """Read a tokenizer, which may be a SentencePiece file.
-
-    Args:
-        kind: the class, such as AutoTokenizer.
-        checkpoint: id or folder.
-        local: only from this machine.
-
-    Raises:
-        MissingDataError: the packages that read such a file are not installed.
-        ValueError: there is no tokenizer.
-    """
+    """Read a tokenizer of a class such as AutoTokenizer; MissingDataError where packages for its file are missing."""
     try:
         return kind.from_pretrained(checkpoint, local_files_only=local)
     except ValueError as error:
@@ -252,8 +229,7 @@ def number_options(number_format: str) -> dict[str, Any]:
 def store_as_multiplied(model: torch.nn.Module, number_format: str) -> None:
     """Store the weights of a model's products as :func:`arithmetic` would round them anew at every call.
 
-    The vectors are the same, bit by bit. A single question, for which all weights would be rounded, takes a third less
-    time with a network of BERT's size; and weights take half of float32's memory, not one and a half times as much.
+    The vectors are the same, bit by bit, a single question takes less time, and weights take half of float32's memory.
     """
     import torch
 
@@ -276,20 +252,10 @@ def arithmetic(number_format: str) -> AbstractContextManager[Any]:
 def fastest_format(engine: str) -> str:
     """Return the fastest number format that this processor has in hardware and whose vectors stay close to float32's.
 
-    It is bfloat16 where the GPU, or without one the CPU, has it, else float32. Close is a cosine of .999 at least,
-    which holds for MiniLM on 5,000 passages (.9999) and for tiny random models of the architectures of all cards that
-    leave the choice to this. Not run: the real weights of other cards, and a GPU. Not close: random T5 models with
-    large weights, so take number_format="float32" for a checkpoint of that kind.
-
-    Close is not equal: passages whose scores hardly differ change places, and in bfloat16 a vector depends on what
-    shared a batch, by .001 (float32: 2e-7). So the variable BERDS_NUMBER_FORMAT, "float32" or "bfloat16", goes before
-    all this, to make figures again that were made on another machine.
-
-    Args:
-        engine: "openvino" runs on the CPU, whatever else there is.
-
-    Raises:
-        InputError: BERDS_NUMBER_FORMAT is set to something else.
+    It is bfloat16 where the GPU, or without one the CPU, has it, else float32. Close is not equal: passages whose
+    scores hardly differ change places, and in bfloat16 a vector depends on what shared a batch. So the variable
+    BERDS_NUMBER_FORMAT, "float32" or "bfloat16", goes before all this, to make figures again that were made on another
+    machine. ``engine`` "openvino" runs on the CPU, whatever else there is.
     """
     if chosen := os.environ.get("BERDS_NUMBER_FORMAT"):
         return known("BERDS_NUMBER_FORMAT", chosen, ("float32", "bfloat16"))
@@ -308,9 +274,6 @@ def engine_of(card: ModelCard) -> str:
 
     The variable, "torch" or "openvino", is for the shell, where a name is all that is said of an encoder. It holds for
     cards that OpenVINO can run here; the others keep torch.
-
-    Raises:
-        InputError: BERDS_ENGINE is set to something else.
     """
     if card.number_format == "int8":
         return "openvino"
@@ -319,11 +282,7 @@ def engine_of(card: ModelCard) -> str:
 
 
 def engine_by_environment(default: str = "torch") -> str:
-    """Return BERDS_ENGINE, or the default where it is not set.
-
-    Raises:
-        InputError: it is set to something else than an engine.
-    """
+    """Return BERDS_ENGINE, or the default where it is not set."""
     return known("BERDS_ENGINE", os.environ.get("BERDS_ENGINE") or default, ENGINES)
 
 
@@ -336,11 +295,7 @@ def _may_have_gpu() -> bool:
 
 
 def require_arithmetic(number_format: str, engine: str) -> None:
-    """Check that the processor multiplies in the number format.
-
-    Raises:
-        InputError: bfloat16 on a CPU that has none in hardware, where it would be slower than float32.
-    """
+    """Raise InputError for bfloat16 on a CPU that has none in hardware, where it would be slower than float32."""
     if number_format == "bfloat16" and (engine == "openvino" or device() == "cpu") and not has_bf16():
         raise InputError(
             "this CPU has no bfloat16 in hardware, so float32 is faster; use "
@@ -352,34 +307,31 @@ def require_arithmetic(number_format: str, engine: str) -> None:
 def has_bf16() -> bool:
     """Return whether this CPU multiplies bfloat16 in hardware; without it, bfloat16 is slower than float32.
 
-    Either amx_bf16 (tiles, the fastest) or avx512_bf16 (dot products of vectors), which was measured to be faster than
-    float32 as well.
+    Either by amx_bf16 (tiles, the fastest) or avx512_bf16 (dot products of vectors).
     """
+    return any(flag in cpu_flags() for flag in ("avx512_bf16", "amx_bf16"))
+
+
+def cpu_flags() -> str:
+    """Return what Linux says of the processor; "" elsewhere, where nothing is known."""
     try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:  # not Linux: nothing is known, so the safe answer
-        return False
-    return "avx512_bf16" in flags or "amx_bf16" in flags
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 @lru_cache(maxsize=1)
 def keep_freed_memory() -> None:
     """Let the C library keep what a batch has freed for the next batch, instead of handing it back to the kernel.
 
-    By default glibc returns blocks above 32 MiB at once, and getting zeroed pages anew for every layer can take longer
-    than the arithmetic: MiniLM over 48-token pairs ran 3 to 4 times faster with this where page faults are
-    slow (sandboxed or virtual machines), and no slower elsewhere. Does nothing where the C library is not glibc.
+    By default glibc returns blocks above 32 MiB at once, and where page faults are slow (sandboxed or virtual machines)
+    getting zeroed pages anew for every layer takes longer than the arithmetic. Does nothing with other C libraries.
     """
     if platform.libc_ver()[0] != "glibc":
         return
     libc = ctypes.CDLL(None)
-    done = [
-        libc.mallopt(_M_MMAP_THRESHOLD, 1 << 30),
-        libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1),
-        libc.mallopt(_M_TOP_PAD, 1 << 28),
-    ]
-    if not all(done):
-        logger.info("the C library did not take the settings for keeping memory; batches may be slower")
+    for setting, size in ((_M_MMAP_THRESHOLD, 1 << 30), (_M_TRIM_THRESHOLD, 2**31 - 1), (_M_TOP_PAD, 1 << 28)):
+        libc.mallopt(setting, size)
 
 
 # ---------------------------------------------------------------- batches
@@ -394,6 +346,21 @@ def length_batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
     order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
     for start in range(0, len(order), size):
         yield order[start : start + size]
+
+
+def in_batches(
+    tokenizer: Any, ids: Sequence[Sequence[int]], size: int, where: Any, vectors_of: Callable[[Any], torch.Tensor]
+) -> np.ndarray:
+    """Return float32 (n, d) of the word pieces of n texts, padded and passed on in batches of like length."""
+    import torch
+
+    found: dict[int, np.ndarray] = {}
+    for rows in length_batches([len(one) for one in ids], size):
+        batch = tokenizer.pad({"input_ids": [ids[i] for i in rows]}, return_tensors="pt").to(where)
+        with torch.inference_mode():
+            vectors = vectors_of(batch)
+        found.update(zip(rows, vectors.float().cpu().numpy(), strict=True))
+    return np.stack([found[i] for i in range(len(ids))])
 
 
 def token_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:

@@ -23,7 +23,7 @@ from torch import nn
 from transformers import AutoTokenizer, MistralConfig, MistralModel, PreTrainedConfig, PreTrainedModel
 
 from berdslib.errors import InputError
-from berdslib.models.loading import length_batches, load_model, load_weights
+from berdslib.models.loading import in_batches, load_model, load_weights
 
 
 def nv_embed_vectors(
@@ -35,16 +35,7 @@ def nv_embed_vectors(
     out as many positions as the instruction has word pieces. The mark of the beginning is one of these positions, so
     that the last piece of the instruction is averaged with the text: the authors do so, and so do we.
 
-    Args:
-        checkpoint: id or folder.
-        max_length: in word pieces, marks included.
-        number_format: "float32", "bfloat16", or "4bit" for the weights of the language model.
-        revision: the commit on the hub.
-
-    Raises:
-        MissingDataError: neither here nor reachable.
-        InputError: a config that asks for what is not done here, or weights of another layout; (on use) an instruction
-            that leaves no room for a text.
+    ``max_length`` is in word pieces, marks included; ``number_format`` "4bit" is for the language model.
     """
 
     def read(local: bool) -> tuple[Any, NvEmbedConfig]:
@@ -66,15 +57,14 @@ def nv_embed_vectors(
         left_out = len(tokenizer.tokenize(prefix)) if prefix and config.is_mask_instruction else 0
         if min(map(len, ids)) <= left_out:
             raise InputError(f"an instruction of {left_out} tokens leaves no room for a text in {max_length}")
-        found: dict[int, np.ndarray] = {}
-        for rows in length_batches([len(one) for one in ids], batch_size):
-            batch = tokenizer.pad({"input_ids": [ids[i] for i in rows]}, return_tensors="pt").to(model.device)
+
+        def vectors(batch: Any) -> torch.Tensor:
             averaged = batch["attention_mask"].clone()
             averaged[:, :left_out] = 0
-            with torch.inference_mode():
-                vectors = model(batch["input_ids"], batch["attention_mask"], averaged)
-            found.update(zip(rows, vectors.float().cpu().numpy(), strict=True))
-        return np.stack([found[i] for i in range(len(texts))])
+            made: torch.Tensor = model(batch["input_ids"], batch["attention_mask"], averaged)
+            return made
+
+        return in_batches(tokenizer, ids, batch_size, model.device, vectors)
 
     return vectors_of
 

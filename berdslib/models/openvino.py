@@ -14,15 +14,15 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 
 from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import atomic_path
-from berdslib.models.loading import has_bf16, token_batches
+from berdslib.models.loading import cpu_flags, has_bf16, token_batches
 from berdslib.paths import cache_dir
 
 if TYPE_CHECKING:
@@ -40,11 +40,7 @@ _INT8_FLAGS = ("vnni", "amx_int8", "asimddp", "i8mm")
 
 
 def require_openvino(number_format: str) -> None:
-    """Check that the packages are here.
-
-    Raises:
-        MissingDataError: they are not; the message says how to get them.
-    """
+    """Raise MissingDataError where the packages are not here; the message says how to get them."""
     packages = ("openvino", "nncf") if number_format == "int8" else ("openvino",)
     lacking = [package for package in packages if importlib.util.find_spec(package) is None]
     if lacking:
@@ -52,7 +48,7 @@ def require_openvino(number_format: str) -> None:
 
 
 def openvino_vectors(model: Any, number_format: str) -> Callable[[list[str], str, int], np.ndarray]:
-    """Return the function that makes vectors, as :func:`berdslib.models.checkpoints.load_checkpoint` does.
+    """Return the function that makes vectors, as :func:`berdslib.models.encoders.load_checkpoint` does.
 
     It uses as many threads as torch would (``torch.set_num_threads``, OMP_NUM_THREADS).
 
@@ -60,14 +56,12 @@ def openvino_vectors(model: Any, number_format: str) -> Callable[[list[str], str
         model: a sentence-transformers model on the CPU in float32, of a transformer and what pools it.
         number_format: "float32", "bfloat16", or "int8": most products with weights in 8 bits, the rest in bfloat16
             where the CPU has it.
-
-    Raises:
-        InputError: a model that is not a transformer, or (on use) a prefix that its pooling leaves out.
     """
     if not hasattr(model[0], "auto_model"):
         raise InputError("only transformers are run by OpenVINO here; take engine='torch'")
-    if number_format == "int8":
-        _warn_without_int8()
+    flags = cpu_flags()
+    if number_format == "int8" and flags and not any(flag in flags for flag in _INT8_FLAGS):
+        logger.warning("this CPU has no products of 8-bit integers in hardware: encoding in int8 gains little")
     network = _quantised(model) if number_format == "int8" else _converted_whole(model)
     vectors = _compiled(network, model.tokenizer, number_format)
 
@@ -208,19 +202,9 @@ def _no_telemetry() -> Iterator[None]:
     Both packages send nothing where the environment says that this is a test. The warnings are of branches that go the
     same way for all texts, which the tests check.
     """
-    names = ("CI", "NNCF_CI")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "true"))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    with patch.dict(os.environ, {"CI": "true", "NNCF_CI": "true"}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _key(model: Any, texts: list[str]) -> str:
@@ -230,12 +214,3 @@ def _key(model: Any, texts: list[str]) -> str:
     for name, weight in sorted(model.state_dict().items()):
         hashed.update(name.encode() + np.ascontiguousarray(weight.numpy()).tobytes())
     return hashed.hexdigest()[:16]
-
-
-def _warn_without_int8() -> None:
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:  # not Linux: nothing is known
-        return
-    if not any(flag in flags for flag in _INT8_FLAGS):
-        logger.warning("this CPU has no products of 8-bit integers in hardware: encoding in int8 gains little")

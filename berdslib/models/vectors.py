@@ -6,7 +6,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -64,36 +64,34 @@ class CachedEncoder:
         ):
             yield table
 
-    def _turn(self) -> AbstractContextManager[object]:
-        from filelock import FileLock
-
-        return FileLock(self._table_path.with_suffix(".turn"), poll_interval=0.01)
-
     def _encode(self, texts: Sequence[str], role: str, encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
         if not texts:
             raise InputError("there are no texts to encode")
         keys = [hashlib.sha256(f"{role}\0{text}".encode("utf-8", "surrogatepass")).digest() for text in texts]
         with self._table() as table:
-            missing = list(dict.fromkeys(zip(keys, texts, strict=True)))
-            known_rows = self._look_up(table, keys)
-            missing = [(key, text) for key, text in missing if key not in known_rows]
+            rows = self._look_up(table, keys)
+            missing = [(key, text) for key, text in dict(zip(keys, texts, strict=True)).items() if key not in rows]
             for start in chunk_starts(len(missing), self.chunk, "encoding"):
                 self._add_chunk(table, missing[start : start + self.chunk], encode)
-            rows = self._look_up(table, keys) if missing else known_rows
+            rows |= self._look_up(table, [key for key, _ in missing])
             dim = self._dim(table)
         return self._read(np.array([rows[key] for key in keys]), dim)
 
     def _add_chunk(
         self, table: sqlite3.Connection, chunk: list[tuple[bytes, str]], encode: Callable[[list[str]], np.ndarray]
     ) -> None:
-        with self._turn():
+        from filelock import FileLock
+
+        with FileLock(self._table_path.with_suffix(".turn"), poll_interval=0.01):
             table.execute("BEGIN IMMEDIATE")
         try:
             already = self._look_up(table, [key for key, _ in chunk])  # another process may have been faster
             chunk = [(key, text) for key, text in chunk if key not in already]
             if chunk:
                 vectors = self._checked(encode([text for _, text in chunk]), len(chunk), self._dim(table))
-                first = table.execute("SELECT count(*) FROM row").fetchone()[0]
+                # With an index the last row is found without reading the whole table; caches of old had none.
+                table.execute("CREATE UNIQUE INDEX IF NOT EXISTS by_row ON row (at)")
+                first = table.execute("SELECT coalesce(max(at) + 1, 0) FROM row").fetchone()[0]
                 self._check_rows(first, vectors.shape[1])
                 self._append(vectors, first)
                 if not self._dim(table):
@@ -101,7 +99,8 @@ class CachedEncoder:
                 table.executemany("INSERT INTO row VALUES (?, ?)", [(k, first + i) for i, (k, _) in enumerate(chunk)])
             table.execute("COMMIT")
         except BaseException:
-            table.execute("ROLLBACK")
+            if table.in_transaction:  # on a full disk SQLite has ended it
+                table.execute("ROLLBACK")
             raise
 
     def _checked(self, vectors: np.ndarray, n: int, dim: int) -> np.ndarray:

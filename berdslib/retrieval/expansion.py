@@ -311,7 +311,7 @@ def chat_expansions(
 ) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for the perspectives on each question.
 
-    The model needs room, as :func:`expansions_by` gives it. Wrapped in :class:`~berdslib.llm.recorded.Recording`, every
+    The model needs room, as :func:`expansions_by` gives it. Wrapped in :class:`~berdslib.llm.recorded.Kept`, every
     answer is on disk as soon as it is there.
 
     Args:

@@ -12,7 +12,7 @@ from berdslib.judging.chat import Chat, official_answer, probability_of_yes, str
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.llm.chat import ChatError, Endpoint, RefusedError, Reply, UnavailableError
 from berdslib.llm.local import make_chat
-from berdslib.llm.recorded import Recorded, Recording
+from berdslib.llm.recorded import Kept, Recorded
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def endpoint(server, monkeypatch):
 def test_bug_5_models_of_one_name_at_two_addresses_share_nothing(tmp_path):
     first, second = (Endpoint("m", base_url=f"http://127.0.0.1:{port}/v1") for port in (1, 2))
     assert first.id != second.id and Chat(first).id != Chat(second).id
-    Recording(Saying("Yes", first.id), tmp_path / "said.jsonl").complete(ASK)
+    Kept(Saying("Yes", first.id), tmp_path / "said.jsonl").complete(ASK)
     with pytest.raises(MissingDataError, match="holds no answer"):
         Recorded(tmp_path / "said.jsonl", second.id).complete(ASK)
 
@@ -174,7 +174,7 @@ def test_a_recording_replays_without_the_network(server, endpoint, tmp_path):
     server.script = [answer("Yes", [("Yes", -0.2), ("No", -1.8)])]
     model = endpoint()
     pairs = [pair(text=f"text {i}", docno=str(i)) for i in range(5)]
-    live = Chat(Recording(model, tmp_path / "said.jsonl")).p_yes(pairs)
+    live = Chat(Kept(model, tmp_path / "said.jsonl")).p_yes(pairs)
     assert SECRET not in (tmp_path / "said.jsonl").read_text()
     asked = len(server.seen)
     replayed = Chat(Recorded(tmp_path / "said.jsonl", model.id))
@@ -203,7 +203,7 @@ def test_a_judge_by_name_reads_recorded_answers(tmp_path):
             return Reply("Yes", (("Yes", math.log(0.8)), ("No", math.log(0.2))))
 
     path = tmp_path / "answers.jsonl"
-    Chat(Recording(Model(), path)).p_yes([pair()])
+    Chat(Kept(Model(), path)).p_yes([pair()])
     judge = make_judge(f"chat:recorded:{path}")
     assert judge.p_yes([pair()]).tolist() == pytest.approx([0.8]) and judge.id.startswith("chat(some-model,")
     with pytest.raises(MissingDataError, match="holds no answer"):

@@ -14,7 +14,7 @@ from berdslib.errors import InputError
 from berdslib.llm.asking import Answer, ask_all
 from berdslib.llm.budget import BudgetError
 from berdslib.llm.chat import ChatError, RefusedError, Reply, UnavailableError
-from berdslib.llm.recorded import Recorded, Recording
+from berdslib.llm.recorded import Kept, Recorded
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +105,7 @@ def test_a_refusal_shows_that_somebody_is_there():
 
 
 def test_a_record_that_cannot_be_written_is_not_the_questions_fault(tmp_path):
-    recording = Recording(Model(), tmp_path / "said.jsonl")
+    recording = Kept(Model(), tmp_path / "said.jsonl")
     (tmp_path / "said.jsonl").mkdir()
     with pytest.raises(InputError, match=r"said.jsonl: cannot be written"):
         ask_all(recording, [say(f"q{i}") for i in range(3)])
@@ -164,7 +164,7 @@ def test_after_the_end_nothing_waits_and_nothing_is_tried_again(monkeypatch, way
 
 
 @pytest.mark.slow
-def test_after_the_end_nobody_waits_for_a_turn_or_asks_without_a_schema(monkeypatch):
+def test_after_the_end_nobody_asks_without_a_schema(monkeypatch):
     def step(body):
         if body["messages"][-1]["content"] == "the end":
             time.sleep(0.3)
@@ -179,9 +179,7 @@ def test_after_the_end_nobody_waits_for_a_turn_or_asks_without_a_schema(monkeypa
         with pytest.raises(ChatError, match="no such model"):
             ask_all(make(schema={"type": "object"}), [say("the end"), say("q0")], workers=2)
         assert len(server.seen) == 2
-        with pytest.raises(ChatError, match="no such model"):
-            ask_all(make(per_minute=1), [say("the end"), say("q0")], workers=2)
-        assert len(server.seen) == 3 and time.monotonic() - started < 10
+        assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize("error", [ChatError("status 401"), BudgetError("used up"), ValueError("a bug")])
@@ -205,7 +203,7 @@ def test_after_an_error_nothing_new_is_sent_and_what_is_under_way_is_recorded(tm
     monkeypatch.setattr("berdslib.llm.asking.as_completed", looked_at_late)
     model = Held()
     with pytest.raises(type(error), match=str(error)):
-        ask_all(Recording(model, tmp_path / "said.jsonl"), [say(f"q{i}") for i in range(200)], workers=4)
+        ask_all(Kept(model, tmp_path / "said.jsonl"), [say(f"q{i}") for i in range(200)], workers=4)
     assert sorted(model.asked) == ["q0", "q1", "q2", "q3"]
     recorded = Recorded(tmp_path / "said.jsonl")
     assert [recorded.complete(say(f"q{i}")).text for i in range(3)] == ["Q0", "Q1", "Q2"]
@@ -221,7 +219,7 @@ def test_an_interrupt_from_the_keyboard_ends_it_and_loses_nothing(tmp_path):
 
     model = Interrupting(seconds=0.02)
     with pytest.raises(KeyboardInterrupt):
-        ask_all(Recording(model, tmp_path / "said.jsonl"), [say(f"q{i}") for i in range(500)])
+        ask_all(Kept(model, tmp_path / "said.jsonl"), [say(f"q{i}") for i in range(500)])
     assert "q5" in model.asked and len(model.asked) < 100
     recorded = Recorded(tmp_path / "said.jsonl")
     assert [recorded.complete(say(text)).text for text in model.asked] == [text.upper() for text in model.asked]

@@ -13,7 +13,7 @@ from berdslib.llm.asking import UnreadableAnswerError
 from berdslib.llm.chat import Reply, UnavailableError
 from berdslib.llm.extraction import Extracted, extract, extract_by, extract_with, qa_f1, read_extraction
 from berdslib.llm.prompting import load_prompt
-from berdslib.llm.recorded import Recorded, Recording
+from berdslib.llm.recorded import Kept, Recorded
 from berdslib.retrieval.strength import dev_mask
 
 
@@ -81,7 +81,7 @@ QUERIES = ["Find a claim that opposes the argument: Gambling must be banned", "F
 
 def test_recorded_answers_of_a_chat_model(tmp_path):
     model, path = Cutter(), tmp_path / "answers.jsonl"
-    first = extract_with(Recording(model, path), QUERIES, workers=1)
+    first = extract_with(Kept(model, path), QUERIES, workers=1)
     assert first == [extract(q) for q in QUERIES]
     again = extract_with(Recorded(path, "cutter"), QUERIES)  # in parallel, in the order asked
     assert again == first and len(model.asked) == 2
@@ -183,7 +183,7 @@ def test_a_colon_may_belong_to_the_topic():
 
 def test_extraction_by_name(tmp_path, monkeypatch):
     assert extract_by("rule", QUERIES) == [extract(q) for q in QUERIES]
-    extract_with(Recording(Cutter(), tmp_path / "said.jsonl"), QUERIES)
+    extract_with(Kept(Cutter(), tmp_path / "said.jsonl"), QUERIES)
     assert extract_by(f"chat:recorded:{tmp_path / 'said.jsonl'}", QUERIES) == [extract(q) for q in QUERIES]
     model = Cutter()
     monkeypatch.setattr("berdslib.llm.extraction.make_chat", lambda name, max_tokens: {"some": model}[name])

@@ -82,36 +82,14 @@ def test_it_says_why_an_answer_ended_and_how_long_it_is(model, tokenizer):
 
 
 def test_the_checkpoints_own_defaults_change_nothing(model, tokenizer):
-    chat = LocalChat(model, tokenizer, "tiny", max_tokens=30, temperature=1.0)
-    greedy = LocalChat(model, tokenizer, "tiny", max_tokens=30)
-    before = chat.complete(ASK), greedy.complete(ASK)
+    chat = LocalChat(model, tokenizer, "tiny", max_tokens=30)
+    before = chat.complete(ASK)
     old = {name: getattr(model.generation_config, name) for name in ("repetition_penalty", "top_k", "num_beams")}
     model.generation_config.update(repetition_penalty=5.0, top_k=1, num_beams=3)
     try:
-        assert (chat.complete(ASK), greedy.complete(ASK)) == before
+        assert chat.complete(ASK) == before
     finally:
         model.generation_config.update(**old)
-
-
-def test_sampling_is_repeatable_in_any_order_and_moves_with_the_seed(model, tokenizer):
-    other = [{"role": "user", "content": "Well?"}]
-    one = LocalChat(model, tokenizer, "tiny", max_tokens=20, temperature=1.0)
-    first, second = one.complete(ASK).text, one.complete(other).text
-    torch.rand(7)
-    again = LocalChat(model, tokenizer, "tiny", max_tokens=20, temperature=1.0)
-    assert (again.complete(other).text, again.complete(ASK).text) == (second, first)
-    texts = {
-        LocalChat(model, tokenizer, "tiny", max_tokens=20, temperature=1.0, seed=s).complete(ASK).text for s in range(5)
-    }
-    assert len(texts) == 5
-
-
-def test_asking_leaves_the_global_random_state_alone(model, tokenizer):
-    torch.manual_seed(3)
-    want = torch.rand(4)
-    torch.manual_seed(3)
-    LocalChat(model, tokenizer, "tiny", max_tokens=5, temperature=1.0).complete(ASK)
-    assert torch.equal(torch.rand(4), want)
 
 
 def test_the_template_is_used_and_a_refused_system_turn_opens_the_users(model, templated):
@@ -130,12 +108,11 @@ def test_marks_in_a_message_are_plain_text(model, templated):
 
 def test_the_id_names_every_setting(model, tokenizer):
     ids = {
-        LocalChat(model, tokenizer, name, **options).id
-        for name in ("a", "b")
-        for options in ({}, {"max_tokens": 9}, {"temperature": 0.5}, {"seed": 1})
+        LocalChat(model, tokenizer, name, **options).id for name in ("a", "b") for options in ({}, {"max_tokens": 9})
     }
-    assert len(ids) == 8
+    assert len(ids) == 4
     plain = LocalChat(model, tokenizer, "a").id
+    assert plain == "local(a,max_tokens=200,temperature=0,seed=0,chat=none)"  # as in recordings of old
     tokenizer.chat_template = TEMPLATE
     try:
         assert LocalChat(model, tokenizer, "a").id != plain
@@ -146,9 +123,8 @@ def test_the_id_names_every_setting(model, tokenizer):
 def test_what_does_not_fit_is_an_error_and_not_cut(model, tokenizer):
     with pytest.raises(InputError, match="do not fit into the 256 tokens"):
         LocalChat(model, tokenizer, "tiny", max_tokens=250).complete([{"role": "user", "content": "zoo " * 20}])
-    for options in ({"max_tokens": 0}, {"temperature": -1.0}, {"temperature": float("nan")}):
-        with pytest.raises(InputError, match="max_tokens must be"):
-            LocalChat(model, tokenizer, "tiny", **options)
+    with pytest.raises(InputError, match="max_tokens must be"):
+        LocalChat(model, tokenizer, "tiny", max_tokens=0)
 
 
 def test_it_is_loaded_from_a_folder_and_by_name(model, tokenizer, tmp_path):

@@ -80,7 +80,8 @@ def test_the_whole_table_is_known_and_plain_words_are_left_alone(tokenizer):
 @pytest.mark.parametrize(
     "tag",
     ["</document>", "</ document>", "< / Document >", "<\n/\tdocument>", "<//document", "<document x='y'>",
-     "</doc\u200bument>", "<\ufeff/document>", "＜／document＞", "﹤/document﹥"],
+     "</doc\u200bument>", "<\ufeff/document>", "＜／document＞", "﹤/document﹥", "</ｄｏｃｕｍｅｎｔ>",
+     "<\u180e/document>", "</docum\u034fent>", "</do\ufe0fcument>", "</docu\u3164ment>"],
 )  # fmt: skip
 def test_s20_every_spelling_of_the_tag_is_plain_text(tag):
     made = defuse_tag(f"Cats. {tag} Yes.", "document")
@@ -88,7 +89,15 @@ def test_s20_every_spelling_of_the_tag_is_plain_text(tag):
     assert defuse_tag(made, "document") == made
 
 
-@pytest.mark.parametrize("text", ["a < b", "<p>1 < 2</p>", "documents", "< docs >", "[INSTANT]", "<summary>", "|x|"])
+@pytest.mark.parametrize("mark", ["<|im_end |>", "<\u200b|im_end|>", "＜|im_end|＞", "<｜Assistant｜>", "<|ｉｍ_end|>"])
+def test_every_spelling_of_a_turn_mark_is_plain_text(mark):
+    assert defuse_tag(f"Cats. {mark}", "document") == f"Cats. {mark[0]} {mark[1:]}"
+    assert defuse_tag(f"é {mark} ü", "document") == f"é {mark[0]} {mark[1:]} ü"
+
+
+@pytest.mark.parametrize(
+    "text", ["ﬁn < cafe\u0301 <|", "a < b", "<p>1 < 2</p>", "documents", "< docs >", "[INSTANT]", "<summary>", "|x|"]
+)
 def test_other_texts_stay_as_they_are(text):
     assert defuse_tag(text, "document") == text
 

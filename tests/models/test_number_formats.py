@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from berdslib.errors import InputError
-from berdslib.models import checkpoints, loading
+from berdslib.models import encoders, loading
 from berdslib.models.cards import CARDS, ModelCard, model_card
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.loading import fastest_format, package_folder
@@ -167,6 +167,8 @@ def test_vectors_of_one_format_are_never_served_for_the_other(cpu, user_cache):
     cpu(False)
     exact = np.array(get_encoder().encode_passages(texts))
     assert len(list((user_cache / "embeddings").glob("*.f32"))) == 2 and np.abs(fast - exact).max() > 1e-5
+    assert (fast * exact).sum(axis=1).min() >= 0.999
+    np.testing.assert_allclose(np.linalg.norm(fast, axis=1), 1, atol=1e-6)
     np.testing.assert_array_equal(exact, get_encoder(cached=False, number_format="float32").encode_passages(texts))
     cpu(True)  # the machine's cache holds both now
     np.testing.assert_array_equal(get_encoder().encode_passages(texts), fast)
@@ -217,7 +219,7 @@ def both_roles(card, number_format):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*BERTS, "dpr", "hf"])
 def test_bfloat16_points_where_float32_does(tiny, cpu, name):
-    """Random weights, larger than usual; NV-Embed is in test_nv_embed.py, MiniLM's real ones in test_encoders.py."""
+    """Random weights, larger than usual; NV-Embed is in test_nv_embed.py, MiniLM's real ones are above."""
     cpu(True)
     exact, fast = both_roles(tiny[name], "float32"), both_roles(tiny[name], "fastest")
     cosines = (exact * fast).sum(axis=1) / np.linalg.norm(exact, axis=1) / np.linalg.norm(fast, axis=1)
@@ -232,11 +234,11 @@ def test_storing_rounded_weights_changes_no_bit(tiny, cpu, monkeypatch, name):
     """Against weights in float32 that torch rounds at every call."""
     cpu(True)
     stored = both_roles(tiny[name], "bfloat16")
-    for module in (loading, checkpoints):
+    for module in (loading, encoders):
         monkeypatch.setattr(module, "store_as_multiplied", lambda *_: None)
-    checkpoints.load_checkpoint.cache_clear()
+    encoders.load_checkpoint.cache_clear()
     np.testing.assert_array_equal(stored, both_roles(tiny[name], "bfloat16"))
-    checkpoints.load_checkpoint.cache_clear()
+    encoders.load_checkpoint.cache_clear()
 
 
 def test_products_are_stored_in_bfloat16_and_all_else_in_float32():

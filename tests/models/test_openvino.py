@@ -1,9 +1,8 @@
 """Encoding by OpenVINO against the same network in torch, one text at a time; 8 bits against a plain rounding."""
 
 import importlib.util
-import logging
 import os
-import sqlite3
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,8 +12,8 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.models import cards, checkpoints, loading, openvino
-from berdslib.models.cards import CARDS, ModelCard
+from berdslib.models import cards, encoders, loading, openvino
+from berdslib.models.cards import ModelCard
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.loading import package_folder, token_batches
 
@@ -105,23 +104,6 @@ def test_bfloat16_is_refused_where_the_cpu_has_none(tiny, monkeypatch, engine):
     assert encoder.encode_passages(TEXTS).shape == (len(TEXTS), 64)
 
 
-@pytest.mark.slow
-@needs_openvino
-def test_every_engine_and_format_has_vectors_of_its_own(user_cache):
-    exact, short = {"number_format": "float32"}, {"number_format": "bfloat16"}
-    kinds = [exact, {"engine": "openvino"} | exact, {"engine": "openvino"} | short]
-    ids = [get_encoder("minilm", **kind).id for kind in kinds]
-    plain = CARDS["minilm"]._replace(number_format="float32").id
-    assert ids == [plain, f"{plain}|engine=openvino", f"{plain}|number_format=bfloat16|engine=openvino"]
-    for kind in kinds[:2]:
-        get_encoder("minilm", **kind).encode_passages(["cats sleep"])
-    found = set()
-    for table in (user_cache / "embeddings").glob("*.sqlite"):
-        with sqlite3.connect(table) as opened:
-            found |= {row[0] for row in opened.execute("SELECT id FROM model")}
-    assert found == set(ids[:2])
-
-
 @needs_nncf
 @pytest.mark.slow
 def test_int8_multiplies_in_8_bits_and_is_quantised_once(tiny, user_cache, monkeypatch):
@@ -144,7 +126,7 @@ def test_int8_multiplies_in_8_bits_and_is_quantised_once(tiny, user_cache, monke
 
     before = path.stat().st_mtime_ns
     monkeypatch.setattr(openvino, "_quantise", lambda *_: pytest.fail("quantised again"))
-    checkpoints.load_checkpoint.cache_clear()
+    encoders.load_checkpoint.cache_clear()
     np.testing.assert_array_equal(encoder.encode_passages(TEXTS), got)
     assert path.stat().st_mtime_ns == before
 
@@ -170,7 +152,7 @@ def test_nothing_is_sent_to_the_makers(tiny, monkeypatch):
     monkeypatch.setenv("NNCF_CI", "before")
     monkeypatch.setattr(ov, "convert_model", convert_and_note)
     monkeypatch.setattr(checker.OptInChecker, "consent_file", lambda _: "/nowhere")  # what a new user has
-    checkpoints.load_checkpoint.cache_clear()
+    encoders.load_checkpoint.cache_clear()
     by_openvino(tiny).encode_passages(["cats sleep"])
     assert asked == [checker.ConsentCheckResult.DECLINED]
     assert "CI" not in os.environ and os.environ["NNCF_CI"] == "before"
@@ -228,13 +210,16 @@ def test_a_prefix_that_the_mean_leaves_out_is_refused(tiny, tmp_path):
 
 
 def test_a_cpu_without_products_of_8_bits_is_told(monkeypatch, caplog):
-    texts = iter(["flags: sse4_2 avx2", "flags: avx2 avx_vnni"])
-    monkeypatch.setattr("pathlib.Path.read_text", lambda *_, **__: next(texts))
-    caplog.set_level(logging.WARNING)
-    openvino._warn_without_int8()
-    assert caplog.text.count("8-bit integers") == 1
-    openvino._warn_without_int8()
-    assert caplog.text.count("8-bit integers") == 1
+    class Model(list):
+        tokenizer = None
+
+    model = Model([SimpleNamespace(auto_model=None)])
+    for name in ("_quantised", "_compiled"):
+        monkeypatch.setattr(openvino, name, lambda *_: None)
+    for flags, told in (("", 0), ("flags: sse4_2 avx2", 1), ("flags: avx2 avx_vnni", 1)):
+        monkeypatch.setattr(openvino, "cpu_flags", lambda flags=flags: flags)
+        openvino.openvino_vectors(model, "int8")
+        assert caplog.text.count("8-bit integers") == told
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=60), st.integers(1, 200))
@@ -246,9 +231,3 @@ def test_batches_hold_every_row_once_and_few_enough_tokens(lengths, tokens):
     for size, after in zip(sizes, [*sizes[1:], []], strict=True):
         assert len(size) == 1 or len(size) * size[0] <= tokens
         assert not after or (len(size) + 1) * max(1, size[0]) > tokens  # no room was left
-
-
-@needs_openvino
-def test_a_card_carries_its_engine_and_ours_say_torch(tiny, user_cache):
-    assert {card.engine for card in CARDS.values()} == {"torch"}
-    assert get_encoder(ModelCard("tiny", tiny[0], engine="openvino")).id.partition("#")[0].endswith("|engine=openvino")

@@ -19,7 +19,7 @@ from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.llm.answers import SCHEMA
 from berdslib.llm.chat import ChatError, RefusedError, Reply
 from berdslib.llm.prompting import import_prompt, load_prompt
-from berdslib.llm.recorded import Recorded, Recording
+from berdslib.llm.recorded import Kept, Recorded
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.expansion import (
     SEARCHED,
@@ -331,7 +331,7 @@ READ = {"q1": [("Animal Welfare", "Cages hurt."), ("Learning", "Zoos teach.")], 
 
 def test_perspectives_are_asked_for_and_can_be_read_from_the_record_again(tmp_path):
     model, path = Model(GOOD), tmp_path / "answers.jsonl"
-    found = chat_expansions([Q1, Q2], Recording(model, path))
+    found = chat_expansions([Q1, Q2], Kept(model, path))
     assert found == READ and list(found) == ["q1", "q2"]
     assert chat_expansions([Q1, Q2], Recorded(path, model.id)) == READ  # with nobody left to ask
     with pytest.raises(MissingDataError, match="holds no answer"):
@@ -364,7 +364,7 @@ def test_unreadable_answers_are_named_and_the_others_kept(tmp_path):
     questions = [Question("q8", "Bad?"), Q1, Question("q9", "Cut?"), Q2]
     path = tmp_path / "answers.jsonl"
     with pytest.raises(UnreadableAnswerError, match=r"some-model on question 'q8'.*'I would rather.*1 more") as caught:
-        chat_expansions(questions, Recording(model, path))
+        chat_expansions(questions, Kept(model, path))
     assert caught.value.read == READ and len(model.asked) == 4
     assert len(path.read_text(encoding="utf-8").splitlines()) == 4
     with pytest.raises(InputError, match=r"'q9'.*breaks off \(is max_tokens too small\?\)"):
@@ -462,7 +462,7 @@ def test_expansions_change_what_bm25_finds_among_real_arguments(real_data):
 
 def recorded(path, questions, answers, ask=chat_expansions):
     """Write answers as a model gave them."""
-    ask(questions, Recording(Model(answers), path))
+    ask(questions, Kept(Model(answers), path))
     return path
 
 

@@ -14,7 +14,7 @@ from berdslib.errors import InputError
 from berdslib.judging.registry import make_judge
 from berdslib.llm.chat import Reply
 from berdslib.llm.extraction import extract, extract_with
-from berdslib.llm.recorded import Recording
+from berdslib.llm.recorded import Kept
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.expansion import chat_expansions, expanded_search, hyde_expansions, template_expansions
@@ -171,7 +171,7 @@ def test_pir_takes_queries_apart(tmp_path, monkeypatch):
     by_hand = [q._replace(root=t.root, perspectives=(t.perspective,)) for q, t in zip(task.queries, taken, strict=True)]
     expected = pairs(pap.search(by_hand, k))
     names = ["minilm+pap", "minilm+extract:rule+pap", "minilm+extract:chat:recorded:answers.jsonl+pap"]
-    extract_with(Recording(Model(by_rule), Path("answers.jsonl")), [q.text for q in task.queries])
+    extract_with(Kept(Model(by_rule), Path("answers.jsonl")), [q.text for q in task.queries])
     unaided, rule, chat = (pairs(search(name, without, k, perspectives=True)) for name in names)
     own = {q.qid for q in task.queries}
     assert [p for p in rule if p[0] in own] == [p for p in chat if p[0] in own] == expected
@@ -250,7 +250,7 @@ def two(sample, monkeypatch, tmp_path):
 
 def test_perspectives_of_a_chat_model_are_part_of_a_system(two):
     model = Model('{"For": "It helps many people.", "Against": "It costs too much money."}')
-    made = chat_expansions(two.questions, Recording(model, Path("answers.jsonl")))
+    made = chat_expansions(two.questions, Kept(model, Path("answers.jsonl")))
     first = make_retriever("bm25", two.passages)
     expected = pairs(expanded_search(first, two.questions, made, 5))
     assert pairs(search("bm25+expand:chat:recorded:answers.jsonl", two, 5)) == expected
@@ -260,14 +260,14 @@ def test_perspectives_of_a_chat_model_are_part_of_a_system(two):
 
 def test_answers_of_a_file_with_a_plus_in_its_name(two):
     model = Model('{"For": "It helps many people."}')
-    made = chat_expansions(two.questions, Recording(model, Path("a+b+mmr.jsonl")))
+    made = chat_expansions(two.questions, Kept(model, Path("a+b+mmr.jsonl")))
     expected = pairs(expanded_search(make_retriever("bm25", two.passages), two.questions, made, 5))
     assert pairs(search("bm25+expand:chat:recorded:a+b+mmr.jsonl+mmr:1", two, 5)) == expected
 
 
 def test_a_hypothetical_passage_is_searched_alone(two):
     questions = two.questions
-    made = hyde_expansions(questions, Recording(Model("Trams and buses run late."), Path("answers.jsonl")))
+    made = hyde_expansions(questions, Kept(Model("Trams and buses run late."), Path("answers.jsonl")))
     expected = expanded_search(make_retriever("bm25", two.passages), questions, made, 5, merge="statement only")
     found = pairs(search("bm25+expand:hyde:recorded:answers.jsonl", two, 5))
     assert found == pairs(expected)
