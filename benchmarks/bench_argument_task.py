@@ -27,7 +27,7 @@ from berdslib.data.arguments import PROPERTIES
 from berdslib.data.records import ranked_run
 from berdslib.data.scenario import open_scenario
 from berdslib.data.synthetic_arguments import make_release
-from berdslib.evaluation.argument_task import (
+from berdslib.evaluation.arguments import (
     ARGUMENT_MEASURES,
     KS,
     OFFICIAL_MEASURES,

@@ -332,7 +332,7 @@ def validate(
 
 
 def _measures(official: bool, named: str | None) -> list[Any]:
-    from berdslib.evaluation.argument_task import ARGUMENT_MEASURES, OFFICIAL_MEASURES
+    from berdslib.evaluation.arguments import ARGUMENT_MEASURES, OFFICIAL_MEASURES
     from berdslib.evaluation.measures import parse_measures
 
     if official and named:
@@ -377,7 +377,7 @@ def _scores(
 
     from berdslib.data.predictions import read_predictions
     from berdslib.data.releases import load_scenario
-    from berdslib.evaluation.argument_task import evaluate_arguments
+    from berdslib.evaluation.arguments import evaluate_arguments
 
     named = _system_names(predictions)
     opened = load_scenario(release, rule, split)

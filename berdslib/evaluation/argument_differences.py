@@ -13,7 +13,7 @@ import pandas as pd
 from berdslib.data.arguments import Argument, ArgumentQuery, Release
 from berdslib.data.records import ranked_run
 from berdslib.data.scenario import BASELINE, IMPLICIT, Scenario, open_scenario
-from berdslib.evaluation.argument_task import RELEVANCE_MEASURES, by_property, evaluate_arguments
+from berdslib.evaluation.arguments import RELEVANCE_MEASURES, by_property, evaluate_arguments
 
 _LETTERS = "political_attitude"  # the property that the letters of a case stand for
 

@@ -5,7 +5,7 @@ ranked passages x perspectives, true where the passage supports the perspective;
 tables (:mod:`berdslib.evaluation.tables`). The measure objects are those of ir-measures (hashable, printable, usable as
 column names); ours can be used inside ``ir_measures.calc_aggregate`` and a PyTerrier Experiment after importing this
 module. Those of the shared task PerspectiveArg that look at groups of authors are computed in
-:mod:`berdslib.evaluation.argument_task`.
+:mod:`berdslib.evaluation.arguments`.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class _PRecall(Measure):
 class _RKL(Measure):
     """Do the first places hold as many of each minority as the corpus? 0 as many, 1 the worst; lower is better.
 
-    Normalised discounted KL divergence (Yang and Stoyanovich, 2017), see :func:`berdslib.evaluation.fairness.rkl`, at
+    Normalised discounted KL divergence (Yang and Stoyanovich, 2017), see :func:`berdslib.evaluation.arguments.rkl`, at
     the cut points step, 2 step, … up to k. Only of scenarios of PerspectiveArg, which know the groups of authors; a
     passage whose author's group is not known is of none.
     """
@@ -214,7 +214,7 @@ _OFFICIAL = (official_P, official_nDCG, official_alpha_nDCG, official_rKL)
 
 # What ir-measures does not have under these names.
 _OURS = {m.NAME: m for m in (MRecall, Precision, Coverage, rKL, *_OFFICIAL)}
-# Computed over scenarios only (:mod:`berdslib.evaluation.argument_task`).
+# Computed over scenarios only (:mod:`berdslib.evaluation.arguments`).
 _NEED_GROUPS = {m.NAME for m in (rKL, *_OFFICIAL)}
 _NAMES = KERNELS.keys() | _NEED_GROUPS
 # What may be set besides the cut-off.

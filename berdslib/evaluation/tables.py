@@ -68,6 +68,12 @@ class Tables(NamedTuple):
 # ---------------------------------------------------------------- from frames to tables
 
 
+def check_not_taken(name: str, datasets: Iterable[str | None]) -> None:
+    """Raise InputError for a data set called as the row of all of them together is."""
+    if name in datasets:
+        raise InputError(f"a data set is called {name!r}, as is the row of all together; rename it", field="source")
+
+
 def question_tables(
     run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]
 ) -> Iterator[QuestionTable]:
@@ -366,3 +372,19 @@ def _at(curve: np.ndarray, k: int | np.ndarray) -> np.ndarray:
     if np.ndim(place) == 0:
         return np.asarray(curve[..., place])
     return np.asarray(np.take_along_axis(curve, place[..., None], axis=-1)[..., 0])
+
+
+def counts_at(of_group: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """Return how many of the first so many passages are of each group.
+
+    Args:
+        of_group: (…, n, g) bool.
+        cuts: (c,) int, from 1; a list that ends before counts as it is.
+
+    Returns:
+        (…, c, g) int.
+    """
+    running = np.cumsum(of_group, axis=-2, dtype=np.int32)
+    if not running.shape[-2]:
+        return np.zeros((*of_group.shape[:-2], len(cuts), of_group.shape[-1]), dtype=np.int32)
+    return np.asarray(running[..., np.minimum(cuts, running.shape[-2]) - 1, :])

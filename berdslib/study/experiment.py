@@ -35,7 +35,7 @@ from berdslib.data.scenario import Handout, Scenario
 from berdslib.data.trec import write_trec_run, write_verdicts
 from berdslib.errors import InputError, known, says_what_it_takes
 from berdslib.evaluation import compare
-from berdslib.evaluation.argument_task import evaluate_arguments, measures_of_scenario
+from berdslib.evaluation.arguments import evaluate_arguments, measures_of_scenario
 from berdslib.evaluation.measures import (
     Measure,
     any_list,
@@ -413,7 +413,7 @@ def scored(
 
     Raises:
         InputError: as :func:`berdslib.evaluation.measures.evaluate` or
-            :func:`berdslib.evaluation.argument_task.evaluate_arguments`.
+            :func:`berdslib.evaluation.arguments.evaluate_arguments`.
     """
     if isinstance(collection, Scenario):
         return evaluate_arguments(run, collection, measures)

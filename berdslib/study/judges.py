@@ -12,9 +12,15 @@ from berdslib.data.pairs import LabelledPair
 from berdslib.data.records import Passage
 from berdslib.data.stance import NEGATED, PROPOSAL, StancePair
 from berdslib.errors import InputError
-from berdslib.evaluation.agreement import agreement_report
-from berdslib.evaluation.calibration import agreement_by, calibration_table, length_bucket, negation_report
-from berdslib.evaluation.probabilities import answers_by, probability_report
+from berdslib.evaluation.judges import (
+    agreement_by,
+    agreement_report,
+    answers_by,
+    calibration_table,
+    length_bucket,
+    negation_report,
+    probability_report,
+)
 from berdslib.judging.base import HOW_SURE, Pair, how_sure
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
@@ -35,7 +41,7 @@ def judge_table(pairs: Sequence[Labelled], judges: Sequence[str], store: Verdict
 
     Returns:
         Frame with columns judge, threshold, measure, value, low, high; the measures are the fields of
-        :class:`berdslib.evaluation.agreement.Agreement`, and auc and calibration_error.
+        :class:`berdslib.evaluation.judges.Agreement`, and auc and calibration_error.
 
     Raises:
         InputError: an unknown judge, or labels all alike.

@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from berdslib.data.records import issue_of
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError, known
-from berdslib.evaluation.argument_task import RELEVANCE_MEASURES
+from berdslib.evaluation.arguments import RELEVANCE_MEASURES
 from berdslib.evaluation.measures import official_rKL, rKL
 from berdslib.files import StrPath, write_text
 from berdslib.stats import holm, mean_interval, paired_test
@@ -42,7 +42,7 @@ def at_cutoffs(scores: Mapping[str, pd.DataFrame], scenario: Scenario) -> pd.Dat
     """Return the means over all queries: a row for each system and cut-off, a column for each measure.
 
     Args:
-        scores: system → frame (qid x measure), see :func:`berdslib.evaluation.argument_task.evaluate_arguments`.
+        scores: system → frame (qid x measure), see :func:`berdslib.evaluation.arguments.evaluate_arguments`.
         scenario: what was scored.
 
     Returns:
@@ -73,7 +73,7 @@ def leaderboard(
     The task's main measures are nDCG (relevance) and alpha-nDCG (diversity). Of rKL less is better.
 
     Args:
-        scores: system → frame (qid x measure), see :func:`berdslib.evaluation.argument_task.evaluate_arguments`.
+        scores: system → frame (qid x measure), see :func:`berdslib.evaluation.arguments.evaluate_arguments`.
         scenario: what was scored.
         by: a measure that has been computed.
         seed: of the test.

@@ -13,7 +13,7 @@ from berdslib.data.predictions import read_predictions, write_predictions
 from berdslib.data.records import ranked_run
 from berdslib.data.scenario import open_scenario
 from berdslib.errors import InputError
-from berdslib.evaluation.argument_task import evaluate_arguments
+from berdslib.evaluation.arguments import evaluate_arguments
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 import berdslib as bd
 from berdslib.cli import main
 from berdslib.data.records import make_verdicts, ranked_run
-from berdslib.evaluation import leaning
+from berdslib.evaluation import sides as leaning
 from berdslib.study import figures
 from berdslib.study.sides import FIGURE_2, FIGURE_3
 

@@ -66,7 +66,7 @@ def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw how often each group of authors is shown, as a multiple of its share of the corpus, with intervals.
 
     Args:
-        tables: system → table of :func:`berdslib.evaluation.argument_task.group_shares`.
+        tables: system → table of :func:`berdslib.evaluation.arguments.group_shares`.
     """
     import matplotlib.pyplot as plt
 
@@ -108,7 +108,7 @@ def guesses_figure(bins: pd.DataFrame) -> Figure:
     """Draw whether guesses mean what they say: the share that is right against the mean guess of each bin.
 
     Args:
-        bins: of :func:`berdslib.evaluation.calibration.calibration_table`.
+        bins: of :func:`berdslib.evaluation.judges.calibration_table`.
     """
     import matplotlib.pyplot as plt
 

@@ -21,7 +21,7 @@ def calibration_curve_figure(tables: Mapping[str, pd.DataFrame], p_yes: Mapping[
     of the same width.
 
     Args:
-        tables: judge → table from :func:`berdslib.evaluation.calibration.calibration_table`; the judges must have
+        tables: judge → table from :func:`berdslib.evaluation.judges.calibration_table`; the judges must have
             judged the same pairs to be compared.
         p_yes: judge → its probabilities, float (n,).
     """

@@ -69,7 +69,7 @@ def root_and_full_figure(table: pd.DataFrame, k: int) -> Figure:
 
     Args:
         table: index (task, retriever); columns root_any, root and full of
-            :func:`berdslib.evaluation.bias.root_versus_full`.
+            :func:`berdslib.evaluation.sides.root_versus_full`.
         k: the depth, for the axis.
     """
     import matplotlib.pyplot as plt
@@ -211,7 +211,7 @@ def group_confusion(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw which groups fill the lists when another is asked for, one panel a system; PIR figure 6.
 
     Args:
-        tables: system → of :func:`berdslib.evaluation.bias.group_heatmap`.
+        tables: system → of :func:`berdslib.evaluation.sides.group_heatmap`.
     """
     import matplotlib.pyplot as plt
 

@@ -18,7 +18,7 @@ def sides_figure(shares: pd.DataFrame) -> Figure:
     """Draw which sides lists show, as BeRDS Figure 2: a bar a system, the shares stacked; a panel for each data set.
 
     Args:
-        shares: of :func:`berdslib.evaluation.leaning.side_shares`, for one way of asking.
+        shares: of :func:`berdslib.evaluation.sides.side_shares`, for one way of asking.
     """
     import matplotlib.pyplot as plt
 
@@ -58,7 +58,7 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
     """Draw how far lists lean by what was searched with, as BeRDS Figure 3: three marks a system, with intervals.
 
     Args:
-        table: of :func:`berdslib.evaluation.leaning.leaning`, by system, dataset and asked.
+        table: of :func:`berdslib.evaluation.sides.leaning`, by system, dataset and asked.
     """
     import matplotlib.pyplot as plt
 
