@@ -56,11 +56,11 @@ ARGUMENT_MEASURES = tuple(m @ k for m in (nDCG, P, alpha_nDCG, rKL) for k in KS)
 OFFICIAL_MEASURES = tuple(m @ k for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL) for k in KS)
 
 # What each measure looks at: answers alone, answers and groups, or groups alone.
-RELEVANCE_MEASURES = frozenset(m.NAME for m in (nDCG, P, Precision, official_nDCG, official_P))
-_GROUPS = {m.NAME for m in (alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA)}
-_FAIRNESS = {m.NAME for m in (rKL, official_rKL)}
-_OFFICIAL = {m.NAME for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL)}
-_PER_PROPERTY = _GROUPS | _FAIRNESS | {official_alpha_nDCG.NAME}
+RELEVANCE_MEASURES = frozenset(str(m.NAME) for m in (nDCG, P, Precision, official_nDCG, official_P))
+_GROUPS = {str(m.NAME) for m in (alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA)}
+_FAIRNESS = {str(m.NAME) for m in (rKL, official_rKL)}
+_OFFICIAL = {str(m.NAME) for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL)}
+_PER_PROPERTY = _GROUPS | _FAIRNESS | {str(official_alpha_nDCG.NAME)}
 
 
 def evaluate_arguments(
