@@ -7,8 +7,7 @@ support nothing, and fill up the tables of questions with fewer passages; they c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -85,46 +84,53 @@ def question_tables(
     Raises:
         InputError: a verdict on a perspective that a question does not have.
     """
-    sizes = {q.qid: len(q.perspectives) for q in questions}
-    yes = verdicts[verdicts["supports"] & verdicts["qid"].isin(sizes)]
-    pids, most = yes["pid"].to_numpy(dtype=np.int64), yes["qid"].map(sizes).to_numpy(dtype=np.int64)
-    wrong = (pids < 0) | (pids >= most)
+    number = {q.qid: i for i, q in enumerate(questions)}
+    lists = {list_id: i for i, list_id in enumerate(list_ids(questions))}
+    sizes, owner = (
+        np.array([len(q.perspectives) for q in questions]),
+        list(map(number.get, list_ids(questions).values())),
+    )
+    of_yes, of_list = _places_of(verdicts["qid"], number), _places_of(run["qid"], lists)
+    yes, listed = np.flatnonzero(verdicts["supports"].to_numpy(dtype=bool) & (of_yes >= 0)), of_list >= 0
+    of_yes, of_list, pids = of_yes[yes], of_list[listed], verdicts["pid"].to_numpy(dtype=np.int64)[yes]
+    wrong = (pids < 0) | (pids >= sizes[of_yes])
     if wrong.any():
-        qid = next(q.qid for q in questions if q.qid in set(yes["qid"][wrong]))
-        least = pids[wrong & (yes["qid"] == qid).to_numpy()].min()
-        raise InputError(f"question {qid!r} has {sizes[qid]} perspectives, but a verdict has pid {least}")
-    lists = run[run["qid"].isin(list_ids(questions))].sort_values(["qid", "rank"])
-    owned = lists.assign(qid=lists["qid"].map(list_ids(questions)))
-    listed_pairs, supported_pairs = pair_numbers(owned, yes)
-    pairs, first, place = np.unique(supported_pairs, return_index=True, return_inverse=True)
-    supports = np.zeros((len(pairs) + 1, max(sizes.values())), dtype=bool)  # the last row is for all other passages
+        first = of_yes[wrong].min()
+        least = pids[wrong & (of_yes == first)].min()
+        raise InputError(
+            f"question {questions[first].qid!r} has {sizes[first]} perspectives, but a verdict has pid {least}"
+        )
+    best_first = np.lexsort((run["rank"].to_numpy()[listed], of_list))
+    docnos = [run["docno"].to_numpy(dtype=object)[listed], verdicts["docno"].to_numpy(dtype=object)[yes]]
+    codes, known_docnos = pd.factorize(np.concatenate(docnos), sort=True)
+    n = len(known_docnos)
+    # A passage of a question is a number; those that support something have a row each, all others the last one.
+    passages = np.array(owner)[of_list] * n + codes[: len(of_list)]
+    pairs, place = np.unique(of_yes * n + codes[len(of_list) :], return_inverse=True)
+    supports = np.zeros((len(pairs) + 1, sizes.max()), dtype=bool)
     supports[place, pids] = True
-    at = np.searchsorted(pairs, listed_pairs)
-    at[np.append(pairs, -1)[at] != listed_pairs] = len(pairs)
-    of_list = _slices(lists["qid"])
-    pool = yes.iloc[first].assign(at=np.arange(len(pairs))).sort_values(["qid", "docno"], ascending=[True, False])
-    in_pool, of_pool = pool["at"].to_numpy(), _slices(pool["qid"])
-    for q in questions:
-        m = len(q.perspectives)
-        own = tuple(supports[at[of_list.get(perspective_qid(q.qid, pid), _EMPTY)], :m] for pid in range(m))
-        listed, judged = at[of_list.get(q.qid, _EMPTY)], in_pool[of_pool.get(q.qid, _EMPTY)]
-        yield QuestionTable(supports[listed, :m], supports[judged, :m], own)
+    row = np.searchsorted(pairs, passages)
+    row[np.append(pairs, -1)[row] != passages] = len(pairs)
+    row = row[best_first]
+    ends = np.searchsorted(of_list[best_first], np.arange(len(lists) + 1))
+    in_pool = np.searchsorted(pairs, np.arange(len(questions) + 1) * n)
+    for i, (q, m) in enumerate(zip(questions, sizes, strict=True)):
+        ids = [lists[q.qid], *(lists[perspective_qid(q.qid, pid)] for pid in range(m))]
+        shown_by, *own = (supports[row[ends[j] : ends[j + 1]], :m] for j in ids)
+        yield QuestionTable(shown_by, supports[in_pool[i] : in_pool[i + 1], :m][::-1], tuple(own))
 
 
-_EMPTY = slice(0, 0)
-
-
-def _slices(sorted_ids: pd.Series) -> dict[str, slice]:
-    """Return where each id stands in a column in which equal ones stand together."""
-    ids = sorted_ids.to_numpy()
-    edges = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(ids)] if len(ids) else []
-    return {ids[start]: slice(start, end) for start, end in pairwise(edges)}
+def _places_of(ids: pd.Series, among: Mapping[str, int]) -> np.ndarray:
+    """Return the place of each id, -1 where it has none."""
+    return np.array([among.get(one, -1) for one in ids.tolist()], dtype=np.int64)
 
 
 def pair_numbers(*frames: pd.DataFrame) -> list[np.ndarray]:
     """Return a number for each row's (qid, docno), equal where both are equal, also in different frames."""
-    together = pd.concat([frame[["qid", "docno"]] for frame in frames])
-    qids, docnos = (pd.factorize(together[column])[0].astype(np.int64) for column in ("qid", "docno"))
+    qids, docnos = (
+        pd.factorize(np.concatenate([frame[column].to_numpy(dtype=object) for frame in frames]))[0].astype(np.int64)
+        for column in ("qid", "docno")
+    )
     numbers = qids * (docnos.max(initial=0) + 1) + docnos
     return np.split(numbers, np.cumsum([len(frame) for frame in frames])[:-1])
 
