@@ -28,7 +28,7 @@ import pandas as pd
 from berdslib.data.arguments import PROPERTIES
 from berdslib.data.records import ranked_run
 from berdslib.data.scenario import open_scenario
-from berdslib.evaluation.argument_task import (
+from berdslib.evaluation.arguments import (
     ARGUMENT_MEASURES,
     KS,
     OFFICIAL_MEASURES,

@@ -56,6 +56,11 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             raise InputError(f"the {self.kind} {name!r} is built in; choose another name", field="name")
         self._things[name] = thing
 
+    def add_built_in(self, name: str, thing: Thing) -> None:
+        """Add a thing of the package, which nobody can take the name of."""
+        self._things[name] = thing
+        self._built_in |= {name}
+
     def find(self, name: str) -> tuple[Thing, str]:
         """Return the thing of a name and the argument behind its colon, "" where it takes none.
 

@@ -8,7 +8,7 @@ the truth, and how often the test finds a difference where there is none.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
@@ -488,141 +488,107 @@ def _check_share(field: str, value: float) -> None:
 
 # ---------------------------------------------------------------- the bootstrap
 
+_CELLS = 4_000_000  # sums held at a time: samples x columns
 
-def bootstrap_interval(
-    values: np.ndarray,
-    groups: Sequence[str] | None = None,
+
+def cluster_bootstrap(
+    rows: Any,
+    clusters: Sequence[Any] | None,
+    statistic: Callable[[np.ndarray], np.ndarray],
     *,
-    clusters: Sequence[str] | None = None,
+    strata: Sequence[Any] | None = None,
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
-) -> tuple[float, float]:
-    """Return a percentile bootstrap interval of the (macro) mean; questions are drawn within their group.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a statistic of column sums with its percentile bootstrap interval; whole clusters are drawn.
 
     Args:
-        values: (n,) one score per question.
-        groups: (n,) the data set of each question; None for one group.
-        clusters: (n,) what each is about, where questions about the same thing (an issue) are drawn together; None
-            where each is about something else.
+        rows: (n, m) numbers, an array or a sparse one.
+        clusters: (n,) what belongs together, such as the question of each pair; None where each row stands alone.
+        statistic: sums (r, m) → (r, s); NaN where it is not defined.
+        strata: (n,) the data set of each row, within which its clusters are drawn; None for one.
         level: coverage, between 0 and 1.
-        resamples: how many bootstrap samples.
-        seed: of the random draws.
+        resamples: how many bootstrap samples; those in which the statistic is not defined are left out.
+        seed: of the draws.
 
     Returns:
-        low, high; NaN where the questions of a group are all of one cluster, which does not say how others turn out.
+        value (s,), low (s,), high (s,). The ends are NaN where all rows of a stratum are of one cluster, which does not
+        say how others turn out, and where the value is not defined.
 
     Raises:
-        InputError: no values, one that is not finite, another number of groups or clusters, a level that is not between
-            0 and 1, or no resamples.
+        InputError: no rows, another number of clusters or strata, a level that is not between 0 and 1, or no resamples.
+
+    >>> value, low, high = cluster_bootstrap(np.array([[1.0, 1], [0, 1], [1, 1]]), ["a", "a", "b"], ratio_of_sums)
+    >>> value.round(2).tolist(), low.tolist(), high.tolist()
+    ([0.67], [0.5], [1.0])
     """
-    _check_resamples(resamples)
-    rng = np.random.default_rng(seed)
-    parts = _by_group(values, groups)
-    means = np.zeros(resamples)
-    if clusters is not None:
-        if len(clusters) != len(values):
-            raise InputError(f"there are {len(values)} scores, but {len(clusters)} clusters")
-        owners = _by_group(np.arange(len(values)), groups)
-        for part, own in zip(parts, owners, strict=True):
-            sums = sum_by_cluster(np.column_stack([part, np.ones(len(part))]), [clusters[int(i)] for i in own])
-            if len(sums) < 2:
-                return np.nan, np.nan
-            drawn = resampled_sums(sums, resamples, rng)
-            means += drawn[:, 0] / drawn[:, 1] / len(parts)
-        parts = []
-    for part in parts:
-        # In batches, so that 10,000 resamples of 3,000 questions do not need 240 MB at once.
-        for start in range(0, resamples, 1000):
-            size = (min(1000, resamples - start), len(part))
-            means[start : start + 1000] += part[rng.integers(0, len(part), size)].mean(axis=1) / len(parts)
-    low, high = percentiles(means, level)
-    return float(low), float(high)
-
-
-def ratio_interval(
-    parts: np.ndarray, wholes: np.ndarray, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return percentile bootstrap intervals of sum(parts) / sum(wholes), the rows being drawn.
-
-    Args:
-        parts: (n, m) numerators, one row for each root.
-        wholes: (n,) denominators of the same roots.
-        level: coverage, between 0 and 1.
-        resamples: how many bootstrap samples; those whose wholes sum to 0 say nothing, and are left out.
-        seed: of the random draws.
-
-    Returns:
-        low (m,), high (m,); NaN where the wholes are all 0.
-
-    Raises:
-        InputError: no rows, a level that is not between 0 and 1, or no resamples.
-    """
-    table = np.column_stack([parts, wholes]).astype(np.float64)
-    if not len(table):
+    _check_share("level", level)
+    n = rows.shape[0]
+    if not n:
         raise InputError("there are no scores")
-    sums = resampled_sums(table, resamples, np.random.default_rng(seed))
-    sums = sums[sums[:, -1] > 0]
-    if not len(sums):
-        nothing = np.full(table.shape[1] - 1, np.nan)
-        return nothing, nothing
-    low, high = percentiles(sums[:, :-1] / sums[:, -1:], level)
-    return low, high
+    owners, member = np.arange(n) if clusters is None else np.asarray(clusters), np.zeros(n)
+    if strata is not None:
+        member = np.asarray(strata)
+    if {len(owners), len(member)} != {n}:
+        raise InputError(f"there are {n} rows, but {len(owners)} clusters, {len(member)} strata")
+    parts = [sum_by_cluster(rows[member == one], owners[member == one]) for one in np.unique(member)]
+    value = statistic(np.asarray(sum(part.sum(axis=0) for part in parts), dtype=np.float64)[None])[0]
+    low, high = np.full((2, len(value)), np.nan)
+    drawn = np.concatenate([statistic(sums) for sums in _drawn_sums(parts, resamples, np.random.default_rng(seed))])
+    for i in np.flatnonzero(np.isfinite(value)) if min(part.shape[0] for part in parts) > 1 else ():
+        defined = drawn[np.isfinite(drawn[:, i]), i]
+        if len(defined):
+            low[i], high[i] = percentiles(defined, level)
+    return value, low, high
 
 
-def sum_by_cluster(rows: np.ndarray, clusters: Sequence[str]) -> np.ndarray:
+def ratio_of_sums(sums: np.ndarray) -> np.ndarray:
+    """Divide all columns by the last one, (r, m) → (r, m - 1); NaN where that is 0."""
+    wholes = sums[:, -1:]
+    return np.asarray(np.divide(sums[:, :-1], wholes, out=np.full(sums[:, :-1].shape, np.nan), where=wholes > 0))
+
+
+def sum_by_cluster(rows: Any, clusters: Sequence[Any] | np.ndarray) -> Any:
     """Return the sum of each cluster's rows, (clusters, m) float64, the clusters in ascending order.
-
-    Args:
-        rows: (n, m) numbers.
-        clusters: (n,) the question of each row.
-
-    Raises:
-        InputError: another number of clusters than rows.
 
     >>> sum_by_cluster(np.array([[1, 0], [1, 1], [0, 5]]), ["b", "a", "b"]).tolist()
     [[1.0, 1.0], [1.0, 5.0]]
     """
+    from scipy.sparse import csr_array
+
     names, owner = np.unique(np.asarray(clusters), return_inverse=True)
-    if len(owner) != len(rows):
-        raise InputError(f"there are {len(rows)} rows, but {len(owner)} clusters")
-    sums = np.zeros((len(names), rows.shape[1]))
-    np.add.at(sums, owner, rows)
-    return sums
+    n = rows.shape[0]
+    if len(owner) != n:
+        raise InputError(f"there are {n} rows, but {len(owner)} clusters")
+    return csr_array((np.ones(n), (owner, np.arange(n))), shape=(len(names), n)) @ rows
 
 
-def resampled_sums(table: np.ndarray, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the column sums of bootstrap samples, (resamples, m): as many rows each as there are, with repetition.
+def _drawn_sums(parts: Sequence[Any], resamples: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield the column sums of bootstrap samples, in blocks that fit into memory where there is one stratum."""
+    if len(parts) > 1:
+        yield np.sum([resampled_sums(part, resamples, rng) for part in parts], axis=0)
+        return
+    size = max(1, min(1000, _CELLS // parts[0].shape[1]))
+    for start in range(0, max(resamples, 1), size):
+        yield resampled_sums(parts[0], min(size, resamples - start), rng)
 
-    Args:
-        table: (n, m) numbers, one row for each cluster.
-        resamples: how many samples.
-        rng: source of the draws.
 
-    Raises:
-        InputError: no resamples.
-    """
-    _check_resamples(resamples)
-    n = len(table)
+def resampled_sums(table: Any, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the column sums of bootstrap samples, (resamples, m): as many rows each as there are, with repetition."""
+    if resamples < 1:
+        raise InputError(f"must be at least 1, not {resamples!r}", field="resamples")
+    n = table.shape[0]
     # In batches, so that 10,000 samples of 3,000 questions do not need 240 MB at once.
     sizes = [min(1000, resamples - start) for start in range(0, resamples, 1000)]
-    return np.concatenate([rng.multinomial(n, np.full(n, 1.0 / n), size) @ table for size in sizes])
+    return np.asarray(np.concatenate([rng.multinomial(n, np.full(n, 1.0 / n), size) @ table for size in sizes]))
 
 
 def percentiles(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the middle `level` of samples, (r, m) or (r,), column by column.
-
-    Raises:
-        InputError: a level that is not between 0 and 1.
-    """
+    """Return the ends of the middle `level` of samples, (r, m) or (r,), column by column."""
     _check_share("level", level)
     low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high
-
-
-def _check_resamples(resamples: int) -> None:
-    if resamples < 1:
-        raise InputError(f"must be at least 1, not {resamples!r}", field="resamples")
 
 
 # ---------------------------------------------------------------- labels and thresholds

@@ -32,8 +32,7 @@ from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.readers import NEGATED, PROPOSAL, StancePair
 from berdslib.data.records import Passage, ranked_run
 from berdslib.data.tables import read_jsonl
-from berdslib.evaluation.calibration import agreement_by, calibration_table, length_bucket, negation_report
-from berdslib.evaluation.probabilities import answers_by
+from berdslib.evaluation.judges import agreement_by, answers_by, calibration_table, length_bucket, negation_report
 from berdslib.judging.base import HOW_SURE, Pair, how_sure
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs

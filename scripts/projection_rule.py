@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from projection_tasks import tasks_by_value
+from simulate_statistics import bootstrap_interval
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.load import load
@@ -18,7 +19,6 @@ from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import docno_order, top_k
 from berdslib.retrieval.projection import perspective_vectors, scores, unit_vectors
 from berdslib.retrieval.strength import STRENGTHS, choose_option, dev_mask
-from berdslib.stats import bootstrap_interval
 from berdslib.study.rag import stance_task
 
 DEMO = ("perspectrum", "ambigqa", "allsides", "exfever")

@@ -20,7 +20,7 @@ from one_vector import arguana_theses
 
 import berdslib as bd
 from berdslib.data.corpus import by_docno
-from berdslib.evaluation.leaning import leaning
+from berdslib.evaluation.sides import leaning
 
 RETRIEVERS = ["bm25", "minilm", "mpnet"]
 DEV = ["arguana", "kialo", "opinionqa"]

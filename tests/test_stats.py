@@ -9,17 +9,24 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from berdslib.errors import InputError
-from berdslib.evaluation.agreement import agreement, agreement_report
-from berdslib.evaluation.calibration import agreement_by, brier_score, calibration_error
-from berdslib.evaluation.probabilities import answers_by, auc, probability_report
+from berdslib.evaluation.judges import (
+    agreement,
+    agreement_by,
+    agreement_report,
+    answers_by,
+    auc,
+    calibration_error,
+    probability_report,
+)
 from berdslib.stats import (
-    bootstrap_interval,
     choose_threshold,
+    cluster_bootstrap,
     detectable,
     difference_interval,
     effect_size,
@@ -29,7 +36,7 @@ from berdslib.stats import (
     paired_test,
     power,
     questions_needed,
-    ratio_interval,
+    ratio_of_sums,
     spread_of,
     wilson_interval,
 )
@@ -60,13 +67,57 @@ def test_a_small_group_counts_as_much_as_a_large_one():
     assert paired_test(nine, one) == 2 * (1 + 10) / 2**10  # without groups it is 9 against 1
 
 
-@pytest.mark.parametrize("function", [macro_mean, bootstrap_interval, lambda v: paired_test(v, v)])
+@pytest.mark.parametrize(
+    "function", [macro_mean, lambda v: cluster_bootstrap(v[:, None], None, ratio_of_sums), lambda v: paired_test(v, v)]
+)
 def test_no_scores_is_an_error(function):
     with pytest.raises(InputError, match="no scores"):
         function(np.array([]))
 
 
 # ---------------------------------------------------------------- bootstrap
+
+
+def bootstrap_interval(values, groups=None, *, clusters=None, **drawing):
+    """Return the interval of the (macro) mean: of each data set the sum of its scores by their number."""
+    groups = np.asarray(["all"] * len(values) if groups is None else groups)
+    member = groups[:, None] == np.unique(groups)
+
+    def macro(sums):
+        totals, counts = np.split(sums, 2, axis=1)
+        return (totals / counts).mean(axis=1, keepdims=True)
+
+    rows = np.hstack([values[:, None] * member, member])
+    _, low, high = cluster_bootstrap(rows, clusters, macro, strata=groups, **drawing)
+    return float(low[0]), float(high[0])
+
+
+def test_the_bootstrap_is_a_plain_loop_over_drawn_clusters():
+    """Row by row, for sums of which one statistic is not defined in some samples."""
+    rng = np.random.default_rng(7)
+    rows, clusters = rng.integers(0, 2, (40, 2)).astype(float), np.array([f"c{i % 6}" for i in range(40)])
+    rows[clusters != "c2", 1] = 0
+    value, low, high = cluster_bootstrap(rows, clusters, ratio_of_sums, resamples=300, seed=3)
+    assert value[0] == pytest.approx(rows[:, 0].sum() / rows[:, 1].sum())
+    counts = np.random.default_rng(3).multinomial(6, np.full(6, 1 / 6), 300)
+    drawn = []
+    for count in counts:
+        sums = sum(n * rows[clusters == f"c{i}"].sum(axis=0) for i, n in enumerate(count))
+        drawn += [sums[0] / sums[1]] if sums[1] else []
+    assert 0 < len(drawn) < 300
+    assert (low[0], high[0]) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])))
+    sparse = scipy.sparse.csr_array(rows)
+    np.testing.assert_allclose(cluster_bootstrap(sparse, clusters, ratio_of_sums, resamples=300, seed=3)[1], low)
+
+
+def test_a_ratio_by_counting():
+    # Two rows, drawn twice: (1/1, 1/1), (1/1, 0/3) twice, (0/3, 0/3), each with a chance of a quarter.
+    rows = np.array([[1, 1], [0, 3]])
+    for level, ends in ((0.2, (1 / 4, 1 / 4)), (0.9, (0, 1))):
+        _, low, high = cluster_bootstrap(rows, None, ratio_of_sums, level=level, resamples=20_000)
+        assert (low[0], high[0]) == pytest.approx(ends)
+    found = np.array(cluster_bootstrap(np.zeros((3, 3)), None, ratio_of_sums, resamples=10))
+    assert np.isnan(found).all() and found.shape == (3, 2)  # nothing to divide by
 
 
 @pytest.mark.parametrize("groups", [None, ["a"] * 28 + ["b"] * 12], ids=["one group", "two groups"])
@@ -108,7 +159,6 @@ def test_interval_depends_on_the_seed_alone():
     assert bootstrap_interval(values, seed=1) != bootstrap_interval(values, seed=2)
     low, high = bootstrap_interval(values, resamples=1500)
     assert low < values.mean() < high
-    assert bootstrap_interval(np.array([0.3]), resamples=10) == (pytest.approx(0.3), pytest.approx(0.3))
 
 
 # ---------------------------------------------------------------- intervals of means
@@ -561,8 +611,6 @@ def test_a_score_that_is_no_number_is_refused(wrong):
     with pytest.raises(InputError, match="score 1 is"):
         paired_test(scores, np.array([0.1, 0.2, 0.3]))
     with pytest.raises(InputError, match="score 1 is"):
-        bootstrap_interval(scores)
-    with pytest.raises(InputError, match="score 1 is"):
         macro_mean(scores, ["a", "a", "b"])
     with pytest.raises(InputError, match="p-value"):
         holm([0.01, wrong])
@@ -585,7 +633,6 @@ TAKES_LABELS = [
     lambda labels: auc(labels, P_YES),
     lambda labels: probability_report(labels, P_YES, OWNERS, resamples=10).value.tolist(),
     lambda labels: calibration_error(labels, P_YES),
-    lambda labels: brier_score(labels, P_YES),
     lambda labels: choose_threshold(labels, P_YES),
 ]
 
@@ -683,4 +730,4 @@ def test_an_interval_needs_a_level_and_samples(options):
         with pytest.raises(InputError, match=rf"\[{wrong}\]: must be"):
             bootstrap_interval(np.array([0.1, 0.9, 0.4]), clusters=clusters, **options)
     with pytest.raises(InputError, match=rf"\[{wrong}\]: must be"):
-        ratio_interval(np.ones((3, 1)), np.ones(3), **options)
+        cluster_bootstrap(np.ones((3, 2)), None, ratio_of_sums, **options)

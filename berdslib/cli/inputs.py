@@ -36,7 +36,7 @@ def parsed_systems(text: str) -> list[str]:
 
 def parsed_measures(text: str | None) -> list[Any]:
     """Return measures; of a scenario of PerspectiveArg, "task" and "official" stand for its own."""
-    from berdslib.evaluation.argument_task import ARGUMENT_MEASURES, OFFICIAL_MEASURES
+    from berdslib.evaluation.arguments import ARGUMENT_MEASURES, OFFICIAL_MEASURES
     from berdslib.evaluation.measures import parse_measures
 
     own = {"task": ARGUMENT_MEASURES, "official": OFFICIAL_MEASURES}

@@ -60,7 +60,7 @@ def all_pairs(
         one; Holm-corrected over all rows), wins, ties, losses (questions on which the first is higher, level, lower),
         won_more (share of the questions won less that lost, macro), won_low, won_high, effect (d_z), effect_low,
         effect_high, and detectable: the smallest difference that so many such questions show with 80 % power at 5 %;
-        NaN where the two do not differ on any question.
+        NaN where the two do not differ on any question, and where scores from 0 to 1 cannot differ by as much.
 
     Raises:
         InputError: an unknown measure or baseline, fewer than two systems, or scores of other questions.
@@ -79,11 +79,17 @@ def all_pairs(
                 macro_mean(signs, groups),
                 *difference_interval(signs, groups, clusters=clusters, level=level),
                 *effect_size(d, groups, clusters=clusters, level=level),
-                detectable(spread, len(d)) if spread > 0 else np.nan,
+                _detectable(spread, columns[first], columns[second]),
             )
         )
     pairs = pd.DataFrame(rows, columns=_PAIR)
     return pairs.assign(p_value=holm(pairs["p_value"].tolist()))
+
+
+def _detectable(spread: float, one: np.ndarray, other: np.ndarray) -> float:
+    least = detectable(spread, len(one)) if spread > 0 else np.nan
+    both = np.concatenate([one, other])
+    return np.nan if least > 1 and both.min() >= 0 and both.max() <= 1 else least
 
 
 def letters(

@@ -10,7 +10,7 @@ import pandas as pd
 from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import check_same_questions, unjudged_among
-from berdslib.evaluation.tables import question_tables
+from berdslib.evaluation.tables import check_not_taken, question_tables
 from berdslib.stats import macro_mean, mean_interval
 
 MACRO = "macro"
@@ -149,6 +149,7 @@ def _unjudged(listed: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[
 def _data_sets(questions: Sequence[Question]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield each data set's name, its mask over the questions and the sources inside; all of them at the end."""
     sources = np.array([q.source or "questions" for q in questions])
+    check_not_taken(MACRO, sources)
     for name in dict.fromkeys(sources.tolist()):
         yield name, sources == name, sources[sources == name]
     yield MACRO, np.ones(len(sources), dtype=bool), sources

@@ -15,6 +15,10 @@ import numpy as np
 
 from berdslib.errors import InputError
 
+# Fitted on fewer labelled clusters, the weight makes intervals too narrow: with 8 of them, a 95 % interval of 0/1
+# scores holds the truth in 84 to 87 % of the cases.
+FEWEST_TO_TUNE = 30
+
 
 class Corrected(NamedTuple):
     """A mean corrected for judge errors, next to the judge's own mean.
@@ -57,7 +61,8 @@ def corrected_mean(
     """Correct the mean of a judge's scores by what people say of a random part.
 
     With f the judge's and h the people's scores, N things of which n are labelled, the estimate is
-    ``w * mean_N(f) + mean_n(h - w * f)``, unbiased for any fixed weight w; the tuned w has the smallest variance. The
+    ``w * mean_N(f) + mean_n(h - w * f)``, unbiased for any fixed weight w; the tuned w has the smallest variance. It is
+    tuned on the labels that it is applied to, which takes 30 labelled clusters; with fewer w is 1. The
     labelled things are among the N, so the two means are not independent and their variances do not simply add: the
     variance is that of the sum of each question's whole influence on the estimate (cluster-robust, linearised). It is
     right as well where a question has labelled and unlabelled pairs. The interval is Student's, with as many degrees of
@@ -74,7 +79,8 @@ def corrected_mean(
         clusters: (N,) what was drawn independently, such as the question of each pair; None if each is its own.
         groups: (N,) the data set of each; the means of the groups then count equally (BeRDS "macro-average").
         level: coverage of the interval.
-        tune: choose the weight from the data, for each group its own; False for weight 1 (plain PPI).
+        tune: choose the weight from the data, for each group of at least 30 labelled clusters its own; groups of
+            fewer, and all if False, have weight 1 (plain PPI).
 
     Raises:
         InputError: different lengths, a judge's score that is not finite, a cluster in two groups, or a group with
@@ -108,11 +114,10 @@ def _part(f: np.ndarray, h: np.ndarray, owner: np.ndarray, tune: bool) -> _Part:
     b[has] -= (f[has] - f[has].mean()) / has.sum()
     # A cluster's influence is that of all its members.
     a, b = (np.bincount(owner, weights=influence).astype(np.float64) for influence in (a, b))
-    weight = 1.0
-    if tune:
+    labelled, weight = len(np.unique(owner[has])), 1.0
+    if tune and labelled >= FEWEST_TO_TUNE:
         # A judge without spread, or labels on everything: b is 0 up to rounding, and no weight changes anything.
         weight = float(np.clip(-(a @ b) / (b @ b), 0.0, 1.0)) if b @ b > 1e-24 else 0.0
-    labelled = len(np.unique(owner[has]))
     value = weight * f.mean() + (h[has] - weight * f[has]).mean()
     variance = ((a + weight * b) ** 2).sum() * labelled / (labelled - 1)
     return _Part(float(value), float(variance), labelled - 1, weight)

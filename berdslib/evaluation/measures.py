@@ -5,21 +5,27 @@ ranked passages x perspectives, true where the passage supports the perspective;
 tables (:mod:`berdslib.evaluation.tables`). The measure objects are those of ir-measures (hashable, printable, usable as
 column names); ours can be used inside ``ir_measures.calc_aggregate`` and a PyTerrier Experiment after importing this
 module. Those of the shared task PerspectiveArg that look at groups of authors are computed in
-:mod:`berdslib.evaluation.argument_task`.
+:mod:`berdslib.evaluation.arguments`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from reprlib import repr as shortened
-from typing import Any
+from typing import Any, NamedTuple
 
 import ir_measures
 import numpy as np
 import pandas as pd
-from ir_measures import ERR_IA, Metric, P, StRecall, alpha_nDCG, nDCG
-from ir_measures.measures import Measure, ParamInfo, registry
+from ir_measures import ERR_IA as ERR_IA
+from ir_measures import Metric
+from ir_measures import P as P
+from ir_measures import StRecall as StRecall
+from ir_measures import alpha_nDCG as alpha_nDCG
+from ir_measures import nDCG as nDCG
+from ir_measures.measures import Measure as Measure
+from ir_measures.measures import ParamInfo, registry
 from ir_measures.providers import Provider, register
 from ir_measures.providers.base import Any as AnyValue
 from ir_measures.providers.base import Evaluator
@@ -34,34 +40,25 @@ from berdslib.data.records import (
     make_run_as_trec_eval,
     make_verdicts,
 )
-from berdslib.errors import InputError, known
-from berdslib.evaluation.tables import KERNELS, Tables, in_blocks, question_tables
-
-__all__ = [
-    "ERR_IA",
-    "Coverage",
-    "MRecall",
-    "Measure",
-    "P",
-    "Precision",
-    "StRecall",
-    "alpha_nDCG",
-    "check_same_questions",
-    "evaluate",
-    "nDCG",
-    "official_P",
-    "official_alpha_nDCG",
-    "official_cutoff",
-    "official_nDCG",
-    "official_rKL",
-    "pRecall",
-    "parse_measure",
-    "rKL",
-    "single_perspectives",
-    "to_ir_measures",
-    "unjudged_share",
-]
-
+from berdslib.errors import InputError
+from berdslib.evaluation.tables import (
+    Cutoff,
+    Tables,
+    at,
+    deepest_of,
+    discounted,
+    ideal_gains,
+    ideal_novel_gains,
+    in_blocks,
+    novel_gains,
+    pair_numbers,
+    per_rank,
+    places,
+    question_tables,
+    ratio,
+    shown,
+)
+from berdslib.registry import Registry
 
 logger = logging.getLogger(__name__)
 
@@ -69,50 +66,170 @@ logger = logging.getLogger(__name__)
 MAX_CUTOFF = 1_000_000
 
 
-# ---------------------------------------------------------------- measure objects
+# ---------------------------------------------------------------- what a measure is
+
+# The parameters that may be set, the tables of many questions, and the cut-offs → for each cut-off the scores (…,).
+Kernel = Callable[[Mapping[str, Any], Tables, Sequence[Cutoff]], list[np.ndarray]]
 
 
+class Kind(NamedTuple):
+    """What is known by a measure's name.
+
+    ``measure`` without a cut-off; ``kernel`` computes it, None where it needs the groups of a scenario
+    (:mod:`berdslib.evaluation.arguments`); ``may_be_set`` besides the cut-off; ``own_lists``: it looks at the lists
+    that the perspectives of a question got; ``least``: the smallest cut-off, 0 where none is needed.
+    """
+
+    measure: Measure
+    kernel: Kernel | None
+    may_be_set: tuple[str, ...] = ()
+    own_lists: bool = False
+    least: int = 0
+
+
+MEASURES: Registry[Kind] = Registry("measure", {})
 _CUTOFF = {"cutoff": ParamInfo(dtype=int, required=False, desc="how many passages to look at")}
 
 
-class _MRecall(Measure):
+def measure(
+    of: Measure | str,
+    *,
+    name: str = "",
+    parameters: Mapping[str, ParamInfo] | Sequence[str] = (),
+    own_lists: bool = False,
+) -> Callable[[Kernel], Measure]:
+    """Make a kernel a measure, called as the function is: this is all that it takes to add one.
+
+    Args:
+        of: what it asks, in a line; or the measure of ir-measures that the kernel computes.
+        name: another name than the function's.
+        parameters: what may be set besides the cut-off; of a measure of ir-measures the names.
+        own_lists: whether it looks at the lists that were found from each perspective.
+    """
+
+    def add(kernel: Kernel) -> Measure:
+        made = of if isinstance(of, Measure) else _new_measure(name or kernel.__name__, of, kernel, parameters)
+        MEASURES.add_built_in(str(made.NAME), Kind(made, kernel, tuple(parameters), own_lists))
+        return made
+
+    return add
+
+
+def _new_measure(name: str, question: str, kernel: Kernel | None, parameters: Any = ()) -> Measure:
+    given = {
+        "__name__": name,
+        "__doc__": kernel.__doc__ if kernel else question,
+        "__reduce__": lambda self: (parse_measure, (str(self),)),
+        "NAME": name,
+        "PRETTY_NAME": f"{name} at k",
+        "SHORT_DESC": question,
+        "SUPPORTED_PARAMS": {**_CUTOFF, **dict(parameters)},
+    }
+    made: Measure = type(name, (Measure,), given)()
+    return made
+
+
+def _of_scenarios(name: str, question: str, parameters: Mapping[str, ParamInfo], least: int = 1) -> Measure:
+    """Name a measure that :mod:`berdslib.evaluation.arguments` computes: scenarios know the groups of all passages."""
+    made = _new_measure(name, question, None, parameters)
+    MEASURES.add_built_in(name, Kind(made, None, tuple(parameters), least=least))
+    return made
+
+
+def own_measure(score: Callable[[np.ndarray, int], float], name: str) -> Kind:
+    """Return what a function of one question's list becomes as a measure, for ``berdslib.register("measure", …)``.
+
+    Args:
+        score: takes the first k passages of a list as a table, bool (k or fewer, perspectives), true where a passage
+            supports a perspective, and k; returns a number.
+        name: what it is called.
+    """
+
+    def of_one(table: np.ndarray, length: int, k: Cutoff) -> float:
+        k = k or max(int(length), 1)
+        found = score(table[: min(k, length)], k)
+        if isinstance(found, str) or np.ndim(found) or not np.isfinite(found):
+            raise InputError(f"the measure {name!r} returned {shortened(found)}; a number is needed", field="make")
+        return float(found)
+
+    def kernel(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+        both = list(zip(tables.listed, tables.length, strict=True))
+        return [np.array([of_one(table, length, k) for table, length in both]) for k in ks]
+
+    question = (score.__doc__ or "registered by you").strip().splitlines()[0]
+    return Kind(_new_measure(name, question, kernel), kernel)
+
+
+# ---------------------------------------------------------------- the measures, each a few lines over the tables
+
+
+@measure("Are all perspectives among the top k?")
+def MRecall(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:  # noqa: N802
     """1 if the top k support all perspectives, or at least k of them where there are more than k; else 0.
 
     BeRDS section 3, after Min et al. (2021). Not monotone in k while k is smaller than the number of perspectives: a
     list that shows 1 of 3 perspectives has MRecall@1 = 1 and MRecall@2 = 0 (divergences.md B2).
     """
-
-    __name__ = "MRecall"
-    NAME = "MRecall"
-    PRETTY_NAME = "MRecall at k"
-    SHORT_DESC = "Are all perspectives among the top k?"
-    SUPPORTED_PARAMS = _CUTOFF
+    seen, m = shown(tables), tables.listed.shape[-1]
+    return [(at(seen, k) >= np.minimum(m, k)).astype(np.float64) for k in places(tables, ks)]
 
 
-class _Precision(Measure):
-    """Share of the top k that supports at least one perspective; a shorter list still counts k. BeRDS sec. 3.
-
-    The same number as `P @ k` over the union of the perspectives, under the paper's name.
-    """
-
-    __name__ = "Precision"
-    NAME = "Precision"
-    PRETTY_NAME = "Precision at k"
-    SHORT_DESC = "Share of the top k that supports any perspective"
-    SUPPORTED_PARAMS = _CUTOFF
+def _share_that_supports(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """Share of the top k that supports at least one perspective; a shorter list still counts k. BeRDS section 3."""
+    useful = np.cumsum(tables.listed.any(axis=-1), axis=-1)
+    return [at(useful, k) / k for k in places(tables, ks)]
 
 
-class _Coverage(Measure):
+# The same number as P over the union of the perspectives, under the paper's name.
+Precision = measure("Share of the top k that supports any perspective", name="Precision")(_share_that_supports)
+measure(P)(_share_that_supports)
+
+
+@measure("Share of the perspectives that the top k support")
+def Coverage(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:  # noqa: N802
     """Share of all the question's perspectives that the top k support: the graded form of MRecall.
 
     Unlike StRecall (ndeval) it counts perspectives that no judged passage supports.
     """
+    seen = shown(tables)
+    return [at(seen, k) / tables.listed.shape[-1] for k in places(tables, ks)]
 
-    __name__ = "Coverage"
-    NAME = "Coverage"
-    PRETTY_NAME = "Perspective coverage at k"
-    SHORT_DESC = "Share of the perspectives that the top k support"
-    SUPPORTED_PARAMS = _CUTOFF
+
+@measure(StRecall)
+def _subtopic_recall(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """Share of the perspectives that any judged passage supports which the top k support."""
+    seen, reachable = shown(tables), (tables.pool.counts > 0).sum(axis=-1)
+    return [ratio(at(seen, k), reachable) for k in places(tables, ks)]
+
+
+@measure(nDCG)
+def _ndcg(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """DCG of how many perspectives each passage supports, over that of the best order."""
+    found = discounted(tables.listed.sum(axis=-1))
+    cuts = places(tables, ks)
+    best = discounted(ideal_gains(tables.pool, deepest_of(cuts)))
+    return [ratio(at(found, k), at(best, k)) for k in cuts]
+
+
+@measure(alpha_nDCG, parameters=["alpha"])
+def _alpha_ndcg(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """DCG of novel gains, over that of the greedy ideal."""
+    cuts = places(tables, ks)
+    found = discounted(novel_gains(tables.listed, given["alpha"]))
+    best = discounted(ideal_novel_gains(tables.pool, given["alpha"], deepest_of(cuts)))
+    return [ratio(at(found, k), at(best, k)) for k in cuts]
+
+
+@measure(ERR_IA)
+def _err_ia(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+    """Intent-aware expected reciprocal rank, normalised as ndeval does."""
+    # By the gain of a list in which every passage supports every reachable perspective.
+    # (At k = 1 ndeval does not normalise, and can print values above 1; here it is done for every k.)
+    cuts = places(tables, ks)
+    found = np.cumsum(per_rank(novel_gains(tables.listed, 0.5)), axis=-1)
+    best = np.cumsum(per_rank(0.5 ** np.arange(deepest_of(cuts))))
+    reachable = (tables.pool.counts > 0).sum(axis=-1)
+    return [ratio(at(found, k), reachable * best[np.asarray(k) - 1]) for k in cuts]
 
 
 # The published variants, the paper's own first.
@@ -124,7 +241,12 @@ PRECALL = {
 }
 
 
-class _PRecall(Measure):
+@measure(
+    "Is each perspective found by the query that asks from it?",
+    parameters={name: ParamInfo(dtype=str, choices=list(v), default=v[0]) for name, v in PRECALL.items()},
+    own_lists=True,
+)
+def pRecall(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:  # noqa: N802
     """Are the gold texts of a question found from each of its perspectives? PIR section 2.3, equation 1.
 
     The question is asked once from each perspective, and each list is scored by the verdicts on its own perspective;
@@ -133,97 +255,42 @@ class _PRecall(Measure):
     scores 1; ``single`` a question with a single perspective: "keep" its score, or count it as "zero" (the authors'
     code); ``gold`` "own", or "official", as the authors' notebook leaves it (divergences.md P1).
     """
-
-    __name__ = "pRecall"
-    NAME = "pRecall"
-    PRETTY_NAME = "p-Recall at k"
-    SHORT_DESC = "Is each perspective found by the query that asks from it?"
-    SUPPORTED_PARAMS = {  # noqa: RUF012 - as ir-measures declares it
-        **_CUTOFF,
-        **{name: ParamInfo(dtype=str, choices=list(v), default=v[0]) for name, v in PRECALL.items()},
-    }
+    return [_p_recall(given, tables, k) for k in ks]
 
 
-class _RKL(Measure):
-    """Do the first places hold as many of each minority as the corpus? 0 as many, 1 the worst; lower is better.
-
-    Normalised discounted KL divergence (Yang and Stoyanovich, 2017), see :func:`berdslib.evaluation.fairness.rkl`, at
-    the cut points step, 2 step, … up to k. Only of scenarios of PerspectiveArg, which know the groups of authors; a
-    passage whose author's group is not known is of none.
-    """
-
-    __name__ = "rKL"
-    NAME = "rKL"
-    PRETTY_NAME = "rKL at k"
-    SHORT_DESC = "How far are the minorities' shares of the top k from those of the corpus?"
-    SUPPORTED_PARAMS = {  # noqa: RUF012 - as ir-measures declares it
-        **_CUTOFF,
-        "step": ParamInfo(dtype=int, default=2, desc="how far apart the cut points are"),
-    }
+def _p_recall(given: Mapping[str, Any], tables: Tables, k: Cutoff) -> np.ndarray:
+    top, m = tables.own[..., :k, :], tables.own.shape[-1]
+    if given["single"] == "zero" and m == 1:
+        return np.zeros(top.shape[:-3])
+    hits = np.diagonal(top, axis1=-3, axis2=-1).sum(axis=-2)  # of each perspective in its own list
+    gold = tables.pool.counts
+    if given["gold"] == "official":
+        # The authors' notebook gives the first query of a root the gold texts of all, in place (divergences.md P1).
+        of_all = top[..., 0, :, :].any(axis=-1).sum(axis=-1), tables.pool.passages()
+        hits, gold = (_with_first(*pair) for pair in zip((hits, gold), of_all, strict=True))
+    scores = (hits > 0).astype(np.float64) if given["hit"] == "success" else ratio(hits, gold)
+    return np.asarray(scores.mean(axis=-1) if given["aggregate"] == "mean" else (scores.min(axis=-1) >= 1.0) * 1.0)
 
 
-class _OfficialNDCG(Measure):
-    """NDCG by the script of PerspectiveArg, see :func:`berdslib.evaluation.official_arguments.ndcg`."""
-
-    __name__ = "official_nDCG"
-    NAME = "official_nDCG"
-    PRETTY_NAME = "nDCG at k as published"
-    SHORT_DESC = "nDCG by the script of PerspectiveArg 2024"
-    SUPPORTED_PARAMS = _CUTOFF
+def _with_first(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Return values (…, m) with another first column."""
+    return np.concatenate([first[..., None], values[..., 1:]], axis=-1)
 
 
-class _OfficialP(Measure):
-    """Precision by the script of PerspectiveArg, see :func:`berdslib.evaluation.official_arguments.precision`."""
-
-    __name__ = "official_P"
-    NAME = "official_P"
-    PRETTY_NAME = "Precision at k as published"
-    SHORT_DESC = "Precision by the script of PerspectiveArg 2024"
-    SUPPORTED_PARAMS = _CUTOFF
-
-
-class _OfficialAlphaNDCG(Measure):
-    """Alpha-nDCG by the script of PerspectiveArg, see :func:`berdslib.evaluation.official_arguments.alpha_ndcg`."""
-
-    __name__ = "official_alpha_nDCG"
-    NAME = "official_alpha_nDCG"
-    PRETTY_NAME = "alpha-nDCG at k as published"
-    SHORT_DESC = "alpha-nDCG by the script of PerspectiveArg 2024"
-    SUPPORTED_PARAMS = {  # noqa: RUF012 - as ir-measures declares it
-        **_CUTOFF,
-        "alpha": ParamInfo(dtype=float, default=0.5, desc="what a group that was seen before loses"),
-    }
-
-
-class _OfficialRKL(Measure):
-    """Divergence by the script of PerspectiveArg, see :func:`berdslib.evaluation.official_arguments.rkl`."""
-
-    __name__ = "official_rKL"
-    NAME = "official_rKL"
-    PRETTY_NAME = "rKL at k as published"
-    SHORT_DESC = "rKL by the script of PerspectiveArg 2024"
-    SUPPORTED_PARAMS = _CUTOFF
-
-
-MRecall, Precision, Coverage = _MRecall(), _Precision(), _Coverage()
+# Of scenarios of PerspectiveArg: computed in berdslib.evaluation.arguments, the published ones in official_arguments.
+_ALPHA = {"alpha": ParamInfo(dtype=float, default=0.5, desc="what a group that was seen before loses")}
+_STEP = {"step": ParamInfo(dtype=int, default=2, desc="how far apart the cut points are")}
 # The papers' names.
-pRecall, rKL = _PRecall(), _RKL()  # noqa: N816
-official_nDCG, official_P = _OfficialNDCG(), _OfficialP()  # noqa: N816
-official_alpha_nDCG, official_rKL = _OfficialAlphaNDCG(), _OfficialRKL()  # noqa: N816
-_OFFICIAL = (official_P, official_nDCG, official_alpha_nDCG, official_rKL)
+rKL = _of_scenarios("rKL", "How far are the minorities' shares of the top k from those of the corpus?", _STEP, 2)  # noqa: N816
+official_nDCG = _of_scenarios("official_nDCG", "nDCG by the script of PerspectiveArg 2024", {})  # noqa: N816
+official_P = _of_scenarios("official_P", "Precision by the script of PerspectiveArg 2024", {})  # noqa: N816
+official_alpha_nDCG = _of_scenarios(  # noqa: N816
+    "official_alpha_nDCG", "alpha-nDCG by the script of PerspectiveArg 2024", _ALPHA
+)
+official_rKL = _of_scenarios("official_rKL", "rKL by the script of PerspectiveArg 2024", {}, 2)  # noqa: N816
 
-# What ir-measures does not have under these names.
-_OURS = {m.NAME: m for m in (MRecall, Precision, Coverage, rKL, *_OFFICIAL)}
-# Computed over scenarios only (:mod:`berdslib.evaluation.argument_task`).
-_NEED_GROUPS = {m.NAME for m in (rKL, *_OFFICIAL)}
-_NAMES = KERNELS.keys() | _NEED_GROUPS
-# What may be set besides the cut-off.
-_MAY_BE_SET: dict[str, Collection[str]] = {
-    "alpha_nDCG": ("alpha",),
-    "official_alpha_nDCG": ("alpha",),
-    "rKL": ("step",),
-    "pRecall": PRECALL,
-}
+
+# ---------------------------------------------------------------- measures by name
 
 
 def parse_measure(name: str) -> Measure:
@@ -236,18 +303,18 @@ def parse_measure(name: str) -> Measure:
     True
     """
     base, at, cutoff = name.strip().partition("@")
-    known("measure", base.partition("(")[0], _NAMES)
+    kind, _ = MEASURES.find(base.partition("(")[0])
     if at and not (cutoff.isdecimal() and int(cutoff[:20]) > 0):  # Python refuses to read thousands of digits
         raise InputError(f"{shortened(name)}: the cut-off after @ must be a whole number from 1")
     if len(cutoff) > 20:
         raise InputError(f"{shortened(name)}: k must be from 1 to {MAX_CUTOFF}")
-    if base in _OURS:
-        return _computed_here(_OURS[base] @ int(cutoff) if at else _OURS[base])
+    if base == kind.measure.NAME:
+        return _computed_here(kind.measure @ int(cutoff) if at else kind.measure)
     try:
         return _computed_here(ir_measures.parse_measure(name.strip()))
     except (ValueError, NameError, SyntaxError, AssertionError) as error:
         accepted = "; ".join(f"{key}={' or '.join(map(repr, values))}" for key, values in PRECALL.items())
-        hint = f" (accepted: {accepted})" if name.startswith(pRecall.NAME) else ""
+        hint = f" (accepted: {accepted})" if name.startswith(str(pRecall.NAME)) else ""
         if isinstance(error, InputError) and not hint:  # it is one, and says itself what it lacks
             raise
         raise InputError(f"{name!r} is not a measure: {error}{hint}") from None
@@ -289,27 +356,24 @@ def _as_measure(measure: Measure | str) -> Measure:
 
 
 def _computed_here(measure: Measure) -> Measure:
-    if measure.NAME not in _NAMES:
-        raise InputError(f"{measure} is not supported. Known: {', '.join(sorted(_NAMES))}")
-    if "cutoff" not in measure.params and measure.SUPPORTED_PARAMS["cutoff"].required:
+    kind, _ = MEASURES.find(str(measure.NAME))
+    k = cutoff_of(measure)
+    if k is None and (kind.least or measure.SUPPORTED_PARAMS["cutoff"].required):
         raise InputError(f"{measure} needs a cut-off, as in {measure} @ 20")
     try:
         measure.validate_params()
     except AssertionError as error:
         raise InputError(f"{measure.NAME}: {error}") from None
-    if "cutoff" in measure.params and not 1 <= measure["cutoff"] <= MAX_CUTOFF:
+    if k is not None and not 1 <= k <= MAX_CUTOFF:
         raise InputError(f"{measure}: k must be from 1 to {MAX_CUTOFF}")
-    fixed = {"cutoff", *_MAY_BE_SET.get(str(measure.NAME), ())}
-    if set(measure.params) - fixed:
-        raise InputError(f"{measure}: only {', '.join(sorted(fixed))} can be set")
-    if "alpha" in fixed and not 0 <= measure["alpha"] <= 1:
+    if set(measure.params) - {"cutoff", *kind.may_be_set}:
+        raise InputError(f"{measure}: only {', '.join(sorted({'cutoff', *kind.may_be_set}))} can be set")
+    if "alpha" in kind.may_be_set and not 0 <= measure["alpha"] <= 1:
         raise InputError(f"{measure}: alpha must be from 0 to 1")
-    if measure.NAME in _NEED_GROUPS and "cutoff" not in measure.params:
-        raise InputError(f"{measure} needs a cut-off, as in {measure} @ 20")
-    if measure.NAME in (rKL.NAME, official_rKL.NAME) and measure["cutoff"] < 2:
+    if k is not None and k < kind.least:
         problem = "k must be at least 2, as in rKL @ 20; the discount of the first place, log2(1), is 0"
         raise InputError(f"{measure}: {problem}")
-    if "step" in fixed and measure["step"] < 2:
+    if "step" in kind.may_be_set and measure["step"] < 2:
         raise InputError(f"{measure}: step must be at least 2; the discount of the first place, log2(1), is 0")
     return measure
 
@@ -351,15 +415,15 @@ def evaluate(
     run, verdicts = check_run(run), check_verdicts(verdicts)
     check_same_questions(run, verdicts, questions, wanted)
     scores = np.zeros((len(questions), len(wanted)))
-    for places, tables in in_blocks(question_tables(run, verdicts, questions), deepest(wanted)):
-        scores[places] = score_tables(wanted, tables)
+    for which, tables in in_blocks(question_tables(run, verdicts, questions), deepest(wanted)):
+        scores[which] = score_tables(wanted, tables)
     index = pd.Index([q.qid for q in questions], name="qid")
     return pd.DataFrame(scores, index=index, columns=[str(m) for m in wanted])
 
 
 def check_without_groups(measures: Iterable[Measure]) -> None:
     """Raise InputError for a measure that an ordinary collection has not the data for: the groups of all passages."""
-    if fair := next((m for m in measures if m.NAME in _NEED_GROUPS), None):
+    if fair := next((m for m in measures if MEASURES[str(m.NAME)].kernel is None), None):
         scenario = 'as a scenario of PerspectiveArg has them: berdslib.load("perspectivearg-sample:explicit")'
         raise InputError(f"{fair} needs the groups of all passages, {scenario}", field="measures")
 
@@ -377,7 +441,9 @@ def score_tables(measures: Sequence[Measure], tables: Tables) -> np.ndarray:
     scores = np.zeros((*tables.length.shape, len(measures)))
     for family in families(measures):
         one = measures[family[0]]
-        values = KERNELS[str(one.NAME)](parameters(one), tables, [cutoff_of(measures[i]) for i in family])
+        kernel = MEASURES[str(one.NAME)].kernel
+        assert kernel is not None
+        values = kernel(parameters(one), tables, [cutoff_of(measures[i]) for i in family])
         for i, value in zip(family, values, strict=True):
             scores[..., i] = value
     return scores
@@ -401,7 +467,7 @@ def parameters(measure: Measure) -> dict[str, Any]:
     >>> parameters(alpha_nDCG @ 5)
     {'alpha': 0.5}
     """
-    return {name: measure[name] for name in _MAY_BE_SET.get(str(measure.NAME), ())}
+    return {name: measure[name] for name in MEASURES[str(measure.NAME)].may_be_set}
 
 
 def cutoff_of(measure: Measure) -> int | None:
@@ -501,12 +567,12 @@ def single_perspectives(questions: Sequence[Question], measures: Iterable[str]) 
 
 def looks_at_perspectives(measures: Iterable[Measure]) -> bool:
     """Return whether any of the measures looks at the lists that the perspectives of a question got."""
-    return any(m.NAME == pRecall.NAME for m in measures)
+    return any(MEASURES[str(m.NAME)].own_lists for m in measures)
 
 
 def any_list(measures: Sequence[Measure]) -> bool:
     """Return whether any of the measures looks at the one list that a question got; without measures, it is meant."""
-    return not measures or any(m.NAME != pRecall.NAME for m in measures)
+    return not measures or not all(MEASURES[str(m.NAME)].own_lists for m in measures)
 
 
 def unjudged_share(run: pd.DataFrame, verdicts: pd.DataFrame, k: int) -> float:
@@ -522,10 +588,8 @@ def unjudged_share(run: pd.DataFrame, verdicts: pd.DataFrame, k: int) -> float:
 
 def unjudged_among(listed: pd.DataFrame, verdicts: pd.DataFrame) -> float:
     """Share of the rows (qid, docno) that have no verdict at all (0 for none); both frames have been checked."""
-    if listed.empty:
-        return 0.0
-    judged = set(zip(verdicts["qid"], verdicts["docno"], strict=True))
-    return float(np.mean([pair not in judged for pair in zip(listed["qid"], listed["docno"], strict=True)]))
+    here, judged = pair_numbers(listed, verdicts)
+    return float((~np.isin(here, judged)).mean()) if len(here) else 0.0
 
 
 def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
@@ -569,7 +633,7 @@ def to_ir_measures(
     return qrels, frame[["query_id", "doc_id", "score"]]
 
 
-_SUPPORTED: list[Measure] = [cls(cutoff=AnyValue()) for cls in (_MRecall, _Precision, _Coverage)]
+_SUPPORTED: list[Measure] = [type(m)(cutoff=AnyValue()) for m in (MRecall, Precision, Coverage)]
 
 
 class PerspectiveProvider(Provider):
@@ -607,8 +671,8 @@ class _PerspectiveEvaluator(Evaluator):
 
 
 def _join_ir_measures() -> None:
-    for measure in (MRecall, Coverage, pRecall, rKL, *_OFFICIAL):  # "Precision" is taken there, as another name of P
-        registry.setdefault(measure.NAME, measure)
+    for name, kind in MEASURES.items():  # "Precision" is taken there, as another name of P
+        registry.setdefault(name, kind.measure)
     if not any(isinstance(p, PerspectiveProvider) for p in ir_measures.providers.registry.values()):
         register(PerspectiveProvider())
         ir_measures.DefaultPipeline.providers.append(ir_measures.providers.registry[PerspectiveProvider.NAME])

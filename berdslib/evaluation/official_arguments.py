@@ -10,8 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import kl_div
 
-from berdslib.evaluation.fairness import counts_at
-from berdslib.evaluation.tables import discounted, ratio
+from berdslib.evaluation.tables import counts_at, discounted, ratio
 
 FILLED = 1_000  # the script fills answers up to so many, and looks for groups among all but the last (A6)
 _CUT_POINTS = np.array([2, 4, 8, 10, 12, 14, 16, 18, 20])  # 6 is not among them (A7)

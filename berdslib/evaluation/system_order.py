@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from berdslib.errors import InputError
 from berdslib.evaluation.judge_error import corrected_mean
-from berdslib.stats import paired_test, percentiles, resampled_sums, sum_by_cluster
+from berdslib.stats import cluster_bootstrap, paired_test
 
 _DIGITS = 12  # means of equal scores differ in their last bits
 JUDGE_ALONE, LABELS_ALONE, CORRECTED = "judge alone", "labels alone", "corrected"
@@ -41,10 +41,7 @@ def system_tau(
     gold: pd.DataFrame,
     judged: pd.DataFrame,
     clusters: Sequence[str],
-    *,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
+    **drawing: Any,
 ) -> Estimate:
     """Return Kendall's tau-b between the systems' means by gold and by a judge.
 
@@ -55,9 +52,7 @@ def system_tau(
         gold: (questions x systems) scores by gold.
         judged: the same by a judge.
         clusters: (n,) what each question is drawn with.
-        level: coverage of the interval.
-        resamples: bootstrap samples; those in which either has all systems tied have no tau, and are left out.
-        seed: of the draws.
+        drawing: level, resamples, seed of the bootstrap; a sample in which either has all systems tied has no tau.
 
     Raises:
         InputError: frames of different questions or systems, fewer than two systems, a score that is not finite.
@@ -66,12 +61,14 @@ def system_tau(
     """
     true, found = _matched(gold, judged, clusters)
     m = true.shape[1]
-    table = np.column_stack([true, found, np.ones(len(true))])
-    by_cluster = sum_by_cluster(table, clusters)
-    sums = resampled_sums(by_cluster, resamples, np.random.default_rng(seed))
-    means = (sums[:, :-1] / sums[:, -1:]).round(_DIGITS)
-    value = float(_tau_b(true.mean(axis=0).round(_DIGITS)[None], found.mean(axis=0).round(_DIGITS)[None])[0])
-    return _estimate(value, _tau_b(means[:, :m], means[:, m:]), level, len(by_cluster))
+
+    def tau(sums: np.ndarray) -> np.ndarray:
+        means = (sums[:, :-1] / sums[:, -1:]).round(_DIGITS)
+        return _tau_b(means[:, :m], means[:, m:])[:, None]
+
+    rows = np.column_stack([true, found, np.ones(len(true))])
+    value, low, high = cluster_bootstrap(rows, clusters, tau, **drawing)
+    return Estimate(float(value[0]), float(low[0]), float(high[0]))
 
 
 def _tau_b(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -130,10 +127,7 @@ def question_agreement(
     gold: pd.DataFrame,
     judged: pd.DataFrame,
     clusters: Sequence[str],
-    *,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
+    **drawing: Any,
 ) -> dict[str, Estimate]:
     """Say how often a judge gives one question and system the score that gold gives it.
 
@@ -141,9 +135,7 @@ def question_agreement(
         gold: (questions x systems) scores by gold.
         judged: the same by a judge.
         clusters: (n,) what each question is drawn with.
-        level: coverage of the intervals.
-        resamples: bootstrap samples; those without a kappa are left out of its interval.
-        seed: of the draws.
+        drawing: level, resamples, seed of the bootstrap.
 
     Returns:
         same (share of questions and systems with equal scores) and kappa (Cohen's, the scores as classes; NaN where
@@ -158,22 +150,20 @@ def question_agreement(
     c = len(values)
     counts = np.zeros((len(true), c * c))
     np.add.at(counts, (np.arange(len(true))[:, None], a * c + b), 1)
-    sums = sum_by_cluster(counts, clusters)
-    drawn = resampled_sums(sums, resamples, np.random.default_rng(seed))
-    of_all, of_drawn = (_same_and_kappa(t.reshape(-1, c, c)) for t in (sums.sum(axis=0), drawn))
-    return {
-        name: _estimate(float(of_all[i][0]), of_drawn[i], level, len(sums))
-        for i, name in enumerate(("same", "kappa"))
-    }  # fmt: skip
+    ends = np.transpose(cluster_bootstrap(counts, clusters, _same_and_kappa, **drawing))
+    return {name: Estimate(*map(float, row)) for name, row in zip(("same", "kappa"), ends, strict=True)}
 
 
-def _same_and_kappa(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share on the diagonal and Cohen's kappa of tables (r, c, c)."""
-    n = counts.sum(axis=(1, 2))
-    same = np.trace(counts, axis1=1, axis2=2) / n
-    by_chance = (counts.sum(axis=1) * counts.sum(axis=2)).sum(axis=1) / n**2
+def _same_and_kappa(counts: np.ndarray) -> np.ndarray:
+    """Return the share on the diagonal and Cohen's kappa (r, 2) of tables (r, c * c)."""
+    c = round(np.sqrt(counts.shape[1]))
+    tables = counts.reshape(-1, c, c)
+    n = tables.sum(axis=(1, 2))
+    same = np.trace(tables, axis1=1, axis2=2) / n
+    by_chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1) / n**2
     over = 1 - by_chance
-    return same, np.divide(same - by_chance, over, out=np.full(len(n), np.nan), where=over > 1e-12)
+    kappa = np.divide(same - by_chance, over, out=np.full(len(n), np.nan), where=over > 1e-12)
+    return np.column_stack([same, kappa])
 
 
 # ---------------------------------------------------------------- with a few labels
@@ -284,11 +274,3 @@ def _matched(gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str]) 
     if not len(true) or not (np.isfinite(true).all() and np.isfinite(found).all()):
         raise InputError("every score must be a finite number, and there must be some")
     return true, found
-
-
-def _estimate(value: float, drawn: np.ndarray, level: float, clusters: int) -> Estimate:
-    defined = drawn[np.isfinite(drawn)]
-    if np.isnan(value) or not len(defined) or clusters < 2:
-        return Estimate(value, np.nan, np.nan)
-    low, high = percentiles(defined, level)
-    return Estimate(value, float(low), float(high))

@@ -7,13 +7,13 @@ support nothing, and fill up the tables of questions with fewer passages; they c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, perspective_qid
+from berdslib.data.records import Question, list_ids, perspective_qid
 from berdslib.errors import InputError
 
 # Cells of the tables that are scored together: some 100 MB in double precision, and enough to keep numpy busy.
@@ -68,6 +68,12 @@ class Tables(NamedTuple):
 # ---------------------------------------------------------------- from frames to tables
 
 
+def check_not_taken(name: str, datasets: Iterable[str | None]) -> None:
+    """Raise InputError for a data set called as the row of all of them together is."""
+    if name in datasets:
+        raise InputError(f"a data set is called {name!r}, as is the row of all together; rename it", field="source")
+
+
 def question_tables(
     run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]
 ) -> Iterator[QuestionTable]:
@@ -78,26 +84,55 @@ def question_tables(
     Raises:
         InputError: a verdict on a perspective that a question does not have.
     """
-    lists = {qid: group["docno"].tolist() for qid, group in run.sort_values(["qid", "rank"]).groupby("qid")}
-    yes = verdicts[verdicts["supports"]]
-    supported: dict[str, dict[str, list[int]]] = {}
-    for qid, pid, docno in zip(yes["qid"], yes["pid"], yes["docno"], strict=True):
-        supported.setdefault(qid, {}).setdefault(docno, []).append(int(pid))
-    for q in questions:
-        m, of_doc = len(q.perspectives), supported.get(q.qid, {})
-        wrong = {pid for pids in of_doc.values() for pid in pids if not 0 <= pid < m}
-        if wrong:
-            raise InputError(f"question {q.qid!r} has {m} perspectives, but a verdict has pid {min(wrong)}")
-        own = tuple(_table(lists.get(perspective_qid(q.qid, pid), []), of_doc, m) for pid in range(m))
-        pool = _table(sorted(of_doc, reverse=True), of_doc, m)
-        yield QuestionTable(_table(lists.get(q.qid, []), of_doc, m), pool, own)
+    number = {q.qid: i for i, q in enumerate(questions)}
+    lists = {list_id: i for i, list_id in enumerate(list_ids(questions))}
+    sizes, owner = (
+        np.array([len(q.perspectives) for q in questions]),
+        list(map(number.get, list_ids(questions).values())),
+    )
+    of_yes, of_list = _places_of(verdicts["qid"], number), _places_of(run["qid"], lists)
+    yes, listed = np.flatnonzero(verdicts["supports"].to_numpy(dtype=bool) & (of_yes >= 0)), of_list >= 0
+    of_yes, of_list, pids = of_yes[yes], of_list[listed], verdicts["pid"].to_numpy(dtype=np.int64)[yes]
+    wrong = (pids < 0) | (pids >= sizes[of_yes])
+    if wrong.any():
+        first = of_yes[wrong].min()
+        least = pids[wrong & (of_yes == first)].min()
+        raise InputError(
+            f"question {questions[first].qid!r} has {sizes[first]} perspectives, but a verdict has pid {least}"
+        )
+    best_first = np.lexsort((run["rank"].to_numpy()[listed], of_list))
+    docnos = [run["docno"].to_numpy(dtype=object)[listed], verdicts["docno"].to_numpy(dtype=object)[yes]]
+    codes, known_docnos = pd.factorize(np.concatenate(docnos), sort=True)
+    n = len(known_docnos)
+    # A passage of a question is a number; those that support something have a row each, all others the last one.
+    passages = np.array(owner)[of_list] * n + codes[: len(of_list)]
+    pairs, place = np.unique(of_yes * n + codes[len(of_list) :], return_inverse=True)
+    supports = np.zeros((len(pairs) + 1, sizes.max()), dtype=bool)
+    supports[place, pids] = True
+    row = np.searchsorted(pairs, passages)
+    row[np.append(pairs, -1)[row] != passages] = len(pairs)
+    row = row[best_first]
+    ends = np.searchsorted(of_list[best_first], np.arange(len(lists) + 1))
+    in_pool = np.searchsorted(pairs, np.arange(len(questions) + 1) * n)
+    for i, (q, m) in enumerate(zip(questions, sizes, strict=True)):
+        ids = [lists[q.qid], *(lists[perspective_qid(q.qid, pid)] for pid in range(m))]
+        shown_by, *own = (supports[row[ends[j] : ends[j + 1]], :m] for j in ids)
+        yield QuestionTable(shown_by, supports[in_pool[i] : in_pool[i + 1], :m][::-1], tuple(own))
 
 
-def _table(docnos: Sequence[str], of_doc: dict[str, list[int]], m: int) -> np.ndarray:
-    table = np.zeros((len(docnos), m), dtype=bool)
-    for row, docno in enumerate(docnos):
-        table[row, of_doc.get(docno, [])] = True
-    return table
+def _places_of(ids: pd.Series, among: Mapping[str, int]) -> np.ndarray:
+    """Return the place of each id, -1 where it has none."""
+    return np.array([among.get(one, -1) for one in ids.tolist()], dtype=np.int64)
+
+
+def pair_numbers(*frames: pd.DataFrame) -> list[np.ndarray]:
+    """Return a number for each row's (qid, docno), equal where both are equal, also in different frames."""
+    qids, docnos = (
+        pd.factorize(np.concatenate([frame[column].to_numpy(dtype=object) for frame in frames]))[0].astype(np.int64)
+        for column in ("qid", "docno")
+    )
+    numbers = qids * (docnos.max(initial=0) + 1) + docnos
+    return np.split(numbers, np.cumsum([len(frame) for frame in frames])[:-1])
 
 
 def in_blocks(tables: Iterable[QuestionTable], depth: Cutoff) -> Iterator[tuple[list[int], Tables]]:
@@ -154,100 +189,6 @@ def stack(tables: Sequence[QuestionTable], depth: Cutoff = None) -> Tables:
     return Tables(listed, np.array([len(t.listed) for t in tables]), pool, own)
 
 
-# ---------------------------------------------------------------- the measures, each a few lines over the tables
-
-# A measure's parameters, the tables, and the cut-offs → for each cut-off the scores (…,).
-Kernel = Callable[[Mapping[str, Any], Tables, Sequence[Cutoff]], list[np.ndarray]]
-
-
-def mrecall(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
-    """1 where the top k support all perspectives, or at least k of them."""
-    shown, m = _shown(tables), tables.listed.shape[-1]
-    return [(_at(shown, k) >= np.minimum(m, k)).astype(np.float64) for k in _places(tables, ks)]
-
-
-def precision(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
-    """Share of the top k that supports any perspective."""
-    useful = np.cumsum(tables.listed.any(axis=-1), axis=-1)
-    return [_at(useful, k) / k for k in _places(tables, ks)]
-
-
-def coverage(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
-    """Share of the perspectives that the top k support."""
-    shown = _shown(tables)
-    return [_at(shown, k) / tables.listed.shape[-1] for k in _places(tables, ks)]
-
-
-def subtopic_recall(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
-    """Share of the perspectives that any judged passage supports which the top k support."""
-    shown, reachable = _shown(tables), (tables.pool.counts > 0).sum(axis=-1)
-    return [ratio(_at(shown, k), reachable) for k in _places(tables, ks)]
-
-
-def ndcg(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
-    """DCG of how many perspectives each passage supports, over that of the best order."""
-    found = discounted(tables.listed.sum(axis=-1))
-    places = _places(tables, ks)
-    best = discounted(_ideal_gains(tables.pool, _deepest(places)))
-    return [ratio(_at(found, k), _at(best, k)) for k in places]
-
-
-def alpha_ndcg(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
-    """DCG of novel gains, over that of the greedy ideal."""
-    places = _places(tables, ks)
-    found = discounted(novel_gains(tables.listed, given["alpha"]))
-    best = discounted(ideal_novel_gains(tables.pool, given["alpha"], _deepest(places)))
-    return [ratio(_at(found, k), _at(best, k)) for k in places]
-
-
-def err_ia(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
-    """Intent-aware expected reciprocal rank, normalised as ndeval does."""
-    # By the gain of a list in which every passage supports every reachable perspective.
-    # (At k = 1 ndeval does not normalise, and can print values above 1; here it is done for every k.)
-    places = _places(tables, ks)
-    found = np.cumsum(_per_rank(novel_gains(tables.listed, 0.5)), axis=-1)
-    best = np.cumsum(_per_rank(0.5 ** np.arange(_deepest(places))))
-    reachable = (tables.pool.counts > 0).sum(axis=-1)
-    return [ratio(_at(found, k), reachable * best[np.asarray(k) - 1]) for k in places]
-
-
-def p_recall(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
-    """Whether each perspective's own list has its gold texts, or which share of them; see the measure pRecall."""
-    return [_p_recall(given, tables, k) for k in ks]
-
-
-def _p_recall(given: Mapping[str, Any], tables: Tables, k: Cutoff) -> np.ndarray:
-    top, m = tables.own[..., :k, :], tables.own.shape[-1]
-    if given["single"] == "zero" and m == 1:
-        return np.zeros(top.shape[:-3])
-    hits = np.diagonal(top, axis1=-3, axis2=-1).sum(axis=-2)  # of each perspective in its own list
-    gold = tables.pool.counts
-    if given["gold"] == "official":
-        # The authors' notebook gives the first query of a root the gold texts of all, in place (divergences.md P1).
-        of_all = top[..., 0, :, :].any(axis=-1).sum(axis=-1), tables.pool.passages()
-        hits, gold = (_with_first(*pair) for pair in zip((hits, gold), of_all, strict=True))
-    scores = (hits > 0).astype(np.float64) if given["hit"] == "success" else ratio(hits, gold)
-    return np.asarray(scores.mean(axis=-1) if given["aggregate"] == "mean" else (scores.min(axis=-1) >= 1.0) * 1.0)
-
-
-def _with_first(values: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return values (…, m) with another first column."""
-    return np.concatenate([first[..., None], values[..., 1:]], axis=-1)
-
-
-KERNELS: dict[str, Kernel] = {
-    "MRecall": mrecall,
-    "Precision": precision,
-    "Coverage": coverage,
-    "P": precision,
-    "StRecall": subtopic_recall,
-    "nDCG": ndcg,
-    "alpha_nDCG": alpha_ndcg,
-    "ERR_IA": err_ia,
-    "pRecall": p_recall,
-}
-
-
 # ---------------------------------------------------------------- gains
 
 
@@ -266,7 +207,7 @@ def novel_gains(listed: np.ndarray, alpha: float) -> np.ndarray:
     return np.asarray((worth[seen_before] * listed).sum(axis=-1))
 
 
-def _ideal_gains(pool: Pool, depth: int) -> np.ndarray:
+def ideal_gains(pool: Pool, depth: int) -> np.ndarray:
     """Return how many perspectives each passage of the best order supports, (…, depth or less)."""
     if pool.rows is None:
         n = pool.passages()
@@ -333,7 +274,8 @@ def discounted(gains: np.ndarray) -> np.ndarray:
     return np.asarray(np.cumsum(gains / np.log2(np.arange(2, gains.shape[-1] + 2)), axis=-1))
 
 
-def _per_rank(gains: np.ndarray) -> np.ndarray:
+def per_rank(gains: np.ndarray) -> np.ndarray:
+    """Divide each gain (…, n) by its rank."""
     return np.asarray(gains / np.arange(1, gains.shape[-1] + 1))
 
 
@@ -343,21 +285,22 @@ def ratio(value: np.ndarray, best: np.ndarray) -> np.ndarray:
     return np.divide(value, best, out=np.zeros(np.broadcast_shapes(value.shape, best.shape)), where=best > 0)
 
 
-def _shown(tables: Tables) -> np.ndarray:
+def shown(tables: Tables) -> np.ndarray:
     """Return how many perspectives have been shown after each place, (…, n)."""
     return np.asarray(np.logical_or.accumulate(tables.listed, axis=-2).sum(axis=-1))
 
 
-def _places(tables: Tables, ks: Sequence[Cutoff]) -> list[int | np.ndarray]:
+def places(tables: Tables, ks: Sequence[Cutoff]) -> list[int | np.ndarray]:
     """Return the cut-offs as numbers; for None, the length of each list, (…,), at least 1."""
     return [np.maximum(tables.length, 1) if k is None else k for k in ks]
 
 
-def _deepest(places: Sequence[int | np.ndarray]) -> int:
-    return max(int(np.max(k)) for k in places)
+def deepest_of(cuts: Sequence[int | np.ndarray]) -> int:
+    """Return the largest of some cut-offs."""
+    return max(int(np.max(k)) for k in cuts)
 
 
-def _at(curve: np.ndarray, k: int | np.ndarray) -> np.ndarray:
+def at(curve: np.ndarray, k: int | np.ndarray) -> np.ndarray:
     """Return what a curve (…, n) has gathered after k places, (…,): where it ends before, nothing more comes."""
     n = curve.shape[-1]
     if not n:
@@ -366,3 +309,19 @@ def _at(curve: np.ndarray, k: int | np.ndarray) -> np.ndarray:
     if np.ndim(place) == 0:
         return np.asarray(curve[..., place])
     return np.asarray(np.take_along_axis(curve, place[..., None], axis=-1)[..., 0])
+
+
+def counts_at(of_group: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """Return how many of the first so many passages are of each group.
+
+    Args:
+        of_group: (…, n, g) bool.
+        cuts: (c,) int, from 1; a list that ends before counts as it is.
+
+    Returns:
+        (…, c, g) int.
+    """
+    running = np.cumsum(of_group, axis=-2, dtype=np.int32)
+    if not running.shape[-2]:
+        return np.zeros((*of_group.shape[:-2], len(cuts), of_group.shape[-1]), dtype=np.int32)
+    return np.asarray(running[..., np.minimum(cuts, running.shape[-2]) - 1, :])

@@ -19,7 +19,7 @@ from berdslib.data.scenario import Scenario
 from berdslib.data.trec import write_trec_run, write_verdicts
 from berdslib.errors import InputError, known, says_what_it_takes
 from berdslib.evaluation import compare
-from berdslib.evaluation.argument_task import measures_of_scenario
+from berdslib.evaluation.arguments import measures_of_scenario
 from berdslib.evaluation.measures import (
     Measure,
     any_list,

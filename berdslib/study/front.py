@@ -209,6 +209,7 @@ _KINDS: dict[str, tuple[Registry[Any], Callable[..., Any]]] = {
     "judge": (JUDGES, own_judge),
     "dataset": (DATASETS, lambda make, name: _own_dataset(make, name)),
     "diversifier": (DIVERSIFIERS, lambda pick, _: own_diversifier(pick)),
+    "measure": (measuring.MEASURES, measuring.own_measure),
 }
 # What each is called with.
 _CALLED_WITH: dict[str, tuple[str, ...]] = {
@@ -216,6 +217,7 @@ _CALLED_WITH: dict[str, tuple[str, ...]] = {
     "judge": (),
     "dataset": (),
     "diversifier": ("vectors", "scores", "k", "weight"),
+    "measure": ("the first k passages, bool (k, perspectives)", "k"),
 }
 
 
@@ -226,12 +228,13 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
     The shell and the notebooks of a grid are other processes: name a module that registers it in ``BERDS_PLUGINS``.
 
     Args:
-        kind: "retriever", "judge", "dataset" or "diversifier".
+        kind: "retriever", "judge", "dataset", "diversifier" or "measure".
         name: letters, digits, ".", "_" and "-"; a name of yours may be used again, a built-in one may not.
         make: of a retriever, the function from passages (and options by name) to an object with ``search(questions,
             k)``; of a judge, a function without arguments that returns it: an object, or a function from pairs to
             probabilities; of a data set, a function without arguments (or with ``split``) that returns a Collection; of
-            a diversifier, the function ``(vectors, scores, k, weight) -> order`` itself.
+            a diversifier, the function ``(vectors, scores, k, weight) -> order`` itself; of a measure, the function
+            ``(shown, k) -> score`` of one list, `shown` being bool (the first k passages or fewer, perspectives).
 
     Raises:
         InputError: an unknown kind, a name that is taken or cannot be used, or something that is no function.
@@ -247,7 +250,7 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
 
 @says_what_it_takes
 def names(kind: str) -> list[str]:
-    """Return what can be named: all "retriever"s, "judge"s, "dataset"s or "diversifier"s.
+    """Return what can be named: all "retriever"s, "judge"s, "dataset"s, "diversifier"s or "measure"s.
 
     Raises:
         InputError: an unknown kind.

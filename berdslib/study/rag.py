@@ -21,7 +21,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.pir import PirQuery, pir_collection
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_run
 from berdslib.errors import InputError
-from berdslib.evaluation.bias import top
+from berdslib.evaluation.sides import top
 from berdslib.llm.chat import ChatModel, Messages, Reply
 from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import load_prompt

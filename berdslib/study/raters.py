@@ -17,10 +17,9 @@ from berdslib.data.readers import LabelledPair
 from berdslib.data.records import Passage, list_ids
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
-from berdslib.evaluation.agreement import agreement_report
+from berdslib.evaluation.judges import agreement_report, probability_report
 from berdslib.evaluation.measures import Measure, evaluate, looks_at_perspectives, parse_measures
 from berdslib.evaluation.oracle import oracle
-from berdslib.evaluation.probabilities import probability_report
 from berdslib.evaluation.system_order import (
     labelling_trials,
     ordered_alike,
@@ -57,7 +56,7 @@ def judge_table(
 
     Returns:
         Frame with columns judge, threshold, measure, value, low, high; the measures are the fields of
-        :class:`berdslib.evaluation.agreement.Agreement`, and auc and calibration_error.
+        :class:`berdslib.evaluation.judges.Agreement`, and auc and calibration_error.
     """
     chosen = {name: make_judge(name) for name in judges}  # a name that is wrong is found before anything is judged
     reports = [measured_by_labels(pairs, np.ones(len(pairs)), 0.5).assign(judge=ALL_YES, threshold=0.5)]

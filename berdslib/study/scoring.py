@@ -14,7 +14,7 @@ from berdslib.data.corpus import by_docno
 from berdslib.data.records import Passage, Question, check_k, list_ids, make_verdicts, ranked_run
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
-from berdslib.evaluation.argument_task import evaluate_arguments
+from berdslib.evaluation.arguments import evaluate_arguments
 from berdslib.evaluation.measures import Measure, evaluate
 from berdslib.files import StrPath
 from berdslib.judging.aspects import judged_aspects

@@ -12,7 +12,7 @@ import pandas as pd
 from berdslib.data.collection import Collection
 from berdslib.data.records import Question, check_k, perspective_qid
 from berdslib.errors import InputError, known, says_what_it_takes
-from berdslib.evaluation import leaning
+from berdslib.evaluation import sides as leaning
 from berdslib.files import StrPath
 from berdslib.study.arguments import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
 from berdslib.study.scoring import Systems, build, listed, named_systems, stacked, verdicts_on
@@ -29,7 +29,7 @@ class Sides:
     """Which sides lists show; shown, it is Figures 2 and 3 of BeRDS as tables.
 
     Args:
-        listed: every listed passage and the sides it argues, see :func:`berdslib.evaluation.leaning.listed_sides`.
+        listed: every listed passage and the sides it argues, see :func:`berdslib.evaluation.sides.listed_sides`.
         questions: those of two sides.
         runs: system → run, with the lists found from both perspectives under ids of their own.
         verdicts: what the lists were judged by.
@@ -48,27 +48,27 @@ class Sides:
 
     @cached_property
     def shares(self) -> pd.DataFrame:
-        """How many lists show both sides, one, or neither; see :func:`~berdslib.evaluation.leaning.side_shares`."""
+        """How many lists show both sides, one, or neither; see :func:`~berdslib.evaluation.sides.side_shares`."""
         return leaning.side_shares(self.listed, self.questions)
 
     @cached_property
     def asymmetry(self) -> pd.DataFrame:
-        """Tests of one-sided lists, see :func:`~berdslib.evaluation.leaning.asymmetry`."""
+        """Tests of one-sided lists, see :func:`~berdslib.evaluation.sides.asymmetry`."""
         return leaning.asymmetry(self.listed, self.questions)
 
     @cached_property
     def leaning(self) -> pd.DataFrame:
-        """How far lists lean, see :func:`~berdslib.evaluation.leaning.leaning`."""
+        """How far lists lean, see :func:`~berdslib.evaluation.sides.leaning`."""
         return leaning.leaning(self.listed)
 
     @cached_property
     def sycophancy(self) -> pd.DataFrame:
-        """Whether lists follow the query's side, see :func:`~berdslib.evaluation.leaning.sycophancy`."""
+        """Whether lists follow the query's side, see :func:`~berdslib.evaluation.sides.sycophancy`."""
         return leaning.sycophancy(self.listed)
 
     @cached_property
     def flips(self) -> pd.DataFrame:
-        """What single questions do, see :func:`~berdslib.evaluation.leaning.flips`."""
+        """What single questions do, see :func:`~berdslib.evaluation.sides.flips`."""
         return leaning.flips(self.listed, self.questions)
 
     @property
@@ -137,7 +137,7 @@ def sides(
         judge: as for ``experiment``; None for the recorded verdicts. One that shares its encoder with a retriever
             favours what that retriever finds.
         stances: "recorded", or "by order": where none are recorded, the first of two perspectives supports, see
-            :func:`berdslib.evaluation.leaning.sides_by_order`.
+            :func:`berdslib.evaluation.sides.sides_by_order`.
         form: how a perspective is searched: "statement", by itself as in the paper; or "question first", the question
             and behind it the perspective (a task's own full query), which a projection needs. Recorded expansions of a
             question also expand its statements, but not its full queries.

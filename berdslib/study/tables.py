@@ -18,7 +18,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Question, issue_of
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError, known
-from berdslib.evaluation.argument_task import RELEVANCE_MEASURES
+from berdslib.evaluation.arguments import RELEVANCE_MEASURES
 from berdslib.evaluation.measures import official_rKL, rKL
 from berdslib.files import StrPath, write_text
 from berdslib.stats import holm, macro_mean, mean_interval, paired_test

@@ -12,7 +12,7 @@ from berdslib.data.arguments import Argument, ArgumentQuery, Release, read_relea
 from berdslib.data.records import ranked_run
 from berdslib.data.scenario import open_scenario, read_predictions, write_predictions
 from berdslib.errors import InputError
-from berdslib.evaluation.argument_task import evaluate_arguments
+from berdslib.evaluation.arguments import evaluate_arguments
 
 
 @pytest.fixture

@@ -18,13 +18,13 @@ from berdslib.data.records import make_verdicts
 from berdslib.data.scenario import SCENARIOS, open_scenario
 from berdslib.errors import InputError
 from berdslib.evaluation.argument_differences import differences
-from berdslib.evaluation.argument_task import (
+from berdslib.evaluation.arguments import (
     ARGUMENT_MEASURES,
     OFFICIAL_MEASURES,
     by_property,
     evaluate_arguments,
+    official_variables,
 )
-from berdslib.evaluation.author_groups import official_variables
 from berdslib.evaluation.measures import (
     P,
     alpha_nDCG,

@@ -14,8 +14,8 @@ from berdslib.data.arguments import ISSUES, PROPERTIES, Argument, Release
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.data.scenario import SCENARIOS, open_scenario
 from berdslib.errors import InputError
-from berdslib.evaluation import argument_task, tables
-from berdslib.evaluation.argument_task import (
+from berdslib.evaluation import arguments, tables
+from berdslib.evaluation.arguments import (
     ARGUMENT_MEASURES,
     OFFICIAL_MEASURES,
     by_property,
@@ -221,7 +221,7 @@ def test_what_groups_are_called_changes_nothing():
 def test_the_blocks_in_which_it_is_computed_change_nothing(monkeypatch):
     scenario, run = random_case(5)
     want = evaluate_arguments(run, scenario, EVERYTHING)
-    for module in (argument_task, tables):
+    for module in (arguments, tables):
         monkeypatch.setattr(module, "BLOCK", 300)
     pd.testing.assert_frame_equal(evaluate_arguments(run, scenario, EVERYTHING), want, rtol=0, atol=1e-12)
 

@@ -6,7 +6,7 @@ import pytest
 from berdslib.data.load import load
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
-from berdslib.evaluation.bias import (
+from berdslib.evaluation.sides import (
     UNKNOWN,
     group_counts,
     group_heatmap,
@@ -17,7 +17,7 @@ from berdslib.evaluation.bias import (
     top,
 )
 from berdslib.retrieval.bm25 import RankBM25
-from berdslib.stats import bootstrap_interval, ratio_interval
+from berdslib.stats import cluster_bootstrap, ratio_of_sums
 from berdslib.study.scoring import search
 
 
@@ -139,7 +139,7 @@ def test_root_against_full_as_recall_by_hand():
 
 def test_the_interval_of_the_difference_draws_questions():
     # By question the sums of differences at k = 2 are -1, 1 and 1, over 2, 2 and 1 queries.
-    low, high = ratio_interval(np.array([[-1], [1], [1]]), np.array([2, 2, 1]), resamples=200)
+    _, low, high = cluster_bootstrap(np.array([[-1, 2], [1, 2], [1, 1]]), None, ratio_of_sums, resamples=200)
     assert against_full(BARE | FULL, [2]).loc[2, ["low", "high"]].tolist() == [low[0], high[0]]
 
 
@@ -287,31 +287,10 @@ def test_what_is_no_run(call, run):
         call(run)
 
 
-# ---------------------------------------------------------------- intervals of ratios
-
-
-def test_with_wholes_of_1_the_ratio_interval_is_that_of_a_mean():
-    values = np.random.default_rng(0).random(40)
-    low, high = ratio_interval(values[:, None], np.ones(40), resamples=20_000)
-    assert (low[0], high[0]) == pytest.approx(bootstrap_interval(values, resamples=20_000), abs=0.005)
-
-
-def test_a_ratio_that_never_varies_has_no_width():
-    wholes = np.array([1, 5, 2, 9])
-    low, high = ratio_interval(np.column_stack([wholes / 2, 0 * wholes]), wholes, resamples=500)
-    assert low.tolist() == pytest.approx([0.5, 0.0]) and high.tolist() == pytest.approx([0.5, 0.0])
-
-
-def test_a_ratio_interval_by_counting():
-    # Two rows, drawn twice: (1/1, 1/1), (1/1, 0/3) twice, (0/3, 0/3), each with a chance of a quarter.
-    low, high = ratio_interval(np.array([[1], [0]]), np.array([1, 3]), level=0.2, resamples=20_000)
-    assert (low[0], high[0]) == pytest.approx((1 / 4, 1 / 4))
-    low, high = ratio_interval(np.array([[1], [0]]), np.array([1, 3]), level=0.9, resamples=20_000)
-    assert (low[0], high[0]) == pytest.approx((0, 1))
-
-
-def test_no_wholes_have_no_ratio():
-    low, high = ratio_interval(np.zeros((3, 2)), np.zeros(3), resamples=10)
-    assert np.isnan(low).all() and np.isnan(high).all() and low.shape == (2,)
-    with pytest.raises(InputError, match="no scores"):
-        ratio_interval(np.zeros((0, 1)), np.zeros(0))
+def test_one_question_does_not_say_how_others_turn_out():
+    """A percentile interval of one question, drawn again and again, would have no width."""
+    one = [NEWS[0]]
+    assert group_counts(NEWS_RUN, one, COUNTRY, 2)[["low", "high"]].isna().all(axis=None)
+    shares_of_one = perspective_shares(NEWS_RUN, NEWS_GOLD, one, 2)
+    assert shares_of_one["share"].notna().all() and shares_of_one[["low", "high"]].isna().all(axis=None)
+    assert root_versus_full(NEWS_RUN, NEWS_GOLD, one, [2])[["low", "high"]].isna().all(axis=None)

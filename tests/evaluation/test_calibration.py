@@ -4,16 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import accuracy_score, brier_score_loss, f1_score
+from sklearn.metrics import accuracy_score, f1_score
 
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
-from berdslib.evaluation.agreement import agreement_report
-from berdslib.evaluation.calibration import (
+from berdslib.evaluation.judges import (
+    agreement,
     agreement_by,
-    bin_edges,
-    bin_index,
-    brier_score,
+    agreement_report,
     calibration_error,
     calibration_table,
     judge_agreement_table,
@@ -70,18 +68,6 @@ def test_calibration_error_is_the_bias_of_a_judge_that_is_off_by_a_constant():
     assert calibration_error(labels, p + 0.2) == pytest.approx(0.2, abs=0.01)
     # one bin: the difference of the means
     assert calibration_error(labels, p**2, 1) == pytest.approx(abs((p**2).mean() - labels.mean()))
-
-
-def test_brier_score_is_that_of_sklearn():
-    rng = np.random.default_rng(3)
-    for _ in range(20):
-        labels, p = skewed(rng, 50)
-        assert brier_score(labels, p) == pytest.approx(brier_score_loss(labels, p))
-
-
-def test_new_probabilities_outside_the_edges_go_to_the_outer_bins():
-    edges = bin_edges(np.array([0.2, 0.4, 0.6, 0.8]), 2)
-    assert bin_index(np.array([0.0, 0.2, 0.5, 0.51, 1.0]), edges).tolist() == [0, 0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -317,12 +303,6 @@ def test_both_tables_take_verdicts_in_every_accepted_form():
     assert found.values.tolist() == [["1", "7", 0.9, 0.2]]
 
 
-@pytest.mark.parametrize("k", [0, 1.5, "5"])
-def test_k_of_the_agreement_table_is_a_whole_number(k):
-    with pytest.raises(InputError, match=r"\[k\]: k must be"):
-        judge_agreement_table(RAW, RAW, {"r": ranked_run({"1": ["7"]})}, k)
-
-
 def test_what_is_no_frame_of_verdicts():
     run = {"r": ranked_run({"1": ["7"]})}
     for call in (
@@ -335,3 +315,22 @@ def test_what_is_no_frame_of_verdicts():
             call()
     with pytest.raises(InputError, match="no runs"):
         judge_agreement_table(RAW, RAW, {}, 1)
+
+
+def test_where_all_is_one_answer_there_is_no_kappa():
+    """Whether it is luck cannot be told; 0 would say that it is."""
+    found = agreement(np.ones(4), np.ones(4))
+    assert np.isnan(found.kappa) and found.accuracy == found.f1 == 1
+    assert agreement(np.ones(4), np.zeros(4)).kappa == 0
+
+
+def test_one_question_does_not_say_how_others_turn_out():
+    labels, answers = np.array([1, 0, 1, 1]), np.array([1, 0, 0, 1])
+    for report in (agreement_report(labels, answers, ["q"] * 4), negation_report(labels, answers * 0.4, ["q"] * 4)):
+        assert report["value"].notna().all() and report[["low", "high"]].isna().all(axis=None)
+
+
+def test_a_data_set_called_all_is_refused():
+    questions = [Question("1", "?", ("a", "b"), source="all")]
+    with pytest.raises(InputError, match="a data set is called 'all'"):
+        judge_agreement_table(RAW, RAW, {"r": ranked_run({"1": ["7"]})}, 1, questions)

@@ -174,3 +174,14 @@ def test_questions_needed_come_from_how_differences_scatter():
     of_steps = questions_for(zero_one, questions, "M", [0.1], baselines="y").iloc[0]
     assert of_steps[0.1] == questions_needed(0.1, of_steps["spread"], binary=True)
     assert questions_for(zero_one, questions, "M", [0.1], wanted=0.9)[0.1][0] > of_steps[0.1]
+
+
+def test_a_difference_that_cannot_be_is_not_detectable():
+    """Two questions of 0/1 scores show no difference that there is; 24 do."""
+    few, many = ([Question(f"q{i}", f"{i}?", ("Yes.", "No.")) for i in range(n)] for n in (2, 24))
+    scores = frames(few, one=[1.0, 0.0], other=[0.0, 0.0])
+    assert np.isnan(all_pairs(scores, few, "M")["detectable"]).all()
+    points = frames(few, one=[100.0, 0.0], other=[0.0, 0.0])  # in points, there is no such limit
+    assert all_pairs(points, few, "M")["detectable"].item() > 100
+    found = all_pairs(frames(many, one=[1.0, 0.0] * 12, other=[0.0] * 24), many, "M")["detectable"].item()
+    assert 0 < found < 1

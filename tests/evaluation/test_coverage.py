@@ -46,6 +46,13 @@ def test_the_table_has_the_mean_size_of_covered_questions_and_the_share_of_all()
     assert table.loc["macro", ["set_size", "within"]].tolist() == [2.5, 0.75]
 
 
+@pytest.mark.parametrize("table", [size_table, union_table])
+def test_a_data_set_called_macro_is_refused(table):
+    questions = [q._replace(source="macro") for q in QUESTIONS]
+    with pytest.raises(InputError, match="a data set is called 'macro'"):
+        table({"run": RUN}, VERDICTS, questions)
+
+
 def test_a_run_that_covers_nothing_has_no_size_and_a_share_of_zero():
     table = size_table({"other": OTHER}, VERDICTS, QUESTIONS)
     assert table["set_size"].isna().all() and (table["within"] == 0).all()

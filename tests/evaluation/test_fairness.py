@@ -10,8 +10,7 @@ from small_scenarios import listing, random_release, random_run, small_scenario
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.data.scenario import open_scenario
 from berdslib.errors import InputError
-from berdslib.evaluation.argument_task import by_property, evaluate_arguments
-from berdslib.evaluation.fairness import cut_points, rkl
+from berdslib.evaluation.arguments import by_property, cut_points, evaluate_arguments, rkl
 from berdslib.evaluation.measures import evaluate, parse_measure, rKL
 
 

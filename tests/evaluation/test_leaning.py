@@ -11,7 +11,7 @@ from scipy import stats
 
 from berdslib.data.records import Question, make_verdicts, perspective_qid, ranked_run
 from berdslib.errors import InputError
-from berdslib.evaluation import leaning
+from berdslib.evaluation import sides as leaning
 
 SIDED = ("support", "oppose")
 YES, NO = "Zoos should close.", "Zoos should stay."
@@ -224,8 +224,29 @@ def test_questions_about_one_issue_are_drawn_together():
 def test_sycophancy_needs_the_lists_of_both_perspectives():
     with pytest.raises(InputError, match="'s' was not searched with the opposing"):
         leaning.sycophancy(listed({"q": ["x"], "q#0": ["x"]}, [("q", 0, "x")], [question("q")]))
-    with pytest.raises(InputError, match="nothing was searched with the opposing"):
+    with pytest.raises(InputError, match="'s' was not searched with the opposing"):
         leaning.flips(listed({"q": ["x"], "q#0": ["x"]}, [("q", 0, "x")], [question("q")]), [question("q")])
+    # Nor does a system that was stand in for one that was not.
+    runs = {"s": ranked_run({"q": ["x"]}), "t": ranked_run({"q": ["x"], "q#0": ["x"], "q#1": ["x"]})}
+    table = leaning.listed_sides(runs, verdicts(("q", 0, "x")), [question("q")])
+    with pytest.raises(InputError, match="'s' was not searched with the opposing"):
+        leaning.flips(table, [question("q")])
+
+
+def test_one_issue_does_not_say_how_others_turn_out():
+    ways = {f"q{i}": three_ways((1, 1), (2, 0), (0, 2)) for i in range(3)}
+    table = listed(*lists_of(all_lists(ways)), [question(qid, text="the same?") for qid in ways])
+    assert leaning.leaning(table)["leaning"].notna().all() and leaning.leaning(table)[["low", "high"]].isna().all(
+        axis=None
+    )
+    followed = leaning.sycophancy(table).iloc[0]
+    assert followed["follows"] == 2 and np.isnan(followed[["follows_low", "away_high"]].astype(float)).all()
+
+
+def test_a_data_set_called_all_is_refused():
+    table = listed({"q": ["x"], "r": ["x"]}, [("q", 0, "x")], [question("q", source="all"), question("r")])
+    with pytest.raises(InputError, match="a data set is called 'all'"):
+        leaning.leaning(table)
 
 
 def test_flips_by_hand():

@@ -1,5 +1,7 @@
 """Measures against pyndeval, trec_eval, brute force and worked examples."""
 
+import pickle
+
 import ir_measures
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import ERR_IA, P, StRecall, alpha_nDCG, nDCG
 
+import berdslib as bd
 from berdslib.data.records import RUN_COLUMNS, VERDICT_COLUMNS, Question, make_run, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import (
@@ -438,3 +441,29 @@ def test_the_official_cutoff_takes_a_run_in_every_accepted_form():
         official_cutoff(run, [question("3", 1), question("1", 1)])
     with pytest.raises(InputError, match="no questions"):
         official_cutoff(run, [])
+
+
+def test_a_measure_of_ones_own_works_by_name():
+    """Registered at the front door, it is scored, parsed, printed and listed as the built-in ones are."""
+
+    def all_useless(shown, k):
+        """Does the top k support nothing at all?"""
+        return float(not shown.any() and k > 0)
+
+    bd.register("measure", "Useless", all_useless)
+    questions = [Question(q, "?", ("a", "b")) for q in ("q1", "q2", "q3")]
+    run = ranked_run({"q1": ["x", "y"], "q2": ["y"]})
+    verdicts = make_verdicts([("q1", 0, "y", 1.0, True), ("q2", 1, "y", 1.0, True)], "j")
+    scores = bd.evaluate(run, verdicts, bd.Collection("c", questions), "Useless@1,MRecall@1,Useless")
+    assert scores["Useless@1"].tolist() == [1, 0, 1] and scores["Useless"].tolist() == [0, 0, 1]
+    assert parse_measure("Useless@1") == parse_measure("Useless@1") and "Useless" in bd.names("measure")
+    with pytest.raises(InputError, match="built in"):
+        bd.register("measure", "MRecall", all_useless)
+    bd.register("measure", "Useless", lambda shown, k: "none")
+    with pytest.raises(InputError, match="'Useless' returned 'none'; a number is needed"):
+        evaluate(run, verdicts, questions, "Useless@1")
+
+
+def test_measures_travel_between_processes():
+    for name in ("MRecall@5", "pRecall(hit='recall')@3", "rKL(step=5)@20", "alpha_nDCG(alpha=0.3)@5"):
+        assert pickle.loads(pickle.dumps(parse_measure(name))) == parse_measure(name)  # noqa: S301

@@ -6,8 +6,12 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from berdslib.errors import InputError
-from berdslib.evaluation.calibration import bin_edges, bin_index, calibration_error
-from berdslib.evaluation.probabilities import _in_order, _weighted_auc, answers_by, auc, probability_report
+from berdslib.evaluation.judges import (
+    answers_by,
+    auc,
+    calibration_error,
+    probability_report,
+)
 
 
 def drawn_pairs(rng, n=120, digits=15):
@@ -21,15 +25,12 @@ def test_auc_is_that_of_sklearn(digits):
     for _ in range(20):
         labels, p = drawn_pairs(rng, digits=digits)
         assert auc(labels, p) == pytest.approx(roc_auc_score(labels, p))
-        weights = rng.integers(0, 4, (3, len(p))).astype(float)
-        want = [roc_auc_score(labels, p, sample_weight=w) for w in weights]
-        np.testing.assert_allclose(_weighted_auc(*_in_order(labels, p), weights), want)
 
 
 def test_a_sample_without_a_yes_has_no_auc():
-    labels, p = np.array([True, False, False]), np.array([0.9, 0.1, 0.2])
-    found = _weighted_auc(*_in_order(labels, p), np.array([[0.0, 1, 2], [1, 1, 0]]))
-    assert np.isnan(found[0]) and found[1] == 1
+    """Drawn without the only yes, nothing is above or below: what is left are the samples with an AUC of 1."""
+    report = probability_report([True, False, False], [0.9, 0.1, 0.2], ["a", "b", "c"], resamples=500)
+    assert report.loc[0, ["value", "low", "high"]].tolist() == [1, 1, 1]
 
 
 def test_intervals_are_those_of_a_plain_loop_over_drawn_questions():
@@ -42,7 +43,7 @@ def test_intervals_are_those_of_a_plain_loop_over_drawn_questions():
     # The same draws, pair by pair.
     counts = np.random.default_rng(5).multinomial(9, np.full(9, 1 / 9), 150)
     names = np.unique(clusters)
-    bins = bin_index(p, bin_edges(p, 10))
+    bins = np.searchsorted(np.quantile(p, np.linspace(0, 1, 11))[1:-1], p)
     aucs, errors = [], []
     for count in counts:
         rows = np.concatenate(
@@ -54,22 +55,6 @@ def test_intervals_are_those_of_a_plain_loop_over_drawn_questions():
     for name, drawn in (("auc", aucs), ("calibration_error", errors)):
         want = np.quantile(drawn, [0.025, 0.975])
         np.testing.assert_allclose(report.loc[name, ["low", "high"]].to_numpy(dtype=float), want)
-
-
-def test_large_sets_are_drawn_in_parts_and_sorted_once(monkeypatch):
-    labels, p = drawn_pairs(np.random.default_rng(2), 60)
-    clusters = [str(i % 6) for i in range(60)]
-    whole = probability_report(labels, p, clusters, resamples=50)
-    sorts, sort = [], np.argsort
-
-    def counted(*given, **options):
-        sorts.append(1)
-        return sort(*given, **options)
-
-    monkeypatch.setattr("berdslib.evaluation.probabilities._BATCH", 60 * 7)
-    monkeypatch.setattr(np, "argsort", counted)
-    pd.testing.assert_frame_equal(probability_report(labels, p, clusters, resamples=50), whole)
-    assert len(sorts) == 2  # for the value and for its interval
 
 
 def test_one_question_does_not_say_how_others_turn_out():
@@ -90,7 +75,7 @@ def test_what_a_judge_answers_to_each_kind():
     assert found[ends].isna().all(axis=None)  # each kind has one question only
     with pytest.raises(InputError, match="missing: length"):
         answers_by(pairs, "length")
-    with pytest.raises(InputError, match="there are none"):
+    with pytest.raises(InputError, match="missing: pairs"):
         answers_by(pairs[:0], "kind")
 
 
@@ -111,7 +96,7 @@ def test_the_intervals_of_a_kind_draw_questions():
         ([1, 1], [0.1, 0.2], ["a", "b"], "both a yes and a no"),
         ([1, 0], [0.1], ["a", "b"], "of one length"),
         ([1, 0], [0.1, np.nan], ["a", "b"], "finite"),
-        ([1, 0], [0.1, 0.2], ["a"], "2 pairs, but 1 clusters"),
+        ([1, 0], [0.1, 0.2], ["a"], "2 rows, but 1 clusters"),
     ],
 )
 def test_what_has_no_auc_is_an_error(labels, p, clusters, message):

@@ -10,7 +10,7 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.readers import read_labelled_pairs
 from berdslib.data.records import Passage, make_verdicts
 from berdslib.errors import InputError
-from berdslib.evaluation.agreement import agreement, agreement_report
+from berdslib.evaluation.judges import agreement, agreement_report
 from berdslib.judging.base import Pair, document_text, pairs_of
 from berdslib.judging.baselines import OVERLAP_THRESHOLD, SIMILARITY_THRESHOLDS, Gold, Overlap, Random
 from berdslib.judging.registry import make_judge

@@ -19,7 +19,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.scenario import Handout, Scenario, open_scenario
 from berdslib.errors import InputError
-from berdslib.evaluation.calibration import calibration_error
+from berdslib.evaluation.judges import calibration_error
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval import profiles as profiles_module

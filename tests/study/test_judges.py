@@ -7,7 +7,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 
 from berdslib.data.readers import NEGATED, PROPOSAL, LabelledPair, StancePair
 from berdslib.errors import InputError
-from berdslib.evaluation.calibration import calibration_error
+from berdslib.evaluation.judges import calibration_error
 from berdslib.judging.baselines import Overlap
 from berdslib.judging.committee import Committee
 from berdslib.judging.registry import JUDGES, make_judge, own_judge

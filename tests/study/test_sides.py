@@ -7,7 +7,7 @@ from click.testing import CliRunner
 import berdslib as bd
 from berdslib.cli import main
 from berdslib.data.records import make_verdicts, ranked_run
-from berdslib.evaluation import leaning
+from berdslib.evaluation import sides as leaning
 from berdslib.study import figures
 from berdslib.study.sides import FIGURE_2, FIGURE_3
 
@@ -54,7 +54,7 @@ def test_bm25_follows_the_words_of_the_query():
     assert found.flips.iloc[0]["turn"] == 1
     assert list(found.shown) == [FIGURE_2, FIGURE_3]
     text = repr(found)
-    assert "2.00 [2.00, 2.00]" in text and "1 question with" in text and "gold" in text
+    assert "2.00 [nan, nan]" in text and "1 question with" in text and "gold" in text
     assert "<td>" in found._repr_html_()
 
 

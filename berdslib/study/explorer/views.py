@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, ranked_run
-from berdslib.evaluation.leaning import lean
 from berdslib.evaluation.measures import evaluate
+from berdslib.evaluation.sides import lean
 from berdslib.retrieval.bm25 import analyser
 from berdslib.study.figures.lists import colour_of, letter_of
 

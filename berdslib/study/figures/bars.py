@@ -18,7 +18,7 @@ def sides_figure(shares: pd.DataFrame) -> Figure:
     """Draw which sides lists show, as BeRDS Figure 2: a bar a system, the shares stacked; a panel for each data set.
 
     Args:
-        shares: of :func:`berdslib.evaluation.leaning.side_shares`, for one way of asking.
+        shares: of :func:`berdslib.evaluation.sides.side_shares`, for one way of asking.
     """
     # Hatches tell the sides apart in grey; "neither" is pale, since there is nothing to see.
     looks = {
@@ -83,7 +83,7 @@ def root_and_full_figure(table: pd.DataFrame, k: int) -> Figure:
 
     Args:
         table: index (task, retriever); columns root_any, root and full of
-            :func:`berdslib.evaluation.bias.root_versus_full`.
+            :func:`berdslib.evaluation.sides.root_versus_full`.
         k: the depth, for the axis.
     """
     looks = (
@@ -133,7 +133,7 @@ def group_confusion(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw which groups fill the lists when another is asked for, one panel a system; PIR figure 6.
 
     Args:
-        tables: system → of :func:`berdslib.evaluation.bias.group_heatmap`.
+        tables: system → of :func:`berdslib.evaluation.sides.group_heatmap`.
     """
     rows, columns = next(iter(tables.values())).shape
     size = (0.9 + len(tables) * (1.0 + 0.17 * columns), 1.4 + 0.17 * rows)

@@ -130,7 +130,7 @@ def calibration_curve_figure(tables: Mapping[str, pd.DataFrame], p_yes: Mapping[
     On the diagonal a judge means what it says; below it, it is too generous with yes.
 
     Args:
-        tables: judge → table from :func:`berdslib.evaluation.calibration.calibration_table`; the judges must have
+        tables: judge → table from :func:`berdslib.evaluation.judges.calibration_table`; the judges must have
             judged the same pairs to be compared.
         p_yes: judge → its probabilities, float (n,).
     """

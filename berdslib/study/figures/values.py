@@ -259,7 +259,7 @@ def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw how often each group of authors is shown, as a multiple of its share of the corpus, with intervals.
 
     Args:
-        tables: system → table of :func:`berdslib.evaluation.argument_task.group_shares`.
+        tables: system → table of :func:`berdslib.evaluation.arguments.group_shares`.
     """
     first = next(iter(tables.values()))
     starts = first["property"] != first["property"].shift()
@@ -400,7 +400,7 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
     """Draw how far lists lean by what was searched with, as BeRDS Figure 3: three marks a system, with intervals.
 
     Args:
-        table: of :func:`berdslib.evaluation.leaning.leaning`, by system, dataset and asked.
+        table: of :func:`berdslib.evaluation.sides.leaning`, by system, dataset and asked.
     """
     names = {
         "supporting": "searched with the supporting perspective",

@@ -25,7 +25,7 @@ from transformers import (
 
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
-from berdslib.evaluation.agreement import agreement
+from berdslib.evaluation.judges import agreement
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal, load_causal
 from berdslib.judging.training import finetuning

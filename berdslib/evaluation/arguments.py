@@ -11,26 +11,22 @@ All queries are scored at once, one property after the other, as arrays of numbe
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
+from scipy.special import rel_entr
 
+from berdslib.data.arguments import ISSUES, NOBODY, PROPERTIES
 from berdslib.data.records import check_k, check_run, check_verdicts, issue_of, make_verdicts
 from berdslib.data.scenario import BASELINE, IMPLICIT, Scenario
 from berdslib.errors import InputError
-from berdslib.evaluation import fairness, official_arguments
-from berdslib.evaluation.author_groups import (
-    Variable,
-    naming,
-    official_variables,
-    properties,
-    sorted_docnos,
-    without_small,
-)
+from berdslib.evaluation import official_arguments
 from berdslib.evaluation.measures import (
     ERR_IA,
     Coverage,
@@ -52,19 +48,19 @@ from berdslib.evaluation.measures import (
     rKL,
     score_tables,
 )
-from berdslib.evaluation.tables import BLOCK, Pool, Tables
-from berdslib.stats import ratio_interval, sum_by_cluster
+from berdslib.evaluation.tables import BLOCK, Pool, Tables, counts_at
+from berdslib.stats import cluster_bootstrap, ratio_of_sums
 
 KS = (4, 8, 16, 20)
 ARGUMENT_MEASURES = tuple(m @ k for m in (nDCG, P, alpha_nDCG, rKL) for k in KS)
 OFFICIAL_MEASURES = tuple(m @ k for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL) for k in KS)
 
 # What each measure looks at: answers alone, answers and groups, or groups alone.
-RELEVANCE_MEASURES = frozenset(m.NAME for m in (nDCG, P, Precision, official_nDCG, official_P))
-_GROUPS = {m.NAME for m in (alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA)}
-_FAIRNESS = {m.NAME for m in (rKL, official_rKL)}
-_OFFICIAL = {m.NAME for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL)}
-_PER_PROPERTY = _GROUPS | _FAIRNESS | {official_alpha_nDCG.NAME}
+RELEVANCE_MEASURES = frozenset(str(m.NAME) for m in (nDCG, P, Precision, official_nDCG, official_P))
+_GROUPS = {str(m.NAME) for m in (alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA)}
+_FAIRNESS = {str(m.NAME) for m in (rKL, official_rKL)}
+_OFFICIAL = {str(m.NAME) for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL)}
+_PER_PROPERTY = _GROUPS | _FAIRNESS | {str(official_alpha_nDCG.NAME)}
 
 
 def evaluate_arguments(
@@ -75,8 +71,8 @@ def evaluate_arguments(
     A property that a query names is not looked at for that query; nor, by group measures, is one that no author of an
     argument that answers it is known to have; nor, by rKL, one by which nobody of the corpus is in a minority. Where no
     property is left, a group measure is 0 and rKL is 1, as for a query without any passage. The published definitions
-    (official_nDCG and so on) are of other properties, see
-    :func:`berdslib.evaluation.author_groups.official_variables`; official_rKL, which has no worst, is 0 there.
+    (official_nDCG and so on) are of other properties, see :func:`official_variables`; official_rKL, which has no worst,
+    is 0 there.
 
     Args:
         run: frame qid, docno and score (or rank), see :func:`berdslib.data.records.check_run`; docnos are those of the
@@ -350,7 +346,7 @@ def _fairness(case: _Case, variable: Variable, queries: np.ndarray, measures: Se
     scores = np.full((len(case.top), len(measures)), np.nan)
     official, sizes = measures[0].NAME in _OFFICIAL, variable.sizes()
     # The published script leaves out one group, the first of the most frequent ones.
-    minority = (np.arange(len(sizes)) != sizes.argmax()) if official else fairness.protected(sizes)
+    minority = (np.arange(len(sizes)) != sizes.argmax()) if official else protected(sizes)
     minority &= sizes < case.total
     if not minority.any():
         return scores
@@ -362,7 +358,7 @@ def _fairness(case: _Case, variable: Variable, queries: np.ndarray, measures: Se
             scores[rows] = official_arguments.rkl(listed, sizes, case.total, _ks(measures))
         else:
             cutoffs = [(m["cutoff"], m["step"]) for m in measures]
-            scores[rows] = fairness.rkl(listed, case.length[rows], sizes, case.total, cutoffs)
+            scores[rows] = rkl(listed, case.length[rows], sizes, case.total, cutoffs)
     return scores
 
 
@@ -393,9 +389,7 @@ def group_shares(
     k: int,
     *,
     smallest: int = 30,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
+    **drawing: Any,
 ) -> pd.DataFrame:
     """Compare how often each group of authors is among the first k with its share of the corpus.
 
@@ -409,9 +403,7 @@ def group_shares(
         smallest: groups with fewer arguments in the corpus are put together as "(smaller groups)", with the next larger
             one where these are too few together. It is a number of arguments, not of people: an author writes several,
             about ten in the task's data.
-        level: coverage of the interval.
-        resamples: how many bootstrap samples of the issues: the queries of one issue find the same arguments.
-        seed: of the random draws.
+        drawing: level, resamples, seed of the bootstrap of whole issues: the queries of one find the same arguments.
 
     Returns:
         Frame with one row a group, those of a property together, the largest first: property, group, corpus_share,
@@ -436,16 +428,207 @@ def group_shares(
         blocks = _blocks(rows, top.shape[1] * len(variable.groups))
         counts = np.concatenate([variable.members[top[block]].sum(axis=1) for block in blocks])
         shown = np.column_stack([counts, np.minimum(length, k)[rows]])
-        by_issue = sum_by_cluster(shown, issues[rows].tolist())
-        low, high = ratio_interval(by_issue[:, :-1], by_issue[:, -1], level=level, resamples=resamples, seed=seed)
-        if len(by_issue) < 2:  # drawn again and again, one issue would look certain
-            low, high = np.full((2, len(variable.groups)), np.nan)
-        *of_group, listed = shown.sum(axis=0)
+        shown_share, low, high = cluster_bootstrap(shown, issues[rows].tolist(), ratio_of_sums, **drawing)
         corpus_share = variable.sizes() / len(docnos)
-        shown_share = np.array(of_group) / listed if listed else np.full(len(of_group), np.nan)
         table = {"property": whole.name, "group": variable.groups, "corpus_share": corpus_share}
         ratios = {"ratio": shown_share / corpus_share, "low": low / corpus_share, "high": high / corpus_share}
         found.append(pd.DataFrame({**table, "shown_share": shown_share, **ratios, "queries": len(rows)}))
     columns = ["property", "group", "corpus_share", "shown_share", "ratio", "low", "high", "queries"]
     shares = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
     return shares.assign(synthetic=scenario.release.synthetic)
+
+
+# ---------------------------------------------------------------- properties of authors as groups
+
+SMALLER = "(smaller groups)"
+_NOT_KNOWN = "(not known)"
+
+
+class Variable(NamedTuple):
+    """A property as groups.
+
+    ``name`` what it is called; ``groups`` their names; ``members`` bool (arguments + 1, groups), the arguments in
+    ascending order of docno, and a last row of False for empty places in a list.
+    """
+
+    name: str
+    groups: tuple[str, ...]
+    members: np.ndarray
+
+    def sizes(self) -> np.ndarray:
+        """Return how many arguments of the corpus are of each group, (groups,)."""
+        return np.asarray(self.members.sum(axis=0))
+
+
+def sorted_docnos(scenario: Scenario) -> list[str]:
+    """Return the docnos of the corpus in the order in which arguments are counted here."""
+    return sorted(p.docno for p in scenario.passages)
+
+
+# Many systems are scored on one scenario, whose passages and profiles nobody changes.
+_PROPERTIES: WeakKeyDictionary[Scenario, tuple[Variable, ...]] = WeakKeyDictionary()
+_OFFICIAL_VARIABLES: WeakKeyDictionary[Scenario, tuple[Variable, ...]] = WeakKeyDictionary()
+
+
+def properties(scenario: Scenario) -> tuple[Variable, ...]:
+    """Return the eight properties, each with the groups that it has in the corpus; political issues overlap."""
+    if scenario not in _PROPERTIES:
+        _PROPERTIES[scenario] = tuple(_read(scenario))
+    return _PROPERTIES[scenario]
+
+
+def official_variables(scenario: Scenario) -> tuple[Variable, ...]:
+    """Return what the published script averages over (divergences.md A8), for every query, whatever it names.
+
+    All properties but the denomination, the stance, and in place of the political issues each of them as important or
+    neutral: with the eight issues of the data, 15. What is not known is a group of its own. Groups are in the order in
+    which the corpus has them.
+    """
+    if scenario not in _OFFICIAL_VARIABLES:
+        of = scenario.release.arguments
+        row = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
+        rows = [row[scenario.docnos[one.docno]] for one in of]
+        values = {
+            name: [", ".join(one.profile.get(name, ())) or _NOT_KNOWN for one in of]
+            for name in PROPERTIES
+            if name not in ("denomination", ISSUES)
+        }
+        values["stance"] = [one.stance or _NOT_KNOWN for one in of]
+        for issue in sorted({value for one in of for value in one.profile.get(ISSUES, ())}):
+            named = [issue in one.profile.get(ISSUES, ()) for one in of]
+            values[f"{ISSUES}: {issue}"] = ["important" if is_named else "neutral" for is_named in named]
+        _OFFICIAL_VARIABLES[scenario] = tuple(
+            _variable(name, list(dict.fromkeys(found)), rows, found, len(of)) for name, found in values.items()
+        )
+    return _OFFICIAL_VARIABLES[scenario]
+
+
+def naming(scenario: Scenario, name: str) -> np.ndarray:
+    """Return which queries name a property, bool (q,)."""
+    return np.array([name in scenario.asked.get(q.qid, NOBODY) for q in scenario.questions])
+
+
+def without_small(variable: Variable, smallest: int) -> Variable:
+    """Return a property with its groups from the largest to the smallest, those that are too small put together.
+
+    Where these are too few together, they take in the next larger group, and so on: by itself it would tell how many
+    are left. No groups are returned where all together are too few.
+    """
+    sizes = variable.sizes()
+    order = np.argsort(-sizes, kind="stable")
+    large, small = order[sizes[order] >= smallest], order[sizes[order] < smallest]
+    groups, columns = [variable.groups[i] for i in large], [variable.members[:, i] for i in large]
+    together = np.asarray(variable.members[:, small].any(axis=1))
+    while groups and 0 < together.sum() < smallest:
+        groups, together = groups[:-1], together | columns.pop()
+    if together.sum() >= smallest:
+        groups, columns = [*groups, SMALLER], [*columns, together]
+    members = np.stack(columns, axis=1) if columns else variable.members[:, :0]
+    return Variable(variable.name, tuple(groups), members)
+
+
+def _read(scenario: Scenario) -> list[Variable]:
+    rows, values = defaultdict[str, list[int]](list), defaultdict[str, list[str]](list)
+    docnos = sorted_docnos(scenario)
+    for row, docno in enumerate(docnos):
+        for name, several in scenario.authors.get(docno, NOBODY).items():
+            for value in several:
+                rows[name].append(row)
+                values[name].append(value)
+    return [_variable(name, sorted(set(values[name])), rows[name], values[name], len(docnos)) for name in PROPERTIES]
+
+
+def _variable(name: str, groups: Sequence[str], rows: Sequence[int], values: Sequence[str], total: int) -> Variable:
+    column = {group: i for i, group in enumerate(groups)}
+    members = np.zeros((total + 1, len(groups)), dtype=bool)
+    members[rows, [column[value] for value in values]] = True
+    return Variable(name, tuple(groups), members)
+
+
+# ---------------------------------------------------------------- rKL: are minorities shown as often as they are there?
+
+
+def protected(sizes: np.ndarray) -> np.ndarray:
+    """Return which groups are minorities: all but the largest of the corpus.
+
+    Where several are the largest, all of these are the majority; where all groups are equally large, all count.
+
+    Args:
+        sizes: (m,) int, how many passages of the corpus each group has.
+
+    Returns:
+        (m,) bool.
+
+    >>> protected(np.array([5, 2, 5, 1])).tolist(), protected(np.array([3, 3])).tolist()
+    ([False, True, False, True], [True, True])
+    """
+    smaller = sizes < sizes.max(initial=0)
+    return smaller if smaller.any() else np.ones(len(sizes), dtype=bool)
+
+
+def cut_points(k: int, step: int) -> np.ndarray:
+    """Return where a ranking is looked at: step, 2 step, … up to k; k itself where it is smaller than the step.
+
+    >>> cut_points(9, 2).tolist(), cut_points(3, 5).tolist()
+    ([2, 4, 6, 8], [3])
+    """
+    return np.arange(step, k + 1, step) if k >= step else np.array([k])
+
+
+def rkl(
+    of_group: np.ndarray, length: np.ndarray, sizes: np.ndarray, total: int, cutoffs: Sequence[tuple[int, int]]
+) -> np.ndarray:
+    """Return rKL, the mean over groups, each against everybody else; from 0, as in the corpus, to 1, the worst.
+
+    At each cut point i the divergence of the group's share among the first i from its share of the corpus,
+    D(P_i || Q) = P_i log2(P_i / Q) + (1 - P_i) log2((1 - P_i) / (1 - Q)), counts 1 / log2(i); the sum is divided by its
+    maximum over all rankings. That is reached by one of two, the whole group first or everybody else first (tests
+    compare with all rankings of small corpora). A cut point that a list does not reach counts as the most that is
+    possible there, and no sum as more than the maximum: an empty list scores 1, and a short one gains nothing. One
+    beyond the end of the corpus does not count.
+
+    Args:
+        of_group: (…, n, g) bool, which listed passages are of a group; n at least as large as the deepest cut-off, or
+            as the longest list.
+        length: (…,) int, how long each list is.
+        sizes: (g,) int, how many passages of the corpus are of each group, at least 1.
+        total: how many passages the corpus has.
+        cutoffs: (k, step) of each score that is wanted, both at least 2.
+
+    Returns:
+        (…, cutoffs) float64; NaN where no list could be better or worse than another.
+
+    Source: Yang and Stoyanovich, 2017, "Measuring fairness in ranked outputs", rKL.
+    """
+    places = [_cuts_within(k, step, total) for k, step in cutoffs]
+    cuts = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *places]))
+    scores = np.full((*length.shape, len(cutoffs)), np.nan)
+    if not len(cuts):
+        return scores
+    group_first, others_first = np.minimum(cuts[:, None], sizes), np.maximum(cuts[:, None] - (total - sizes), 0)
+    extremes = _divergence(np.stack([group_first, others_first]), cuts, sizes, total)
+    terms = _divergence(counts_at(of_group, cuts), cuts, sizes, total)
+    terms = np.where((length[..., None] >= cuts)[..., None], terms, extremes.max(axis=0))
+    for i, these in enumerate(places):
+        at = np.searchsorted(cuts, these)
+        worst = extremes[:, at].sum(axis=1).max(axis=0)
+        if (worst > 0).any():
+            share = terms[..., at, :].sum(axis=-2)[..., worst > 0] / worst[worst > 0]
+            scores[..., i] = np.minimum(share, 1.0).mean(axis=-1)
+    return scores
+
+
+def _cuts_within(k: int, step: int, total: int) -> np.ndarray:
+    """Return the cut points that the corpus reaches; none where it has a single passage."""
+    return cut_points(min(k, total), step) if total >= 2 else np.empty(0, dtype=np.int64)
+
+
+def _divergence(counts: np.ndarray, cuts: np.ndarray, sizes: np.ndarray, total: int) -> np.ndarray:
+    """Return D(n / i || Q) / log2(i) for counts n (…, c, g) at the cut points i."""
+    possible = np.arange(cuts.max() + 1)[:, None, None]
+    if possible.size * cuts.size * sizes.size < counts.size:  # of many lists, the same counts come again and again
+        table = _divergence(np.broadcast_to(possible, (possible.size, cuts.size, sizes.size)), cuts, sizes, total)
+        return np.asarray(table[counts, np.arange(cuts.size)[:, None], np.arange(sizes.size)])
+    share, of_corpus = np.minimum(counts / cuts[:, None], 1.0), sizes / total
+    bits = (rel_entr(share, of_corpus) + rel_entr(1 - share, 1 - of_corpus)) / np.log(2)
+    return np.asarray(bits / np.log2(cuts)[:, None])

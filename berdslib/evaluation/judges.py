@@ -1,0 +1,432 @@
+"""Can a judge be trusted? Agreement with labels, calibration, weak spots, negation, and a second judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
+from berdslib.errors import InputError
+from berdslib.evaluation.tables import check_not_taken
+from berdslib.stats import cluster_bootstrap, ratio_of_sums, yes_or_no
+
+PAIR_KEY = ["qid", "pid", "docno"]
+ALL = "all"
+# In words. BeRDS cuts its corpora into passages of about 100 words; whole web pages are much longer.
+LENGTH_EDGES = (50, 100, 200, 400)
+
+# The reports below take `level` (coverage of the intervals), `resamples` and `seed` (of the bootstrap). Whole questions
+# are drawn, since the pairs of one are alike, and intervals are NaN where all pairs are of one question.
+
+
+# ---------------------------------------------------------------- are its answers right?
+
+
+class Agreement(NamedTuple):
+    """Agreement of yes/no answers with labels; ``n`` pairs, all else from 0 to 1 (kappa from -1). BeRDS Table 4.
+
+    ``said_yes`` is the share of pairs that were answered with yes. Kappa is NaN where all labels and answers are alike.
+    """
+
+    n: int
+    accuracy: float
+    f1: float
+    precision: float
+    recall: float
+    said_yes: float
+    kappa: float
+
+
+def agreement(labels: np.ndarray, answers: np.ndarray) -> Agreement:
+    """Compare yes/no answers, (n,) bool, with labels, (n,) bool.
+
+    >>> agreement(np.array([1, 1, 0, 0], bool), np.array([1, 0, 1, 0], bool)).f1
+    0.5
+    """
+    outcomes = _outcomes(labels, answers)
+    return Agreement(len(outcomes), *(float(v) for v in _measures(outcomes.sum(axis=0, keepdims=True))[0]))
+
+
+def agreement_report(labels: np.ndarray, answers: np.ndarray, clusters: Sequence[str], **drawing: Any) -> pd.DataFrame:
+    """Return each measure of agreement with a bootstrap interval that draws whole clusters.
+
+    Args:
+        labels: (n,) bool.
+        answers: (n,) bool.
+        clusters: (n,) the question of each pair.
+        drawing: level, resamples, seed.
+
+    Returns:
+        Frame with columns measure, value, low, high; one row per field of :class:`Agreement` but n.
+    """
+    return _report(Agreement._fields[1:], _outcomes(labels, answers), clusters, _measures, **drawing)
+
+
+def _report(names: Iterable[str], rows: Any, clusters: Sequence[str], statistic: Any, **drawing: Any) -> pd.DataFrame:
+    value, low, high = cluster_bootstrap(rows, clusters, statistic, **drawing)
+    return pd.DataFrame({"measure": list(names), "value": value, "low": low, "high": high})
+
+
+def _outcomes(labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    """Return for each pair whether it is a true yes, a false yes, a false no or a true no, (n, 4) bool."""
+    labels, answers = yes_or_no(labels), yes_or_no(answers, "answers")
+    if labels.shape != answers.shape or not len(labels):
+        raise InputError(f"labels and answers must be of one length, at least 1; got {len(labels)} and {len(answers)}")
+    return np.stack([labels & answers, ~labels & answers, labels & ~answers, ~labels & ~answers], axis=1)
+
+
+def _measures(counts: np.ndarray) -> np.ndarray:
+    """Turn (r, 4) counts into (r, 6) measures, in the order of Agreement's fields after n."""
+    both, false_yes, false_no, neither = counts.T.astype(np.float64)
+    n = both + false_yes + false_no + neither
+    said, true = both + false_yes, both + false_no
+    accuracy = (both + neither) / n
+    by_chance = (said * true + (n - said) * (n - true)) / n**2
+    kappa = np.full(len(n), np.nan)
+    np.divide(accuracy - by_chance, 1 - by_chance, out=kappa, where=by_chance < 1)
+    shares = _ratio(2 * both, said + true), _ratio(both, said), _ratio(both, true), said / n
+    return np.stack([accuracy, *shares, kappa], axis=1)
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+
+
+# ---------------------------------------------------------------- do the probabilities mean what they say?
+
+
+def calibration_table(
+    labels: np.ndarray, p_yes: np.ndarray, bins: int = 10, *, equal_counts: bool = True
+) -> pd.DataFrame:
+    """Compare a judge's probabilities with the labels, in bins (a reliability table).
+
+    Bins hold about equally many pairs by default: supporting passages are rare, most probabilities crowd near 0, and
+    of ten equally wide bins eight would hold a handful of pairs. Pairs of equal probability share a bin, so that a
+    judge that says 0 or 1 only has two bins.
+
+    Args:
+        labels: (n,) bool, the truth.
+        p_yes: (n,) probabilities.
+        bins: how many at most; empty ones are left out.
+        equal_counts: False for equally wide bins.
+
+    Returns:
+        Frame with columns low, high (a bin is low < p <= high, the first one holds its low as well), n, mean_p,
+        share_yes; one row per bin.
+
+    >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
+    [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
+    """
+    labels, p_yes = _probabilities(yes_or_no(labels), p_yes)
+    edges = _bin_edges(p_yes, bins, equal_counts=equal_counts)
+    frame = pd.DataFrame({"bin": _bin_index(p_yes, edges), "p": p_yes, "yes": labels})
+    table = frame.groupby("bin").agg(n=("p", "size"), mean_p=("p", "mean"), share_yes=("yes", "mean")).reset_index()
+    table.insert(0, "low", edges[table["bin"]])
+    table.insert(1, "high", edges[table["bin"] + 1])
+    return table.drop(columns="bin")
+
+
+def calibration_error(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10, *, equal_counts: bool = True) -> float:
+    """Return the expected calibration error: by how much the mean probability of a pair's bin misses the share of yes.
+
+    It is never negative, so that a small sample makes even a perfect judge look a little off. Arguments as
+    :func:`calibration_table`.
+    """
+    table = calibration_table(labels, p_yes, bins, equal_counts=equal_counts)
+    return float(np.average((table["mean_p"] - table["share_yes"]).abs(), weights=table["n"]))
+
+
+def _bin_edges(p_yes: np.ndarray, bins: int, *, equal_counts: bool = True) -> np.ndarray:
+    """Return the edges of bins, (bins + 1,) ascending: quantiles of `p_yes`, or equal steps from 0 to 1."""
+    if bins < 1:
+        raise InputError(f"there must be at least 1 bin, not {bins}")
+    steps = np.linspace(0, 1, bins + 1)
+    return np.asarray(np.quantile(p_yes, steps)) if equal_counts else steps
+
+
+def _bin_index(p_yes: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return the bin of each probability, (n,) from 0; what lies outside the edges belongs to the first or last."""
+    return np.searchsorted(edges[1:-1], p_yes)
+
+
+def auc(labels: np.ndarray, p_yes: np.ndarray) -> float:
+    """Return the area under the ROC curve: how often a yes has a higher probability than a no, a tie counting half.
+
+    `labels` (n,) bool, with both a yes and a no among them; `p_yes` (n,) probabilities, or any scores.
+
+    >>> auc([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])
+    0.875
+    """
+    return float(_auc(_by_value(*_both_kinds(labels, p_yes)).sum(axis=0)[None])[0, 0])
+
+
+def probability_report(
+    labels: np.ndarray, p_yes: np.ndarray, clusters: Sequence[str], *, bins: int = 10, **drawing: Any
+) -> pd.DataFrame:
+    """Return AUC and calibration error, each with a bootstrap interval that draws whole clusters.
+
+    The bins of the calibration error are those of all pairs. A drawn sample adds its own noise to each bin, and the
+    error is a sum of distances, so that its interval lies a little high; at small numbers it may begin above the value.
+
+    Args:
+        labels: (n,) bool, with both a yes and a no among them.
+        p_yes: (n,) probabilities.
+        clusters: (n,) the question of each pair.
+        bins: see :func:`calibration_table`.
+        drawing: level, resamples, seed; samples that hold no yes or no no have no AUC.
+
+    Returns:
+        Frame with columns measure, value, low, high; rows auc and calibration_error.
+    """
+    labels, p_yes = _both_kinds(labels, p_yes)
+    _probabilities(labels, p_yes)
+    # What each pair adds to its bin: the error is the sum over bins of |sum of p - sum of yes|, by the number of pairs.
+    excess = np.zeros((len(labels), bins + 1))
+    excess[np.arange(len(labels)), _bin_index(p_yes, _bin_edges(p_yes, bins))] = p_yes - labels
+    excess[:, -1] = 1
+    reports = [
+        _report(["auc"], _by_value(labels, p_yes), clusters, _auc, **drawing),
+        _report(["calibration_error"], excess, clusters, _error_of_bins, **drawing),
+    ]
+    return pd.concat(reports, ignore_index=True)
+
+
+def _by_value(labels: np.ndarray, p_yes: np.ndarray) -> Any:
+    """Return pairs as rows with a single 1, (n, 2 g) sparse: a column for each value of p, first of yes, then of no."""
+    from scipy.sparse import csr_array
+
+    values, place = np.unique(p_yes, return_inverse=True)
+    columns = np.where(labels, place, len(values) + place)
+    return csr_array((np.ones(len(labels)), (np.arange(len(labels)), columns)), shape=(len(labels), 2 * len(values)))
+
+
+def _auc(counts: np.ndarray) -> np.ndarray:
+    """Return the AUC (r, 1) of counts as :func:`_by_value` has them; NaN where there is no yes or no no."""
+    yes, no = np.split(counts, 2, axis=1)
+    below = np.cumsum(no, axis=1) - no / 2
+    both = yes.sum(axis=1) * no.sum(axis=1)
+    found = np.divide((yes * below).sum(axis=1), both, out=np.full(len(both), np.nan), where=both > 0)
+    return found[:, None]
+
+
+def _error_of_bins(sums: np.ndarray) -> np.ndarray:
+    return np.abs(sums[:, :-1]).sum(axis=1, keepdims=True) / sums[:, -1:]
+
+
+# ---------------------------------------------------------------- where is it weak?
+
+
+def agreement_by(pairs: pd.DataFrame, by: str | Sequence[str], **drawing: Any) -> pd.DataFrame:
+    """Break a judge's agreement with labels down by any column: data set, retriever, length of the document.
+
+    Args:
+        pairs: frame with columns qid (the question, drawn as a whole), label (bool), answer (bool) and those of `by`.
+        by: one column or several.
+        drawing: level, resamples, seed.
+
+    Returns:
+        One row per value of `by`, with the columns of `by` and n, questions, labelled_yes (share of pairs whose label
+        is yes), accuracy, accuracy_low, accuracy_high, f1, f1_low, f1_high. An interval over few questions is too
+        narrow: `questions` says how many there were.
+    """
+    columns = [by] if isinstance(by, str) else list(by)
+    rows = []
+    for values, part in _kinds(pairs, columns, ["label", "answer"], sort=True):
+        report = agreement_report(part["label"], part["answer"], part["qid"].tolist(), **drawing).set_index("measure")
+        spread = [report.loc[m, c] for m in ("accuracy", "f1") for c in ("value", "low", "high")]
+        rows.append((*values, len(part), part["qid"].nunique(), part["label"].mean(), *spread))
+    return pd.DataFrame(rows, columns=[*columns, "n", "questions", "labelled_yes", *_with_ends("accuracy", "f1")])
+
+
+def answers_by(pairs: pd.DataFrame, by: str, **drawing: Any) -> pd.DataFrame:
+    """Say what a judge answers to each kind of pair, also where all pairs of a kind have one label and F1 says nothing.
+
+    Args:
+        pairs: frame with columns qid (the question, drawn as a whole), label (bool), answer (bool), p_yes and `by`.
+        by: the column with the kinds.
+        drawing: level, resamples, seed.
+
+    Returns:
+        One row a kind, in order of appearance: `by`, n, questions, labelled_yes (share of pairs), mean_p, mean_p_low,
+        mean_p_high, said_yes (share of pairs), said_yes_low, said_yes_high.
+    """
+    rows = []
+    for kind, part in _kinds(pairs, [by], ["label", "answer", "p_yes"], sort=False):
+        values = part[["p_yes", "answer"]].assign(one=1).to_numpy(dtype=np.float64)
+        spread = np.transpose(cluster_bootstrap(values, part["qid"].tolist(), ratio_of_sums, **drawing)).ravel()
+        rows.append((*kind, len(part), part["qid"].nunique(), part["label"].mean(), *spread))
+    return pd.DataFrame(rows, columns=[by, "n", "questions", "labelled_yes", *_with_ends("mean_p", "said_yes")])
+
+
+def _kinds(pairs: pd.DataFrame, by: list[str], needed: list[str], *, sort: bool) -> Any:
+    """Return pairs by kind, their labels and answers as bool."""
+    columns = ["qid", *needed, *by]
+    missing = [c for c in columns if c not in pairs.columns]
+    if missing or pairs.empty:
+        problem = f"missing: {', '.join(missing) or 'pairs'}"
+        raise InputError(f"needs pairs with the columns {', '.join(columns)}; {problem}")
+    pairs = pairs.assign(**{column: yes_or_no(pairs[column], column) for column in ("label", "answer")})
+    return pairs.groupby(by, sort=sort, observed=True, dropna=False)
+
+
+def _with_ends(*names: str) -> list[str]:
+    return [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
+
+
+def length_bucket(texts: Sequence[str], edges: Sequence[int] = LENGTH_EDGES) -> pd.Categorical:
+    """Return for each text a bucket of its length in words, such as "51-100 words"; the buckets are in order.
+
+    `edges` are the largest length of each bucket but the last, ascending.
+
+    >>> length_bucket(["one two", "one two three four"], [3]).tolist()
+    ['1-3 words', '4 words and more']
+    """
+    starts = [1, *(e + 1 for e in edges)]
+    if any(b <= a for a, b in pairwise(starts)):
+        raise InputError(f"edges must be ascending whole numbers from 1, not {list(edges)}")
+    names = [f"{start}-{edge} words" for start, edge in zip(starts, edges, strict=False)]
+    names.append(f"{starts[-1]} words and more")
+    words = np.array([len(text.split()) for text in texts], dtype=np.int64)
+    return pd.Categorical([names[place] for place in np.searchsorted(edges, words)], categories=names, ordered=True)
+
+
+# ---------------------------------------------------------------- does it see a "not"?
+
+
+def opposed_pairs(verdicts: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Find documents that argue one of a question's two perspectives, and a judge's verdicts on both.
+
+    Args:
+        verdicts: verdict frame of the judge.
+        labels: verdict frame of the truth. Perspectives 0 and 1 of its questions must be a statement and its negation;
+            leave other questions out.
+
+    Returns:
+        Frame with columns qid, docno, p_right (p_yes of the perspective that the document supports) and p_wrong; the
+        documents that support exactly one of the two and were judged for both.
+    """
+    verdicts, labels = check_verdicts(verdicts), check_verdicts(labels)
+    both = labels.merge(verdicts, on=PAIR_KEY, suffixes=("_true", ""))
+    if (both["pid"] > 1).any():
+        at = both[both["pid"] > 1].iloc[0]
+        raise InputError(f"question {at.qid!r} has more than two perspectives; which of them are opposed?", field="pid")
+    wide = both.pivot(index=["qid", "docno"], columns="pid", values=["supports_true", "p_yes"])
+    wide = wide.reindex(columns=pd.MultiIndex.from_product([["supports_true", "p_yes"], [0, 1]])).dropna()
+    true, p = wide["supports_true"].to_numpy(dtype=bool), wide["p_yes"].to_numpy(dtype=np.float64)
+    one = true[:, 0] != true[:, 1]
+    frame = wide.index[one].to_frame(index=False, name=["qid", "docno"])
+    right = true[one, 1].astype(int)
+    rows = np.arange(len(right))
+    return frame.assign(p_right=p[one][rows, right], p_wrong=p[one][rows, 1 - right])
+
+
+def negation_report(
+    p_right: np.ndarray, p_wrong: np.ndarray, clusters: Sequence[str], *, threshold: float = 0.5, **drawing: Any
+) -> pd.DataFrame:
+    """Measure whether a judge distinguishes a statement from its negation, on the same documents.
+
+    A judge of topics, blind to sides, is right in half of the cases and says yes, or no, to both.
+
+    Args:
+        p_right: (n,) its probability for the one of the two that the document supports.
+        p_wrong: (n,) that for the other.
+        clusters: (n,) the question of each document.
+        threshold: of the judge; yes at this probability and above.
+        drawing: level, resamples, seed.
+
+    Returns:
+        Frame with columns measure, value, low, high; rows right_higher (the right one has the higher probability, a
+        tie counts half; chance is 0.5), both_yes, both_no, and sum_of_p (mean of the two probabilities' sum; that of a
+        document that argues one of the two should be 1).
+    """
+    p_right, p_wrong = _probabilities(p_right, p_wrong)
+    yes = np.stack([p_right, p_wrong]) >= threshold
+    columns = {
+        "right_higher": (p_right > p_wrong) + 0.5 * (p_right == p_wrong),
+        "both_yes": yes.all(axis=0),
+        "both_no": ~yes.any(axis=0),
+        "sum_of_p": p_right + p_wrong,
+    }
+    rows = np.column_stack([*columns.values(), np.ones(len(p_right))]).astype(np.float64)
+    return _report(columns, rows, clusters, ratio_of_sums, **drawing)
+
+
+# ---------------------------------------------------------------- what does a second judge say?
+
+
+def judge_agreement_table(
+    verdicts: pd.DataFrame,
+    reference: pd.DataFrame,
+    runs: Mapping[str, pd.DataFrame],
+    k: int,
+    questions: Sequence[Question] = (),
+) -> pd.DataFrame:
+    """Compare two judges on what each retriever lists, one of them taken as the truth. BeRDS Table 18.
+
+    A judge that was tuned on the output of one retriever may be worse on that of another. The paper draws 300 pairs per
+    corpus and retriever and takes GPT-4 as the reference; here every pair counts that both judges judged, so that the
+    reference, which costs more, may have judged a sample.
+
+    Args:
+        verdicts: verdict frame of the judge.
+        reference: verdict frame of the judge it is compared with.
+        runs: name → run, all over the corpus that was judged; for several corpora join the tables.
+        k: how deep to look.
+        questions: adds rows for each of their data sets (`source`); the paper has none.
+
+    Returns:
+        Frame with columns run, dataset ("all" first), n, accuracy, f1, positive_share (of the reference); from 0 to 1.
+
+    Raises:
+        InputError: k is no whole number from 1, no runs, a frame that is no run or no verdicts, a data set called
+            "all", or a run of which both judges have judged nothing.
+    """
+    check_k(k)
+    if not runs:
+        raise InputError("there are no runs")
+    if questions:
+        check_questions(questions)
+    verdicts, reference = check_verdicts(verdicts), check_verdicts(reference)
+    sources = {q.qid: q.source for q in questions}
+    check_not_taken(ALL, sources.values())
+    pairs = verdicts.merge(reference, on=PAIR_KEY, suffixes=("", "_reference"))
+    rows = []
+    for name, listed in runs.items():
+        run = check_run(listed)
+        mine = pairs.merge(run.loc[run["rank"] <= k, ["qid", "docno"]], on=["qid", "docno"])
+        if mine.empty:
+            raise InputError(f"no pair in the top {k} of the run {name!r} was judged by both judges")
+        source = mine["qid"].map(sources)
+        for dataset in [ALL, *dict.fromkeys(sources.values())]:
+            part = mine if dataset == ALL else mine[source == dataset]
+            if len(part):
+                found = agreement(part["supports_reference"].to_numpy(), part["supports"].to_numpy())
+                positive = part["supports_reference"].mean()
+                rows.append((name, dataset, found.n, found.accuracy, found.f1, positive))
+    return pd.DataFrame(rows, columns=["run", "dataset", "n", "accuracy", "f1", "positive_share"])
+
+
+def _both_kinds(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    labels, p_yes = yes_or_no(labels), np.asarray(p_yes, dtype=np.float64)
+    if labels.shape != p_yes.shape or labels.ndim != 1:
+        raise InputError(f"labels and probabilities must be of one length; got {labels.shape} and {p_yes.shape}")
+    if not labels.any() or labels.all():
+        raise InputError("both a yes and a no are needed among the labels")
+    if not np.isfinite(p_yes).all():
+        raise InputError("every probability must be a finite number", field="p_yes")
+    return labels, p_yes
+
+
+def _probabilities(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return two columns of numbers from 0 to 1 (labels count as 0 and 1) as float64."""
+    first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if first.shape != second.shape or first.ndim != 1 or not len(first):
+        raise InputError(f"the columns must be of one length, at least 1; got {first.shape} and {second.shape}")
+    for column in (first, second):
+        if not ((column >= 0) & (column <= 1)).all():
+            raise InputError("labels and probabilities must be numbers from 0 to 1")
+    return first, second
