@@ -126,7 +126,7 @@ def run(
     """
     from berdslib.data.predictions import ENOUGH, write_predictions
     from berdslib.data.releases import load_scenario
-    from berdslib.retrieval.system_strings import parse_system
+    from berdslib.retrieval.parts import parse_system
     from berdslib.study.experiment import file_stems, search
     from berdslib.study.leaderboard import settings
 

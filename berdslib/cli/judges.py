@@ -191,7 +191,7 @@ def judge_systems(
     berds judge-systems -q theperspective -j overlap,similarity,laptop -o judged
     """
     from berdslib.judging.store import VerdictStore
-    from berdslib.retrieval.system_strings import parse_system
+    from berdslib.retrieval.parts import parse_system
     from berdslib.study import instruments
 
     numbers = _whole_numbers(labelled)

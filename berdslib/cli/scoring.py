@@ -67,7 +67,7 @@ def retrieve(
     """Rank passages for questions and write a TREC run."""
     from berdslib.data.trec import check_trec_ids, write_trec_run
     from berdslib.judging.store import VerdictStore
-    from berdslib.retrieval.system_strings import parse_system
+    from berdslib.retrieval.parts import parse_system
     from berdslib.study.experiment import file_stems
     from berdslib.study.front import search
 
@@ -304,7 +304,7 @@ def experiment(
     from berdslib.evaluation.measures import parse_measures, single_perspectives
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
-    from berdslib.retrieval.system_strings import parse_system
+    from berdslib.retrieval.parts import parse_system
     from berdslib.study.experiment import experiment as run_experiment
     from berdslib.study.experiment import write_experiment
 

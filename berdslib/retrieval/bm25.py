@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
 from berdslib.files import atomic_path
-from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run, top_k
+from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
 
 # bm25s' own default: words of two or more letters or digits.
 _WORD = re.compile(r"(?u)\b\w\w+\b")
@@ -233,7 +233,7 @@ def _fill(index: Any, counts: _Counts) -> None:
 # ---------------------------------------------------------------- retrievers
 
 
-class _BM25Base:
+class _BM25Base(Ours):
     """What both forms of BM25 share: the analysed corpus, and the search of one question after another."""
 
     name: str

@@ -20,7 +20,7 @@ from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
 from berdslib.models.base import Encoder
 from berdslib.models.corpus_vectors import encode_corpus, full_text
-from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run, top_k
+from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
 from berdslib.retrieval.index import Hits, make_index
 
 logger = logging.getLogger(__name__)
@@ -283,7 +283,7 @@ def search_exact(form: Form, vectors: np.ndarray, k: int, tie_order: np.ndarray 
     return best
 
 
-class Projected:
+class Projected(Ours):
     """A dense retriever that scores queries made of a root and a perspective by a method of ``METHODS``.
 
     Such queries know their `root`; see :func:`berdslib.data.collection.perspective_queries`. Where the perspective is

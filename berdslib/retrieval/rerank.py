@@ -18,7 +18,7 @@ from berdslib.models.loading import (
     load_weights,
     read_tokenizer,
 )
-from berdslib.retrieval.base import Retriever, check_corpus, check_search, checked_search
+from berdslib.retrieval.base import Ours, Retriever, check_corpus, check_search, checked_search
 
 # Asai et al. (2023); BeRDS lets it sort the first hundred of Contriever (section 6).
 TART_FULL = "facebook/tart-full-flan-t5-xl"
@@ -28,7 +28,7 @@ TART_INSTRUCTION = "Retrieve passages that argue about this question"
 Scorer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
 
 
-class CrossEncoderRetriever:
+class CrossEncoderRetriever(Ours):
     """Re-ranks another retriever's candidates by a joint score of question and passage; ties broken by docno.
 
     Args:

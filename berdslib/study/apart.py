@@ -38,8 +38,8 @@ from berdslib.errors import BerdsError, InputError, MissingDataError
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Retriever, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS
+from berdslib.retrieval.parts import parse_system
 from berdslib.retrieval.retrievers import RETRIEVERS
-from berdslib.retrieval.system_strings import parse_system
 from berdslib.retrieval.systems import make_systems
 
 _KEPT_BACK = ("BERDS_DATA",)  # variables of the environment

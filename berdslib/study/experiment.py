@@ -52,8 +52,9 @@ from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import JUDGES
 from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever, checked_search, run_of
+from berdslib.retrieval.diversify import AspectsOf
 from berdslib.retrieval.rerank import Scorer
-from berdslib.retrieval.systems import AspectsOf, Workshop
+from berdslib.retrieval.systems import Workshop
 from berdslib.stats import holm, macro_mean, mean_interval, paired_test
 from berdslib.study.apart import Apart, is_ours
 from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, is_recorded, judge_of, store_of

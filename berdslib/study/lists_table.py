@@ -22,8 +22,7 @@ from berdslib.judging.base import Judge
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.system_strings import EXPANDING, parse_system
-from berdslib.retrieval.systems import RECORDED
+from berdslib.retrieval.parts import EXPANDING, RECORDED, parse_system
 from berdslib.study.arguments import AnyJudge, Store, judge_of, store_of
 from berdslib.study.experiment import MACRO, build, judged, paper_table, score_table, search
 from berdslib.study.tuning import choose_system, dev_test_split, gain_recovered, gains_and_losses

@@ -7,8 +7,8 @@ from typing import Any
 
 from berdslib.errors import BerdsError
 from berdslib.retrieval.diversify import DIVERSIFIERS
+from berdslib.retrieval.parts import EXPANDING, EXTRACT, PROJECTED, Part, System, is_dense, parse_system
 from berdslib.retrieval.retrievers import RETRIEVERS
-from berdslib.retrieval.system_strings import EXPANDING, EXTRACT, PROJECTED, Part, System, is_dense, parse_system
 from berdslib.study.explorer.dial import Dial
 
 NONE = "none"

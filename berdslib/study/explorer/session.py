@@ -25,7 +25,7 @@ from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.system_strings import CROSS, EXPANDING, PROJECTED, System, is_dense, parse_system
+from berdslib.retrieval.parts import CROSS, EXPANDING, PROJECTED, System, is_dense, parse_system
 from berdslib.retrieval.systems import Workshop
 from berdslib.study.arguments import AnyJudge, is_recorded, judge_of
 from berdslib.study.experiment import judged, workshop

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from berdslib.errors import InputError
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.system_strings import EXPANDING, PROJECTED, Part, System, is_dense, parse_system
+from berdslib.retrieval.parts import EXPANDING, PROJECTED, Part, System, is_dense, parse_system
 from berdslib.study.explorer.controls import (
     DIVERSIFIER,
     EXPANSION,
