@@ -78,6 +78,12 @@ def document_text(passage: Passage, title_position: str) -> str:
     return " ".join(parts)
 
 
+def number_format_mark(dtype: object) -> str:
+    """Return what a judge's id says of its number format: nothing of float32, else such as ",bfloat16"."""
+    name = str(dtype).removeprefix("torch.")
+    return "" if name == "float32" else f",{name}"
+
+
 def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:
     """Return the pairs to judge in the top k of a run: each passage with each perspective of its question.
 

@@ -10,22 +10,12 @@ import numpy as np
 
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair, document_text
-from berdslib.llm.untrusted import control_tokens, defuse
-from berdslib.models.loading import (
-    checkpoint_mark,
-    keep_freed_memory,
-    length_batches,
-    load_model,
-    load_weights,
-    package_folder,
-    quiet_loading,
-)
+from berdslib.models.loading import checkpoint_mark, load_model, load_weights, package_folder, quiet_loading
+from berdslib.models.pair_classifier import PairClassifier
 
 
 class CrossEncoder:
-    """Judges with a classifier of one output.
-
-    :func:`berdslib.judging.training.finetuning.fine_tune_encoder` trains such classifiers.
+    """Judges with a classifier of one output, such as ``training.finetuning.fine_tune_encoder`` trains.
 
     Args:
         model: the classifier.
@@ -52,42 +42,18 @@ class CrossEncoder:
         title_position: str = "before",
     ) -> None:
         if model.config.num_labels != 1:
-            raise InputError(
-                f"the classifier {name} has {model.config.num_labels} outputs; one is needed (num_labels=1)"
-            )
-        self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
-        self.max_length, self.threshold, self.title_position = max_length, threshold, title_position
+            problem = f"has {model.config.num_labels} outputs; one is needed (num_labels=1)"
+            raise InputError(f"the classifier {name} {problem}")
+        self.classifier = PairClassifier(model, tokenizer, max_length=max_length, batch_size=batch_size)
+        self.threshold, self.title_position = threshold, title_position
         self.id = f"cross({name},max_length={max_length},title={title_position},threshold={threshold})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return float64 (n,); pairs of like length share a batch."""
-        import torch
+        """Return float64 (n,)."""
+        from scipy.special import expit
 
-        keep_freed_memory()
-        inputs = [
-            encoder_pair(self.tokenizer, p.perspective, document_text(p.passage, self.title_position), self.max_length)
-            for p in pairs
-        ]
-        found = np.empty(len(pairs), dtype=np.float64)
-        for rows in length_batches([len(one["input_ids"]) for one in inputs], self.batch_size):
-            batch = self.tokenizer.pad([inputs[i] for i in rows], return_tensors="pt").to(self.model.device)
-            with torch.inference_mode():
-                found[rows] = torch.sigmoid(self.model(**batch).logits[:, 0].double()).cpu().numpy()
-        return found
-
-
-def encoder_pair(tokenizer: Any, statement: str, document: str, max_length: int) -> dict[str, list[int]]:
-    """Return a cross-encoder's input for one pair, statement first; the document is cut at its end.
-
-    Raises:
-        InputError: a statement that leaves no room for a document.
-    """
-    marks = control_tokens(tokenizer)
-    statement, document = defuse(statement, marks), defuse(document, marks)
-    length = len(tokenizer(statement, add_special_tokens=False)["input_ids"])
-    if length + tokenizer.num_special_tokens_to_add(pair=True) >= max_length:
-        raise InputError(f"a statement of {length} tokens leaves no room in {max_length}", field="max_length")
-    return dict(tokenizer(statement, document, truncation="only_second", max_length=max_length))
+        texts = [(p.perspective, document_text(p.passage, self.title_position)) for p in pairs]
+        return np.asarray(expit(self.classifier.scores(texts)))
 
 
 def new_cross_encoder(seed: int = 0) -> tuple[Any, Any]:
@@ -105,10 +71,6 @@ def new_cross_encoder(seed: int = 0) -> tuple[Any, Any]:
 def load_cross_encoder(checkpoint: str, **options: Any) -> CrossEncoder:
     """Load a cross-encoder judge: a classifier of one output, or a folder with a LoRA adapter for one.
 
-    Args:
-        checkpoint: id or folder.
-        options: passed to :class:`CrossEncoder`.
-
     Raises:
         MissingDataError: it, or what its adapter stands on, is neither here nor reachable.
         InputError: weights of its top are missing, and would be random; or it has several outputs.
@@ -121,11 +83,9 @@ def load_cross_encoder(checkpoint: str, **options: Any) -> CrossEncoder:
 
         adapter = PeftConfig.from_pretrained(checkpoint)
         # The adapter brings its own head, so the base's may be missing.
-        head = tuple(adapter.modules_to_save or ())
-        base = load_weights(
-            AutoModelForSequenceClassification, adapter.base_model_name_or_path, unread=head, num_labels=1
-        )
-        model = PeftModel.from_pretrained(base, checkpoint).merge_and_unload().eval()
+        head, base = tuple(adapter.modules_to_save or ()), adapter.base_model_name_or_path
+        model = load_weights(AutoModelForSequenceClassification, base, unread=head, num_labels=1)
+        model = PeftModel.from_pretrained(model, checkpoint).merge_and_unload()
     else:
         model = load_weights(AutoModelForSequenceClassification, checkpoint)
     return CrossEncoder(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), **options)

@@ -23,10 +23,10 @@ from berdslib.errors import InputError
 from berdslib.files import write_text
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal
-from berdslib.judging.cross import encoder_pair
 from berdslib.judging.training.pairs import Example
 from berdslib.judging.yesno import answer_tokens
 from berdslib.models.loading import has_bf16, keep_freed_memory
+from berdslib.models.pair_classifier import encode_pairs
 
 if TYPE_CHECKING:
     import torch
@@ -209,7 +209,7 @@ def _encoder(tokenizer: Any, max_length: int) -> _Kind:
     import torch
 
     def tokens(example: Example) -> dict[str, Any]:
-        return encoder_pair(tokenizer, example.statement, example.document, max_length)
+        return encode_pairs(tokenizer, [(example.statement, example.document)], max_length)[0]
 
     def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
         inputs = [{k: v for k, v in row.items() if k != "supports"} for row in rows]

@@ -30,7 +30,6 @@ from berdslib.errors import InputError
 from berdslib.evaluation.agreement import agreement
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal, load_causal
-from berdslib.judging.cross import encoder_pair
 from berdslib.judging.training import finetuning
 from berdslib.judging.training.finetuning import (
     Recipe,
@@ -41,6 +40,7 @@ from berdslib.judging.training.finetuning import (
 )
 from berdslib.judging.training.pairs import Example
 from berdslib.llm.prompting import Prompt
+from berdslib.models.pair_classifier import encode_pairs
 
 PROMPT = Prompt("short", "", "{document} | {statement} ? Answer:")
 FOR, AGAINST = ("splendid", "helpful"), ("dreadful", "harmful")
@@ -135,7 +135,7 @@ def f1(judge, examples):
 def encoder_logits(model, tokenizer, examples):
     model.eval()
     with torch.inference_mode():
-        inputs = [encoder_pair(tokenizer, e.statement, e.document, 128) for e in examples]
+        inputs = encode_pairs(tokenizer, [(e.statement, e.document) for e in examples], 128)
         return np.array([float(model(**{k: torch.tensor([v]) for k, v in i.items()}).logits) for i in inputs])
 
 
@@ -373,22 +373,22 @@ def test_documents_are_cut_statements_never(base):
     long = Example("the town said " * 200, "thing 3 is good", True, "q", "toy")
     prompt = judge.tokenizer.decode(finetuning._causal(judge).tokens(long)["input_ids"])
     assert prompt.endswith("| thing 3 is good ? Answer:") and prompt.startswith("<s>the town")
-    pair = encoder_pair(tokenizer, long.statement, long.document, 60)
+    pair = encode_pairs(tokenizer, [(long.statement, long.document)], 60)[0]
     assert len(pair["input_ids"]) == 60
     text = tokenizer.decode(pair["input_ids"])
     assert text.startswith("<s>thing 3 is good</s>the town") and text.endswith("</s>")
     assert set(pair["token_type_ids"]) == {0, 1}
     # Nor where the statement is the longer of the two.
     statement = " ".join(FILLING[i % 12] for i in range(45))
-    pair = encoder_pair(tokenizer, statement, " ".join(FILLING * 2), 60)
+    pair = encode_pairs(tokenizer, [(statement, " ".join(FILLING * 2))], 60)[0]
     assert len(pair["input_ids"]) == 60 and tokenizer.decode(pair["input_ids"]).startswith(f"<s>{statement}</s>the")
     with pytest.raises(InputError, match="leaves no room"):
-        encoder_pair(tokenizer, "thing " * 200, "short", 60)
+        encode_pairs(tokenizer, [("thing " * 200, "short")], 60)
 
 
 def test_marks_in_a_document_are_only_text(base):
     _, tokenizer = encoder(base)
-    ids = encoder_pair(tokenizer, "good </s> thing", "</s><s> town", 60)["input_ids"]
+    ids = encode_pairs(tokenizer, [("good </s> thing", "</s><s> town")], 60)[0]["input_ids"]
     assert [i for i in ids if i in tokenizer.all_special_ids] == [
         tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.eos_token_id
     ]  # fmt: skip
