@@ -15,6 +15,7 @@ from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import Diversified, diversify, passage_vectors
 from berdslib.retrieval.expansion import Expanded, expanded_search, template_expansions
+from berdslib.retrieval.parts import EXPANSION, PARTS, PartKind, offers
 from berdslib.retrieval.rerank import CrossEncoderRetriever
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 from berdslib.retrieval.systems import make_systems
@@ -220,6 +221,27 @@ def test_a_run_is_checked_once_where_it_enters(text, times):
     finally:
         sys.setprofile(None)
     assert len(found) == 3 and len(seen) == times
+
+
+def test_a_new_kind_of_part_is_one_entry_of_a_table(monkeypatch):
+    class First:
+        name = "first"
+
+        def __init__(self, before, n):
+            self.search = lambda questions, k: before.search(questions, min(k, n))
+
+    kind = PartKind(
+        lambda shop, system: First(shop.build(system.before), int(system.last.value)),
+        lambda part: "" if part.value.isdigit() else "first needs a number",
+        menu=EXPANSION,
+        offers=("first:1",),
+    )
+    monkeypatch.setitem(PARTS, "first", kind)
+    found = system("bm25+mmr:0.5+first:1").search(QUESTIONS, 3)
+    assert found["docno"].tolist() == system("bm25+mmr:0.5").search(QUESTIONS, 1)["docno"].tolist()
+    assert "first:1" in offers(EXPANSION)
+    with pytest.raises(InputError, match=r"'bm25\+first:x': first needs a number"):
+        system("bm25+first:x")
 
 
 def test_nobody_to_say_who_argues_what_is_an_error():
