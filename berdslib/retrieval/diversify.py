@@ -582,7 +582,9 @@ class Diversified(Ours):
         """Return a run of at most k passages a question, chosen among `depth` (or k, if that is more)."""
         check_search(questions, k)
         run = checked_search(self._retriever, questions, max(k, self._depth))
-        if self._aspects is None or run.empty:
+        if run.empty:
+            return run
+        if self._aspects is None:
             return self._of(run, None, k)
         # A query that asks from one perspective has no others to cover: its list stays as it is.
         own = [q for q in questions if not q.owner]

@@ -251,6 +251,8 @@ def test_nobody_to_say_who_argues_what_is_an_error():
 
 def test_nothing_found_is_an_empty_run():
     assert system("bm25+mmr:0.5").search([Question("x", "quark")], 3).empty
+    covering = system("bm25+coverage:0.5", aspects_by=lambda *_: lambda *_: pytest.fail("nothing was found"))
+    assert covering.search([Question("x", "quark")], 3).empty
 
 
 @pytest.mark.parametrize(
