@@ -60,7 +60,7 @@ import json, sys, time
 from pathlib import Path
 import numpy as np
 from berdslib.retrieval.index import NumpyIndex
-from berdslib.retrieval.projection import make_form, rescore, search_exact
+from berdslib.retrieval.projection import Form, apply_form, make_form, search_exact
 
 def mebibytes(name):
     with open("/proc/self/status") as file:
@@ -76,7 +76,9 @@ else:
     index = NumpyIndex.open(folder / "vectors.npy")
     found = [rows for rows, _ in index.search(form.query.astype(np.float32), depth)]
     result["searched"], start = time.perf_counter() - start, time.perf_counter()
-    hits = rescore(form, vectors, found, k)
+    alone = [Form(*(field[i : i + 1] for field in form)) for i in range(len(found))]
+    scored = [(rows, apply_form(one, vectors[rows])[0]) for one, rows in zip(alone, map(np.sort, found))]
+    hits = [(rows[np.argsort(-values, kind="stable")[:k]], values) for rows, values in scored]
 result["seconds"] = time.perf_counter() - start
 result["peak"], result["anonymous"] = mebibytes("VmHWM"), mebibytes("RssAnon")
 np.save(folder / f"{step}.npy", np.stack([rows for rows, _ in hits]))

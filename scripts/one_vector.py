@@ -42,11 +42,28 @@ def at_random(data):
     return data.gold.assign(docno=data.gold["docno"].map(other).fillna(data.gold["docno"]))
 
 
+def diameters(data, encoder, text_of):
+    """Return how far each question's gold vectors lie apart, and the median distance to their k-th neighbours."""
+    texts, of_question = one_vector.gold_rows(data.questions, data.gold, data.passages, text_of)
+    corpus, rows = one_vector.unit(encoder.encode_passages(texts)), []
+    for qid, by_pid in of_question.items():
+        every = np.unique(np.concatenate(by_pid))
+        similar = -np.sort(-(corpus[every] @ corpus.T), axis=1)
+        apart = distance(corpus[every] @ corpus[every].T).max()
+        near = [np.median(distance(similar[:, k])) if k < len(corpus) else np.nan for k in KS]
+        rows.append((qid, len(every), apart, *near))
+    return pd.DataFrame(rows, columns=["qid", "gold", "diameter", *KS])
+
+
+def distance(cosine):
+    return np.sqrt(np.maximum(2 - 2 * cosine, 0))
+
+
 def tables(data, encoder):
     """Print what vectors reach, how far gold lies apart, and what any vector makes of random passages."""
     options = {"encoder": get_encoder(encoder), "text_of": model_card(encoder).passage_text}
     shares = one_vector.share_within(one_vector.places_needed(data.questions, data.gold, data.passages, **options), KS)
-    apart = one_vector.diameters(data.questions, data.gold, data.passages, ks=KS, **options)
+    apart = diameters(data, **options)
     wider = {k: f"{(apart['diameter'] > apart[k]).mean():.1%}" for k in KS}
     print(f"\n{data.name}, {encoder}: n = {len(apart)}, {apart['gold'].mean():.1f} gold passages, diameter "
           f"{apart['diameter'].mean():.2f}, k-th neighbour {apart[KS].mean().round(2).to_dict()}, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import math
 import re
 import sys
 from array import array
@@ -22,7 +23,7 @@ from tqdm.auto import tqdm
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
 from berdslib.files import atomic_path
-from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run, top_k
+from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
 
 # bm25s' own default: words of two or more letters or digits.
 _WORD = re.compile(r"(?u)\b\w\w+\b")
@@ -202,27 +203,44 @@ def _count_words(passages: Iterable[Passage], analyse: Callable[[str], list[str]
 # ---------------------------------------------------------------- scores
 
 
-def _fill(index: Any, counts: _Counts) -> None:
-    """Give a ``bm25s.BM25`` what its own ``index`` would, to the last bit, from counts instead of lists of words."""
-    from bm25s import scoring
+# How rare a word is, the logarithm of this: from the passages that hold it, df, and all, n.
+_RARITY: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "lucene": lambda df, n: 1 + (n - df + 0.5) / (df + 0.5),
+    "atire": lambda df, n: n / df,
+    "robertson": lambda df, n: np.maximum((n - df + 0.5) / (df + 0.5), 1),
+    "bm25l": lambda df, n: (n + 1) / (df + 0.5),
+    "bm25+": lambda df, n: (n + 1) / df,
+}
 
-    n, pointers = len(counts.lengths), counts.times.indptr.astype(np.int64)
-    frequencies = dict(enumerate(np.diff(pointers).tolist()))
-    idf_of, weight_of = scoring._select_idf_scorer(index.idf_method), scoring._select_tfc_scorer(index.method)
-    settings = {"l_avg": counts.lengths.mean(), "k1": index.k1, "b": index.b, "delta": index.delta}
-    idf = scoring._build_idf_array(frequencies, n, idf_of, index.dtype)
-    index.nonoccurrence_array = None
-    if index.method in index.methods_requiring_nonoccurrence:
-        index.nonoccurrence_array = scoring._build_nonoccurrence_array(
-            frequencies, n, idf_of, weight_of, l_d=settings["l_avg"], dtype=index.dtype, **settings
-        )
-    data = np.empty(counts.times.nnz, dtype=index.dtype)
+
+def _weight(times: Any, length: Any, index: Any, mean: float) -> Any:
+    """Return what so many occurrences weigh in passages of these lengths (Kamphuis et al., 2020)."""
+    k1, relative = index.k1, 1 - index.b + index.b * length / mean
+    match index.method:
+        case "bm25l":
+            shifted = times / relative
+            return ((k1 + 1) * (shifted + index.delta)) / (k1 + shifted + index.delta)
+        case "bm25+":
+            return (k1 + 1) * times / (k1 * relative + times) + index.delta
+        case "atire":
+            return (times * (k1 + 1)) / (times + k1 * relative)
+    return times / (k1 * relative + times)
+
+
+def _fill(index: Any, counts: _Counts) -> None:
+    """Give a ``bm25s.BM25`` what its own ``index`` would, from counts instead of lists of words."""
+    n, pointers, mean = len(counts.lengths), counts.times.indptr.astype(np.int64), counts.lengths.mean()
+    rarity = _RARITY[index.method](np.diff(pointers), n)
+    idf = np.array([math.log(one) for one in rarity.tolist()])  # rounded as in bm25s, which NumPy's is not
+    shifted = index.method in ("bm25l", "bm25+")  # these give a word weight where it does not occur, too
+    index.nonoccurrence_array = idf * _weight(0, mean, index, mean) if shifted else None
+    data = np.empty(counts.times.nnz)
     for start in tqdm(range(0, len(data), _WEIGHED), desc="weighing words", delay=2, leave=False):
         part = slice(start, min(start + _WEIGHED, len(data)))
         word = np.searchsorted(pointers, np.arange(part.start, part.stop), side="right") - 1
-        times, lengths = counts.times.data[part].astype(index.dtype), counts.lengths[counts.times.indices[part]]
-        data[part] = idf[word] * weight_of(tf_array=times, l_d=lengths, **settings)
-        if index.nonoccurrence_array is not None:
+        lengths = counts.lengths[counts.times.indices[part]]
+        data[part] = idf[word] * _weight(counts.times.data[part].astype(np.float64), lengths, index, mean)
+        if shifted:
             data[part] -= index.nonoccurrence_array[word]
     rows = counts.times.indices.astype(index.int_dtype, copy=False)
     index.scores = {"data": data, "indices": rows, "indptr": pointers, "num_docs": n}
@@ -233,7 +251,7 @@ def _fill(index: Any, counts: _Counts) -> None:
 # ---------------------------------------------------------------- retrievers
 
 
-class _BM25Base:
+class _BM25Base(Ours):
     """What both forms of BM25 share: the analysed corpus, and the search of one question after another."""
 
     name: str

@@ -15,11 +15,11 @@ from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
 from berdslib.models.base import Encoder
 from berdslib.models.corpus_vectors import encode_corpus, full_text
-from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run
+from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run
 from berdslib.retrieval.index import Index, Rescored, make_index
 
 
-class Dense:
+class Dense(Ours):
     """Ranks passages by the dot product of their vector with the question's.
 
     A blank question finds nothing: its vector would say only what the encoder makes of silence. Of a corpus on disk

@@ -1,41 +1,42 @@
 """Diversifiers: reorder a run so that each passage adds something new to those above it.
 
-All share one dial, ``relevance_weight``: 1 is pure relevance and leaves the order as it is, 0 is pure diversity. They
-work on all questions at once, in padded arrays question x candidate: each step picks one passage for every question.
+All share one dial, ``relevance_weight``: 1 is pure relevance and leaves the order as it is, 0 is pure diversity.
 """
 
 from __future__ import annotations
 
-import functools
+import inspect
 import reprlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import threadpool_limits
 
-from berdslib.data.records import check_run
-from berdslib.errors import InputError
+from berdslib.data.corpus import by_docno
+from berdslib.data.records import RUN_COLUMNS, Passage, Question, check_run
+from berdslib.errors import InputError, known
+from berdslib.models.base import Encoder
+from berdslib.models.corpus_vectors import full_text
 from berdslib.registry import Registry
-from berdslib.retrieval.candidates import (
-    Block,
-    Features,
-    Vectors,
-    aspects_of,
-    blocks,
-    no_features,
-    reordered,
-    vector_features,
-)
+from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search
 
-PM2_SHARE = 0.5  # of the aspect whose turn it is; Dang and Croft's lambda
+# From docno to vector; or from docnos to their vectors, (n, d).
+Vectors = Mapping[str, Any] | Callable[[list[str]], Any]
+# From a run and its questions to a table qid, pid, docno, p over *generated* perspectives.
+AspectsOf = Callable[[pd.DataFrame, Sequence[Question]], pd.DataFrame]
+Picked = tuple[np.ndarray, np.ndarray]  # positions int64 (q, k), best first, and what each was worth, (q, k)
+# From qids (q,); features (q, n, f), vectors float32 or one probability an aspect; normalised scores float64 (q, n),
+# best first; k of at most n; and the relevance weight.
+Choose = Callable[[np.ndarray, np.ndarray, np.ndarray, int, float], Picked]
+# A function of the user's: from features, scores, k and the weight to positions, best first.
+Pick = Callable[[np.ndarray, np.ndarray, int, float], Any]
 
-_NUMBERS_IN_CACHE = 2**19  # in the vectors of the questions that one thread takes at once: 2 MiB
-
-# From a block, the relevance weight and k to orders int (q, k), positions in 0 .. n-1, and values float (q, k).
-Choose = Callable[[Block, float, int], tuple[np.ndarray, np.ndarray]]
+VECTORS, ASPECTS = "vectors", "aspects"
+ASPECT_COLUMNS = ["qid", "pid", "docno", "p"]
+_AT_ONCE = 2**21  # numbers in the vectors, or the similarities, of the questions that are reordered at once: 8 MiB
+_LARGEST = 1e15  # in size, of a normalised score, so that single precision can hold its square
 
 
 def diversify(
@@ -53,8 +54,8 @@ def diversify(
     Args:
         run: frame qid, docno and score (or rank): all of it are candidates (the paper takes the first 100).
         method: a key of ``DIVERSIFIERS``. By vectors: "mmr", equation 1 of the paper; "msd", "dpp", "cover" and "ssd"
-            of pyversity. By aspects: "xquad", "pm2", "coverage". Or a function of your own, by vectors:
-            ``(vectors, scores, k, relevance_weight) -> positions``; see :func:`own_diversifier`.
+            of pyversity. By aspects: "xquad", "pm2", "coverage". Or a function of your own, see
+            :func:`own_diversifier`.
         relevance_weight: from 0 to 1; 1 keeps the order. Scores weigh as `normalise` leaves them, except in "dpp",
             which standardises them itself (and at 0.99 is still far from the order that 1 keeps).
         vectors: for documents: docno -> vector, or a function from docnos to (n, d) vectors; compared by cosine.
@@ -80,22 +81,7 @@ def diversify(
     >>> diversify(run, vectors=vectors, relevance_weight=0.5, normalise="rank")["docno"].tolist()
     ['a', 'b', 'copy of a']
     """
-    if callable(method):
-        name, diversifier = _name_of(method), own_diversifier(method)
-    else:
-        name, diversifier = method, DIVERSIFIERS.find(method)[0]
-    choose = diversifier.choose
-    _check_weight(relevance_weight, k)
-    clean = check_run(run)
-    if relevance_weight == 1:  # no method has anything to add, and some would break ties their own way
-        choose, features = _as_listed, no_features(clean)
-    else:
-        features = _features_for(name, diversifier.needs, clean, vectors, aspects)
-    found = [
-        (questions, *choose(block, relevance_weight, _depth(block, k)))
-        for questions, block in blocks(clean, normalise, features)
-    ]
-    return reordered(clean, found, k)
+    return _reorder(check_run(run), method, relevance_weight, vectors, aspects, k, normalise)
 
 
 def mmr_sweep(
@@ -108,313 +94,375 @@ def mmr_sweep(
 ) -> dict[float, pd.DataFrame]:
     """Return for each weight what ``diversify(run, "mmr", …)`` returns; similarities are computed once.
 
-    Args:
-        run: as the next three in :func:`diversify`.
-        relevance_weights: at least one, each from 0 to 1; the paper tries 0.5, 0.75, 0.9, 0.95 and 0.99 (A.6).
-        vectors: for documents.
-        k: how many passages to keep of each list; 0 for all.
-        normalise: a key of ``NORMALISATIONS``.
-
-    Raises:
-        InputError: as :func:`diversify`; no weights.
+    Weights are numbers from 0 to 1; the paper tries 0.5, 0.75, 0.9, 0.95 and 0.99 (A.6). All else as there.
     """
     weights = [float(w) for w in relevance_weights]
     if not weights:
         raise InputError("there are no weights to try", field="relevance_weights")
-    for weight in weights:
-        _check_weight(weight, k)
     clean = check_run(run)
-    found = []
-    for questions, block in blocks(clean, normalise, vector_features(clean, vectors)):
-        found.append((questions, *_mmr(block, weights, _depth(block, k))))
-    return {w: reordered(clean, [(qs, o[i], v[i]) for qs, o, v in found], k) for i, w in enumerate(weights)}
+    return _reordered(clean, DIVERSIFIERS["mmr"], _vectors_of(clean, vectors), weights, k, normalise)
+
+
+def _reorder(
+    run: pd.DataFrame,
+    method: str | Pick,
+    weight: float,
+    vectors: Vectors | None,
+    aspects: pd.DataFrame | None,
+    k: int,
+    normalise: str,
+) -> pd.DataFrame:
+    """Do what :func:`diversify` does, to a clean run."""
+    name = method if isinstance(method, str) else _name_of(method)
+    diversifier = DIVERSIFIERS.find(method)[0] if isinstance(method, str) else own_diversifier(method)
+    if weight == 1:  # no method has anything to add, and some would break ties their own way
+        rows = np.zeros(len(run), dtype=np.int64)
+        diversifier, features = Diversifier("", _as_listed), _Features(np.zeros((1, 1)), rows, rows)
+    elif diversifier.needs == VECTORS:
+        if vectors is None:
+            raise InputError(f"{name!r} needs vectors: docno -> vector, or a function of docnos", field="vectors")
+        features = _vectors_of(run, vectors)
+    else:
+        if aspects is None:
+            raise InputError(f"{name!r} needs a table qid, pid, docno, p of generated perspectives", field="aspects")
+        features = _probabilities_of(run, aspects)
+    return _reordered(run, diversifier, features, [weight], k, normalise)[weight]
+
+
+class _Features(NamedTuple):
+    """What passages are compared by: ``table`` (t, f), and for each row of the run ``at``, its row in the table.
+
+    ``width`` says for each row of the run how many columns the table has for its question.
+    """
+
+    table: np.ndarray
+    at: np.ndarray
+    width: np.ndarray
+
+
+def _reordered(
+    run: pd.DataFrame, diversifier: Diversifier, features: _Features, weights: Sequence[float], k: int, normalise: str
+) -> dict[float, pd.DataFrame]:
+    """Return for each weight the run that a diversifier makes of a clean one, lists of one length at a time."""
+    for weight in weights:
+        _check_weight(weight)
+    if k < 0:
+        raise InputError(f"k must be at least 1, or 0 for all, not {k}", field="k")
+    relevance, qids = normalised(run, normalise), run["qid"].to_numpy(dtype=object)
+    starts, long = _starts(run)
+    found: dict[float, list[Picked]] = {weight: [] for weight in weights}
+    with threadpool_limits(1, "blas"):  # the products are small: threads would wait for each other, and no more
+        for n, width in sorted(set(zip(long.tolist(), features.width[starts].tolist(), strict=True))):
+            alike = starts[(long == n) & (features.width[starts] == width)]
+            at_once = max(1, _AT_ONCE // (n * max(n, width)))
+            for some in (alike[start : start + at_once, None] for start in range(0, len(alike), at_once)):
+                rows, few = some + np.arange(n), min(k, n) if k else n
+                seen = diversifier.compare(features.table[features.at[rows], :width])
+                for weight in weights:
+                    order, values = diversifier.choose(qids[some[:, 0]], seen, relevance[rows], few, weight)
+                    found[weight].append(((some + order).ravel(), np.ravel(values)))
+    rank = np.arange(len(run)) - np.repeat(starts, long) + 1
+    return {weight: _run_of(run, parts, rank[rank <= k] if k else rank) for weight, parts in found.items()}
+
+
+def _run_of(run: pd.DataFrame, parts: Sequence[Picked], rank: np.ndarray) -> pd.DataFrame:
+    """Build the run from rows of the old one, best first within each question, and what each was worth."""
+    rows = np.concatenate([np.empty(0, dtype=np.int64), *(rows for rows, _ in parts)])
+    values = np.concatenate([np.empty(0), *(values for _, values in parts)])
+    starts, _ = _starts(run)
+    order = np.argsort(np.searchsorted(starts, rows, side="right"), kind="stable")  # by question
+    columns = {"rank": rank, "score": -rank.astype(np.float64), "value": values[order]}
+    return run[["qid", "docno"]].take(rows[order]).reset_index(drop=True).assign(**columns)
+
+
+def _check_weight(weight: float) -> None:
+    if not 0 <= weight <= 1:
+        raise InputError(f"must be from 0 (diversity) to 1 (relevance), not {weight}", field="relevance_weight")
+
+
+def _starts(run: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the list of each question of a clean run starts, and how long it is, both int (questions,)."""
+    starts = np.flatnonzero(run["rank"].to_numpy() == 1)
+    return starts, np.diff(np.append(starts, len(run)))
+
+
+# ---------------------------------------------------------------- relevance
+
+
+def _by_largest(own: np.ndarray, every: np.ndarray) -> np.ndarray:
+    """Divide by the largest of all; by the largest in size where none is positive, so that better stays higher."""
+    size = every.max() if every.max() > 0 else -every.min()
+    # Below the smallest normal number of single precision, scores are zeros whose ties were set apart.
+    return own / size if size >= np.finfo(np.float32).tiny else np.zeros(len(own))
+
+
+def _minmax(own: np.ndarray, _: np.ndarray) -> np.ndarray:
+    return np.zeros(len(own)) if _is_constant(own) else (own - own[-1]) / (own[0] - own[-1])
+
+
+def _zscore(own: np.ndarray, _: np.ndarray) -> np.ndarray:
+    away = own - (own[0] / 2 + own[-1] / 2)  # from a number nearby, so that little is lost
+    away = away - away.mean()
+    return np.zeros(len(own)) if _is_constant(own) else away / np.sqrt((away**2).mean())
+
+
+def _is_constant(own: np.ndarray) -> bool:
+    """Say whether a list had one score throughout, before ties were set apart by the smallest steps that show."""
+    step = np.spacing(np.float32(max(abs(own[0]), abs(own[-1]))))
+    return bool(own[0] - own[-1] <= (len(own) - 1) * float(step))
+
+
+# What becomes of a list's scores before they are weighed, given also those of the whole run (Sim1 of equation 1;
+# divergences.md B3). "max_per_dataset": divided by the largest of the whole run (the paper, A.6); "max_per_question":
+# by the largest of the list (the published code); "minmax": each list from 0 to 1; "zscore": each list to mean 0 and
+# deviation 1; "rank": from 1 down to 1/n in equal steps. By "minmax" and "zscore" a list of one score becomes 0.
+NORMALISATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "max_per_dataset": _by_largest,
+    "max_per_question": lambda own, _: _by_largest(own, own),
+    "minmax": _minmax,
+    "zscore": _zscore,
+    "rank": lambda own, _: 1 - np.arange(len(own)) / len(own),
+}
+
+
+def normalised(clean: pd.DataFrame, how: str) -> np.ndarray:
+    """Return the scores of a clean run by a key of ``NORMALISATIONS``, float64 (rows,)."""
+    scale = NORMALISATIONS[known("normalisation", how, NORMALISATIONS)]
+    scores = clean["score"].to_numpy()
+    starts, _ = _starts(clean)
+    parts = [scale(own, scores) for own in np.split(scores, starts[1:])] if len(scores) else []
+    return np.clip(np.concatenate([np.empty(0), *parts]), -_LARGEST, _LARGEST)
+
+
+# ---------------------------------------------------------------- what passages are compared by
+
+
+def _vectors_of(run: pd.DataFrame, vectors: Vectors) -> _Features:
+    """Return the vectors of the passages of a run; of length 1 where single precision fails."""
+    at, found = pd.factorize(run["docno"])
+    docnos: list[str] = found.tolist()
+    if not docnos:
+        return _Features(np.zeros((1, 1)), at, at)
+    table = np.asarray(vectors(docnos) if callable(vectors) else _looked_up(vectors, docnos), dtype=np.float32)
+    if table.ndim != 2 or len(table) != len(docnos):
+        raise InputError(f"{len(docnos)} passages need vectors of shape ({len(docnos)}, d), not {table.shape}")
+    length = np.sqrt(np.einsum("ij,ij->i", table, table))
+    if not ((length > 1e-15) & (length < 1e15)).all():
+        length = np.sqrt(np.einsum("ij,ij->i", table, table, dtype=np.float64))
+        if (wrong := ~np.isfinite(length)).any():
+            raise InputError(f"the vector of passage {docnos[int(wrong.argmax())]!r} has a value that is not finite")
+        table = (table / np.where(length > 0, length, 1)[:, None]).astype(np.float32)
+    return _Features(table, at, np.full(len(at), table.shape[1]))
+
+
+def _looked_up(vectors: Mapping[str, Any], docnos: Sequence[str]) -> np.ndarray:
+    missing = [docno for docno in docnos if docno not in vectors]
+    if missing:
+        raise InputError(f"no vector for passage {missing[0]!r} ({len(missing)} of {len(docnos)} have none)")
+    rows = [np.asarray(vectors[docno], dtype=np.float32) for docno in docnos]
+    odd = next((docno for docno, row in zip(docnos, rows, strict=True) if row.shape != rows[0].shape), None)
+    if odd is not None:
+        raise InputError(f"the vector of passage {odd!r} has a different shape from that of {docnos[0]!r}")
+    return np.stack(rows)
+
+
+def _probabilities_of(run: pd.DataFrame, aspects: pd.DataFrame) -> _Features:
+    """Return the probabilities of the rows of a run, a column an aspect by their pids; 0 where nothing is said."""
+    table = _checked_aspects(aspects)
+    table["pid"] = pd.factorize(table["pid"], sort=True)[0]
+    table["aspect"] = table.groupby("qid")["pid"].rank("dense").astype(np.int64) - 1
+    listed = run[["qid", "docno"]].assign(row=np.arange(len(run))).merge(table, on=["qid", "docno"])
+    if unknown := set(run["qid"]) - set(listed["qid"]):
+        raise InputError(f"no aspect of question {min(unknown)!r} has a p for any of its passages", field="aspects")
+    count = table.groupby("qid")["aspect"].max() + 1
+    p = np.zeros((len(run), count.max() if len(count) else 0))
+    p[listed["row"], listed["aspect"]] = listed["p"]
+    return _Features(p, np.arange(len(run)), run["qid"].map(count).to_numpy(dtype=np.int64))
+
+
+def _checked_aspects(aspects: pd.DataFrame) -> pd.DataFrame:
+    missing = [c for c in ASPECT_COLUMNS if c not in aspects.columns]
+    if missing:
+        raise InputError(f"aspects need columns {', '.join(ASPECT_COLUMNS)}; missing: {', '.join(missing)}")
+    table = aspects[ASPECT_COLUMNS].reset_index(drop=True).astype({"qid": "str", "docno": "str"})
+    table["p"] = pd.to_numeric(table["p"], errors="coerce")
+    for wrong, what in (
+        (~table["p"].between(0.0, 1.0), "has a p that is not a number from 0 to 1"),
+        (table.duplicated(["qid", "pid", "docno"]), "is listed twice"),
+    ):
+        if wrong.any():
+            at = table[wrong].iloc[0]
+            raise InputError(f"aspect {at['pid']} of ({at['qid']}, {at['docno']}) {what}", field="aspects")
+    return table
 
 
 # ---------------------------------------------------------------- MMR
 
-# Fills float (rows, n) with what picks, int (rows,) of 0 .. q * n - 1, resemble the candidates of their questions by.
-_Fill = Callable[[np.ndarray, np.ndarray], None]
 
+def cosines(vectors: np.ndarray) -> np.ndarray:
+    """Return the cosines of every two vectors of each question, float32 (q, n, f) to (q, n, n); of zeros they are 0.
 
-def mmr(
-    relevance: np.ndarray,
-    vectors: np.ndarray,
-    at: np.ndarray,
-    present: np.ndarray,
-    relevance_weight: float | Sequence[float],
-    k: int = 0,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Pick by maximal marginal relevance and cosine, on as many threads as NumPy's BLAS may use.
-
-    Args:
-        relevance: as the next four in :func:`mmr_orders` and :func:`similarities`, (q, n) float.
-        vectors: (d, f) float32.
-        at: (q, n) int.
-        present: (q, n) bool.
-        relevance_weight: from 0 to 1; or several.
-        k: how many to pick; 0 for all n.
-
-    Returns:
-        As :func:`mmr_orders`, values float32.
+    Equal vectors resemble all others equally: BLAS may round the odd rows of a matrix in another way.
     """
-    (q, n), f = at.shape, vectors.shape[1]
-    # The rows of the picks are all that is needed; one by one they cost four times what they cost in one product.
-    if 4 * np.size(relevance_weight) * (min(k, n) if k else n) >= n:
-        return mmr_orders(relevance, similarities(vectors, at), present, relevance_weight, k)
-
-    def pick(some: slice) -> tuple[np.ndarray, np.ndarray]:
-        fill = _rows_of_picks(vectors, at[some])
-        return _pick(relevance[some], present[some], relevance_weight, k, np.dtype(np.float32), fill)
-
-    # Four times as many at once as in similarities(): each step is a few calls of NumPy, however many the questions.
-    orders, values = zip(*in_threads(pick, q, 4 * _NUMBERS_IN_CACHE // (n * f)), strict=True)
-    return np.concatenate(orders, axis=-2), np.concatenate(values, axis=-2)
+    products = np.matmul(vectors, vectors.transpose(0, 2, 1))
+    # Scaling products is less work than scaling vectors; the lengths stand, squared, on the diagonal.
+    squared = products.diagonal(axis1=1, axis2=2)
+    scale = np.where(squared > 0, 1 / np.sqrt(np.where(squared > 0, squared, 1)), 0)
+    products *= scale[:, :, None]
+    products *= scale[:, None, :]
+    # Whole numbers that may overflow add up to the same in any order, so equal vectors have equal sums.
+    sums = np.sort(np.einsum("qnf->qn", np.ascontiguousarray(vectors).view(np.uint32)), axis=1)
+    for i in np.flatnonzero((sums[:, 1:] == sums[:, :-1]).any(axis=1)):
+        first: dict[bytes, int] = {}
+        products[i] = products[i][:, [first.setdefault(vector.tobytes(), at) for at, vector in enumerate(vectors[i])]]
+    return products
 
 
 def mmr_orders(
-    relevance: np.ndarray,
-    similarity: np.ndarray,
-    present: np.ndarray,
-    relevance_weight: float | Sequence[float],
-    k: int = 0,
+    relevance: np.ndarray, similarity: np.ndarray, relevance_weight: float, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pick by maximal marginal relevance, all questions in step; equal values go to the earlier position.
+    """Pick k by maximal marginal relevance, all questions in step; equal values go to the earlier position.
 
     The first pick is by relevance alone: nothing is chosen yet that it could resemble (divergences.md B4).
 
     Args:
         relevance: (q, n) float, at most 1e15 in size.
         similarity: (q, n, n) float, of every two candidates; its precision is that of the values.
-        present: (q, n) bool, false where there is no candidate.
-        relevance_weight: from 0 to 1; or several, which then share the work on similarities.
-        k: how many to pick; 0 for all n.
+        relevance_weight: from 0 to 1.
+        k: how many to pick, at most n.
 
     Returns:
-        Orders int64 (q, k) of positions in 0 .. n-1, and the value of each when it was picked, (q, k): only the first
-        ``present.sum(axis=1)`` of each row mean anything, later values are -inf. With several weights (w, q, k) each.
+        Positions int64 (q, k), and the value of each when it was picked, (q, k).
 
     Source: BeRDS equation 1, after Carbonell and Goldstein (1998).
     """
-    rows = similarity.reshape(-1, similarity.shape[2])
-
-    def fill(picks: np.ndarray, out: np.ndarray) -> None:
-        np.take(rows, picks, axis=0, out=out, mode="clip")
-
-    return _pick(relevance, present, relevance_weight, k, similarity.dtype, fill)
-
-
-def _pick(
-    relevance: np.ndarray,
-    present: np.ndarray,
-    relevance_weight: float | Sequence[float],
-    k: int,
-    dtype: np.dtype[Any],
-    fill: _Fill,
-) -> tuple[np.ndarray, np.ndarray]:
-    q, n = relevance.shape
-    weights = np.atleast_1d(np.asarray(relevance_weight, dtype=np.float64))[:, None]
-    copies, steps = len(weights), min(k, n) if k else n
-    # Every question once for each weight, and all arrays flat: then a step is a few calls of NumPy, whatever q.
-    there = np.tile(present.reshape(1, q * n), (copies, 1))
-    weighted = weights.astype(dtype) * np.where(present, relevance, 0).astype(dtype).reshape(1, q * n)
-    penalty = (1 - weights).astype(dtype)
-    value, similar = np.where(there, weighted, dtype.type(-np.inf)), np.empty_like(weighted)
-    first, first_row = np.arange(copies * q) * n, np.tile(np.arange(q) * n, copies)
-    orders, values = np.empty((steps, copies * q), dtype=np.int64), np.empty((steps, copies * q), dtype=dtype)
-    for step in range(steps):
-        best = np.argmax(value.reshape(-1, n), axis=1, out=orders[step])
-        np.take(value.reshape(-1), best + first, out=values[step], mode="clip")
-        if step + 1 == steps:  # no pick follows that could resemble this one
-            break
-        # The least of weighted - penalty * similarity over the picks is weighted - penalty * (the largest similarity):
-        # so the values themselves are kept up to date, and what is -inf (picked, or never there) stays so.
-        fill(best + first_row, similar.reshape(-1, n))
-        np.multiply(similar, penalty, out=similar)
-        np.subtract(weighted, similar, out=similar)
-        if step == 0:
-            np.copyto(value, similar, where=there)
-        else:
-            np.minimum(value, similar, out=value)
-        value.reshape(-1)[best + first] = -np.inf
-    shape = (q, steps) if np.ndim(relevance_weight) == 0 else (copies, q, steps)
-    return orders.T.reshape(shape), values.T.reshape(shape)
+    kind, (q, n) = similarity.dtype.type, relevance.shape
+    weighted, penalty = kind(relevance_weight) * relevance.astype(kind), kind(1 - relevance_weight)
+    order, values = np.empty((q, k), dtype=np.int64), np.empty((q, k), dtype=kind)
+    # The least of weighted - penalty * similarity over the picks is that of the largest similarity; -inf where picked.
+    least, questions = np.full((q, n), np.inf, dtype=kind), np.arange(q)
+    for step in range(k):
+        value = least if step else weighted
+        best = value.argmax(axis=1)
+        order[:, step], values[:, step] = best, value[questions, best]
+        np.minimum(least, weighted - penalty * similarity[questions, best], out=least)
+        least[questions, best] = -np.inf
+    return order, values
 
 
-def _rows_of_picks(vectors: np.ndarray, at: np.ndarray) -> _Fill:
-    own = vectors[at]
-    (q, n, f), scale = own.shape, _inverse(np.einsum("qnf,qnf->qn", own, own))
-
-    def fill(picks: np.ndarray, out: np.ndarray) -> None:
-        for of_weight, rows in zip(picks.reshape(-1, q), out.reshape(-1, q, n), strict=True):
-            picked = own.reshape(q * n, f)[of_weight]
-            # One dot product a candidate: BLAS has other code for the odd rows of a matrix, and what rounds in another
-            # way would part equal vectors.
-            np.matmul(own[:, :, None, :], picked[:, None, :, None], out=rows[:, :, None, None])
-            rows *= scale.reshape(-1)[of_weight][:, None]
-            rows *= scale
-
-    return fill
-
-
-def similarities(vectors: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the cosines of every two candidates of each question; a vector of zeros resembles nothing.
-
-    Args:
-        vectors: (d, f) float32, of any lengths from 1e-15 to 1e15, or 0.
-        at: (q, n) int, the row in `vectors` of each candidate; candidates of one row resemble all others equally.
-
-    Returns:
-        (q, n, n) float32.
-    """
-    (q, n), f = at.shape, vectors.shape[1]
-    cosines = np.empty((q, n, n), dtype=np.float32)
-
-    def compare(questions: slice) -> None:
-        own, some = vectors[at[questions]], cosines[questions]
-        np.matmul(own, own.transpose(0, 2, 1), out=some)
-        # Scaling products is less work than scaling vectors; the lengths stand, squared, on the diagonal.
-        scale = _inverse(some.diagonal(axis1=1, axis2=2))
-        some *= scale[:, :, None]
-        some *= scale[:, None, :]
-
-    in_threads(compare, q, _NUMBERS_IN_CACHE // (n * max(n, f)))
-    lists, later, first = _twins(at)  # BLAS may round odd rows of a matrix in another way, and so part equal vectors
-    cosines[lists, :, later] = cosines[lists, :, first]
-    return cosines
-
-
-def _inverse(squared: np.ndarray) -> np.ndarray:
-    """Return 1 / length, and 0 for no length."""
-    return np.where(squared > 0, 1 / np.sqrt(np.where(squared > 0, squared, 1)), 0)
-
-
-def _twins(at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return list, place and first place in it of every candidate whose number stands in the list before."""
-    order = np.argsort(at, axis=1, kind="stable")
-    again = np.diff(np.take_along_axis(at, order, axis=1), axis=1, prepend=-1) == 0
-    lists, places = np.nonzero(again)
-    start = np.maximum.accumulate(np.where(again, 0, np.arange(at.shape[1])), axis=1)
-    return lists, order[lists, places], order[lists, start[lists, places]]
-
-
-def _mmr(block: Block, relevance_weight: float | Sequence[float], k: int) -> tuple[np.ndarray, np.ndarray]:
-    return mmr(block.relevance, block.features, block.at, block.present, relevance_weight, k)
-
-
-# ---------------------------------------------------------------- threads
-
-
-@functools.cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
-
-
-def in_threads(work: Callable[[slice], Any], q: int, at_once: int) -> list[Any]:
-    """Return what `work` makes of each so many of q questions, on as many threads as BLAS may use.
-
-    A product so small is made by one thread: several wait for each other longer than they work, above all where
-    others want the processors too.
-    """
-    parts = [slice(start, start + max(1, at_once)) for start in range(0, q, max(1, at_once))]
-    threads = max((library.num_threads for library in _blas().lib_controllers), default=1)
-    with _blas().limit(limits=1):
-        if min(threads, len(parts)) == 1:
-            return [work(part) for part in parts]
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(work, parts))
+def _mmr(_: np.ndarray, similarity: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
+    return mmr_orders(relevance, similarity, weight, k)
 
 
 # ---------------------------------------------------------------- by aspects
 
 
-def _xquad(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _xquad(_: np.ndarray, p: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
     """Explicit query aspect diversification, every aspect equally likely. Santos et al. (2010), equation 1."""
-    return _by_novelty(block, relevance_weight, k, 1 / block.aspects)
+    return _by_novelty(p, relevance, k, weight, 1 / p.shape[2])
 
 
-def _coverage(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _coverage(_: np.ndarray, p: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
     """Greedy gain in the expected number of aspects covered, the sum of 1 - prod(1 - p).
 
     As xQuAD, but aspects are counted where xQuAD takes their mean: the dial stands elsewhere for each number of them.
     """
-    return _by_novelty(block, relevance_weight, k, np.ones(len(block.aspects)))
+    return _by_novelty(p, relevance, k, weight, 1.0)
 
 
-def _by_novelty(block: Block, relevance_weight: float, k: int, worth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    p, uncovered = _probabilities(block)
+def _by_novelty(p: np.ndarray, relevance: np.ndarray, k: int, weight: float, worth: float) -> Picked:
+    uncovered = np.ones((len(p), p.shape[2]))
 
-    def novelty() -> np.ndarray:
-        return worth[:, None] * _summed(p, uncovered)
+    def take(best: np.ndarray) -> None:
+        np.multiply(uncovered, 1 - best, out=uncovered)
 
-    def take(lists: np.ndarray, best: np.ndarray) -> None:
-        np.multiply(uncovered, 1 - p[:, lists, best], out=uncovered)
-
-    return _greedy(block, relevance_weight, k, novelty, take)
+    return _greedy(p, relevance, k, weight, lambda: worth * _summed(p, uncovered), take)
 
 
-def _pm2(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _pm2(_: np.ndarray, p: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
     """Proportionality: each place is a seat that aspects win by Sainte-Laguë's quotients. Dang and Croft (2012), PM-2.
 
-    Its own lambda, ``PM2_SHARE``, weighs the aspect whose turn it is against the others; relevance comes in beside it.
+    Its own lambda is 1/2, where the aspect whose turn it is weighs by its quotient like all others; relevance comes in
+    beside it.
     """
-    p, real = _probabilities(block)
-    votes, seats, lists = real / block.aspects, np.zeros_like(real), np.arange(len(block.aspects))
+    votes, seats = 1 / p.shape[2], np.zeros((len(p), p.shape[2]))
 
-    def gain() -> np.ndarray:
-        quotient = votes / (2 * seats + 1)
-        turn = quotient.argmax(axis=0)
-        share = (1 - PM2_SHARE) * quotient
-        share[turn, lists] = PM2_SHARE * quotient[turn, lists]
-        return _summed(p, share)
+    def take(best: np.ndarray) -> None:
+        total = best.sum(axis=1, keepdims=True)
+        np.add(seats, best / np.where(total > 0, total, 1), out=seats)
 
-    def take(lists: np.ndarray, best: np.ndarray) -> None:
-        won = p[:, lists, best]
-        total = won.sum(axis=0)
-        np.add(seats, won / np.where(total > 0, total, 1), out=seats)
-
-    return _greedy(block, relevance_weight, k, gain, take)
-
-
-def _probabilities(block: Block) -> tuple[np.ndarray, np.ndarray]:
-    """Return p, (m, q, n), and what is 1 where a question has an aspect and 0 where it has fewer, (m, q)."""
-    p = np.ascontiguousarray(np.moveaxis(block.features[block.at], 2, 0))
-    return p, (np.arange(len(p))[:, None] < block.aspects).astype(np.float64)
+    return _greedy(p, relevance, k, weight, lambda: _summed(p, votes / (2 * seats + 1) / 2), take)
 
 
 def _summed(p: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Sum p (m, q, n) times weights (m, q) over aspects, one after the other: equal passages get equal sums."""
-    total = np.zeros(p.shape[1:])
-    for of_aspect, weight in zip(p, weights, strict=True):
-        total += of_aspect * weight[:, None]
+    """Sum p (q, n, m) times weights (q, m) over aspects, one after the other: equal passages get equal sums."""
+    total = np.zeros(p.shape[:2])
+    for aspect in range(p.shape[2]):
+        total += p[:, :, aspect] * weights[:, aspect, None]
     return total
 
 
 def _greedy(
-    block: Block,
-    relevance_weight: float,
+    p: np.ndarray,
+    relevance: np.ndarray,
     k: int,
+    weight: float,
     diversity: Callable[[], np.ndarray],
-    take: Callable[[np.ndarray, np.ndarray], None],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Pick k times what is best by weight * relevance + (1 - weight) * diversity, which `take` brings up to date."""
-    lists = np.arange(len(block.relevance))
-    left = block.present.copy()
-    orders, values = np.empty((len(lists), k), dtype=np.int64), np.empty((len(lists), k))
+    take: Callable[[np.ndarray], None],
+) -> Picked:
+    """Pick k times what is best by weight * relevance + (1 - weight) * diversity; `take` hears the p of each pick."""
+    questions, left = np.arange(len(p)), np.ones(relevance.shape, dtype=bool)
+    order, values = np.empty((len(p), k), dtype=np.int64), np.empty((len(p), k))
     for step in range(k):
-        value = relevance_weight * block.relevance + (1 - relevance_weight) * diversity()
-        value[~left] = -np.inf
+        value = np.where(left, weight * relevance + (1 - weight) * diversity(), -np.inf)
         best = value.argmax(axis=1)
-        orders[:, step], values[:, step] = best, value[lists, best]
-        left[lists, best] = False
-        take(lists, best)
-    return orders, values
+        order[:, step], values[:, step], left[questions, best] = best, value[questions, best], False
+        take(p[questions, best])
+    return order, values
 
 
-# ---------------------------------------------------------------- one question at a time
+# ---------------------------------------------------------------- the registry
 
-# From vectors float32 (n, d), normalised scores float64 (n,), k of at most n and the relevance weight to the positions
-# (k,) of the picks, best first.
-Pick = Callable[[np.ndarray, np.ndarray, int, float], Any]
+
+def _as_they_are(features: np.ndarray) -> np.ndarray:
+    return features
+
+
+class Diversifier(NamedTuple):
+    """A method: ``needs`` says what it compares passages by, "vectors" or "aspects"; ``choose`` does the picking.
+
+    ``compare`` makes of these, (q, n, f), what ``choose`` is given.
+    """
+
+    needs: str
+    choose: Choose
+    compare: Callable[[np.ndarray], np.ndarray] = _as_they_are
+
+
+def _as_listed(_: np.ndarray, __: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
+    return np.tile(np.arange(k), (len(relevance), 1)), weight * relevance[:, :k]
+
+
+def _one_by_one(pick: Callable[[str, np.ndarray, np.ndarray, int, float], Picked]) -> Choose:
+    """Pick for one question at a time, from its qid, features, scores, the number of picks and the relevance weight."""
+
+    def choose(qids: np.ndarray, features: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
+        found = [pick(*one, k, weight) for one in zip(qids, features, relevance, strict=True)]
+        return np.array([order for order, _ in found]), np.array([values for _, values in found])
+
+    return choose
+
+
+def _by_pyversity(strategy: str, **options: Any) -> Diversifier:
+    """Wrap a strategy of pyversity, whose dial turns the other way."""
+
+    def pick(_: str, vectors: np.ndarray, scores: np.ndarray, k: int, weight: float) -> Picked:
+        import pyversity
+
+        result = getattr(pyversity, strategy)(vectors, scores, k, diversity=1 - weight, **options)
+        return result.indices, result.selection_scores
+
+    return Diversifier(VECTORS, _one_by_one(pick))
 
 
 def own_diversifier(pick: Pick) -> Diversifier:
@@ -425,17 +473,17 @@ def own_diversifier(pick: Pick) -> Diversifier:
     Args:
         pick: from vectors, float32 (n, d); scores, float64 (n,), best first and normalised as :func:`diversify` is told
             to; k, how many to pick, at most n; and the relevance weight, 0 up to but not 1, which keeps the order
-            without asking: to k positions of 0 .. n-1, none twice, best first.
+            without asking: to k positions of 0 .. n-1, none twice, best first. If its first argument is named
+            `aspects`, it gets probabilities in place of vectors, float64 (n, m), one column a generated perspective.
 
     Raises:
         InputError: when it is used and returns anything else.
     """
     name = _name_of(pick)
 
-    def picked(question: str, vectors: np.ndarray, scores: np.ndarray, k: int, weight: float) -> _Picked:
-        order = pick(vectors, scores, k, weight)
-        wrong = _wrong_order(order, len(scores), k)
-        if wrong:
+    def picked(question: str, features: np.ndarray, scores: np.ndarray, k: int, weight: float) -> Picked:
+        order = pick(features, scores, k, weight)
+        if wrong := _wrong_order(order, len(scores), k):
             raise InputError(
                 f"{name} {wrong} for question {question!r}; accepted are {k} positions, whole numbers from 0 to "
                 f"{len(scores) - 1}, none twice",
@@ -443,7 +491,14 @@ def own_diversifier(pick: Pick) -> Diversifier:
             )
         return np.asarray(order, dtype=np.int64), np.full(k, np.nan)
 
-    return Diversifier("vectors", _one_by_one(picked))
+    return Diversifier(ASPECTS if _first_argument(pick) == "aspects" else VECTORS, _one_by_one(picked))
+
+
+def _first_argument(pick: Pick) -> str:
+    try:
+        return next(iter(inspect.signature(pick).parameters), "")
+    except ValueError:  # some functions in C say nothing of their arguments
+        return ""
 
 
 def _wrong_order(order: Any, n: int, k: int) -> str:
@@ -453,12 +508,11 @@ def _wrong_order(order: Any, n: int, k: int) -> str:
         return f"returned {reprlib.repr(order)}, which is no list of positions,"
     if len(found) != k:
         return f"returned {len(found)} positions"
-    odd = next((x for x in found if isinstance(x, bool) or not isinstance(x, (int, np.integer))), None)
-    if odd is not None:
-        return f"returned {odd!r}, which is no whole number,"
-    beyond = next((x for x in found if not 0 <= x < n), None)
-    if beyond is not None:
-        return f"returned position {beyond}"
+    for x in found:
+        if isinstance(x, bool) or not isinstance(x, (int, np.integer)):
+            return f"returned {x!r}, which is no whole number,"
+        if not 0 <= x < n:
+            return f"returned position {x}"
     again = pd.Series(found).duplicated()
     return f"returned position {found[int(again.argmax())]} twice" if again.any() else ""
 
@@ -467,86 +521,104 @@ def _name_of(pick: Pick) -> str:
     return getattr(pick, "__name__", type(pick).__name__)
 
 
-def _by_pyversity(strategy: str, **options: Any) -> Choose:
-    """Wrap a strategy of pyversity, whose dial turns the other way."""
-
-    def picked(_: str, vectors: np.ndarray, scores: np.ndarray, k: int, weight: float) -> _Picked:
-        import pyversity
-
-        result = getattr(pyversity, strategy)(vectors, scores, k, diversity=1 - weight, **options)
-        return result.indices, result.selection_scores
-
-    return _one_by_one(picked)
-
-
-_Picked = tuple[np.ndarray, np.ndarray]  # positions int (k,) and values float (k,)
-
-
-def _one_by_one(pick: Callable[[str, np.ndarray, np.ndarray, int, float], _Picked]) -> Choose:
-    """Pick for one question at a time, from its qid, vectors, scores, the number of picks and the relevance weight."""
-
-    def choose(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
-        orders = np.zeros((len(block.at), k), dtype=np.int64)
-        values = np.full((len(block.at), k), -np.inf)
-        for i, n in enumerate(block.present.sum(axis=1).tolist()):
-            few, vectors, scores = min(k, n), block.features[block.at[i, :n]], block.relevance[i, :n]
-            orders[i, :few], values[i, :few] = pick(block.qids[i], vectors, scores, few, relevance_weight)
-        return orders, values
-
-    return choose
-
-
-# ---------------------------------------------------------------- the registry
-
-
-class Diversifier(NamedTuple):
-    """A method: ``needs`` says what it compares passages by, "vectors" or "aspects"; ``choose`` does the picking."""
-
-    needs: str
-    choose: Choose
-
-
 DIVERSIFIERS: Registry[Diversifier] = Registry(
     "diversifier",
     {
-        "mmr": Diversifier("vectors", _mmr),
-        "msd": Diversifier("vectors", _by_pyversity("msd")),
-        "dpp": Diversifier("vectors", _by_pyversity("dpp")),
-        "cover": Diversifier("vectors", _by_pyversity("cover")),
+        "mmr": Diversifier(VECTORS, _mmr, cosines),
+        "msd": _by_pyversity("msd"),
+        "dpp": _by_pyversity("dpp"),
+        "cover": _by_pyversity("cover"),
         # Else it would standardise scores itself, whatever `normalise` says.
-        "ssd": Diversifier("vectors", _by_pyversity("ssd", normalize_scores=False)),
-        "xquad": Diversifier("aspects", _xquad),
-        "pm2": Diversifier("aspects", _pm2),
-        "coverage": Diversifier("aspects", _coverage),
+        "ssd": _by_pyversity("ssd", normalize_scores=False),
+        "xquad": Diversifier(ASPECTS, _xquad),
+        "pm2": Diversifier(ASPECTS, _pm2),
+        "coverage": Diversifier(ASPECTS, _coverage),
     },
 )
 
 
-def _as_listed(block: Block, relevance_weight: float, k: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.broadcast_to(np.arange(k), (len(block.relevance), k)), relevance_weight * block.relevance[:, :k]
+# ---------------------------------------------------------------- as a retriever
 
 
-def _check_weight(relevance_weight: float, k: int) -> None:
-    if not 0 <= relevance_weight <= 1:
-        raise InputError(
-            f"must be from 0 (diversity) to 1 (relevance), not {relevance_weight}", field="relevance_weight"
-        )
-    if k < 0:
-        raise InputError(f"k must be at least 1, or 0 for all, not {k}", field="k")
+class Diversified(Ours):
+    """A retriever whose lists are reordered; a system like any other in an experiment.
+
+    Args:
+        retriever: finds the candidates.
+        method: a key of ``DIVERSIFIERS``.
+        relevance_weight: from 0 to 1; 1 keeps the order.
+        vectors: for documents, where the method compares by vectors; see :func:`passage_vectors`.
+        aspects: makes the table of generated perspectives, where the method needs it. Questions that it says nothing of
+            keep their lists.
+        depth: how many candidates to choose from; the paper takes 100.
+        normalise: see :func:`diversify`. "max_per_dataset" divides by the largest score of the questions that are
+            searched together.
+        name: what it is called in tables; None for the retriever's name, "+", the method and its weight.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        method: str = "mmr",
+        *,
+        relevance_weight: float = 0.75,
+        vectors: Vectors | None = None,
+        aspects: AspectsOf | None = None,
+        depth: int = 100,
+        normalise: str = "max_per_dataset",
+        name: str | None = None,
+    ) -> None:
+        known("diversifier", method, DIVERSIFIERS)
+        _check_weight(relevance_weight)
+        if depth < 1:
+            raise InputError(f"depth must be at least 1, not {depth}", field="depth")
+        self.name = name or f"{retriever.name}+{method}:{relevance_weight:g}"
+        # Having a judge read every candidate is slow; most methods do not need it, and none does at weight 1.
+        uses_aspects = DIVERSIFIERS[method].needs == ASPECTS and relevance_weight < 1
+        self._retriever, self._aspects, self._depth = retriever, aspects if uses_aspects else None, depth
+        self._method, self._weight, self._vectors, self._normalise = method, relevance_weight, vectors, normalise
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question, chosen among `depth` (or k, if that is more)."""
+        check_search(questions, k)
+        run = checked_search(self._retriever, questions, max(k, self._depth))
+        if run.empty:
+            return run
+        if self._aspects is None:
+            return self._of(run, None, k)
+        # A query that asks from one perspective has no others to cover: its list stays as it is.
+        own = [q for q in questions if not q.owner]
+        ours = run["qid"].isin({q.qid for q in own})
+        aspects = self._aspects(run[ours].reset_index(drop=True), own)
+        told = ours & run["qid"].isin(set(aspects["qid"].astype(str)))
+        ours = told if told.any() else ours  # where nothing is told of any question, that is refused
+        covered = self._of(run[ours].reset_index(drop=True), aspects, k)
+        both = pd.concat([covered, run[~ours & (run["rank"] <= k)]], ignore_index=True)
+        return both.sort_values(["qid", "rank"], kind="stable", ignore_index=True)
+
+    def _of(self, run: pd.DataFrame, aspects: pd.DataFrame | None, k: int) -> pd.DataFrame:
+        found = _reorder(run, self._method, self._weight, self._vectors, aspects, k, self._normalise)
+        return found[RUN_COLUMNS]
 
 
-def _features_for(
-    name: str, needs: str, clean: pd.DataFrame, vectors: Vectors | None, aspects: pd.DataFrame | None
-) -> Features:
-    if needs == "vectors":
-        if vectors is None:
-            raise InputError(f"{name!r} needs vectors: docno -> vector, or a function of docnos", field="vectors")
-        return vector_features(clean, vectors)
-    if aspects is None:
-        raise InputError(f"{name!r} needs a table qid, pid, docno, p of generated perspectives", field="aspects")
-    return aspects_of(clean, aspects)
+def passage_vectors(
+    passages: Sequence[Passage], encoder: Encoder, text_of: Callable[[Passage], str] = full_text
+) -> Callable[[list[str]], np.ndarray]:
+    """Return the function from docnos to their vectors, float32 (n, d), that diversifiers compare documents by.
 
+    The encoder's cache, if it has one, keeps them: another λ encodes nothing anew.
 
-def _depth(block: Block, k: int) -> int:
-    n = block.present.shape[1]
-    return min(k, n) if k else n
+    Args:
+        passages: the corpus.
+        encoder: the paper's is UAE-Large-V1 with its "cls" pooling (A.6).
+        text_of: what is encoded of a passage, such as ``card.passage_text``: with the text that the retriever encodes,
+            the vectors in its cache serve here too.
+    """
+    corpus = by_docno(passages)
+
+    def vectors_of(docnos: list[str]) -> np.ndarray:
+        if unknown := [docno for docno in docnos if docno not in corpus]:
+            raise InputError(f"passage {unknown[0]!r} is not in the corpus", field="docno")
+        return encoder.encode_passages([text_of(corpus[docno]) for docno in docnos])
+
+    return vectors_of

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from berdslib.data.collection import Expansions, are_full_queries
-from berdslib.data.records import Question, check_questions, ranked_run
+from berdslib.data.records import Question, check_questions
 from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, strip_reasoning
 from berdslib.llm.asking import UnreadableAnswerError, read_all
@@ -24,8 +24,8 @@ from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
-from berdslib.retrieval.base import Retriever, check_search, checked_search
-from berdslib.retrieval.fusion import reciprocal_rank_fusion, round_robin, take_turns
+from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search
+from berdslib.retrieval.fusion import Lists, fuse_in_turns, fuse_ranks, lists_of
 from berdslib.statements.negation import two_sides, yes_and_no
 
 logger = logging.getLogger(__name__)
@@ -34,17 +34,14 @@ MERGE: dict[str, Callable[[str, str], str]] = {
     "question first": lambda question, statement: f"{question} {statement}",
     "statement only": lambda question, statement: statement,  # noqa: ARG005 - one signature for all
 }
-FUSE: dict[str, Callable[[Sequence[pd.DataFrame]], pd.DataFrame]] = {
-    "round robin": round_robin,
-    "rrf": reciprocal_rank_fusion,
-}
+FUSE: dict[str, Callable[[Sequence[Lists]], pd.DataFrame]] = {"round robin": fuse_in_turns, "rrf": fuse_ranks}
 DUPLICATES = ("drop", "keep")
 
 
 # ---------------------------------------------------------------- searching
 
 
-class Expanded:
+class Expanded(Ours):
     """A retriever that searches every question under its expansions; a system like any other in an experiment.
 
     Multi-query retrieval, the question beside its rewordings, is ``original=True, fuse="rrf"``: "+multi:NAME".
@@ -118,8 +115,8 @@ def expanded_search(
     deep = max(k, depth) if fuse == "rrf" else k
     lists = expanded_lists(retriever, questions, expansions, deep, merge=merge, number=number, original=original)
     if duplicates == "keep":
-        return _first_turns(lists, k)
-    run = FUSE[fuse]([ranked_run(one) for one in lists])
+        return fuse_in_turns(lists, k)  # the official code's list (divergences.md B13)
+    run = FUSE[fuse](lists)
     return run[run["rank"] <= k].reset_index(drop=True)
 
 
@@ -151,9 +148,9 @@ def expanded_lists(
             owners[qid] = question.qid, i
     found = checked_search(retriever, queries, depth)
     lists: dict[int, dict[str, list[str]]] = {}
-    for query, part in found.groupby("qid", sort=False):
-        owner, i = owners[str(query)]
-        lists.setdefault(i, {})[owner] = part["docno"].tolist()
+    for query, docnos in lists_of(found).items():
+        owner, i = owners[query]
+        lists.setdefault(i, {})[owner] = docnos
     return [lists.get(i, {}) for i in range(1 + max(i for _, i in owners.values()))]
 
 
@@ -171,13 +168,6 @@ def _query(question: Question, qid: str, text: str, perspective: str) -> Questio
     if not perspective:
         return query
     return query._replace(root=question.text, perspectives=(perspective,), stances=(), labels=())
-
-
-def _first_turns(lists: Sequence[Mapping[str, Sequence[str]]], k: int) -> pd.DataFrame:
-    """List what the first k turns name, each passage once: the official code's list (divergences.md B13)."""
-    asked = dict.fromkeys(qid for one in lists for qid in one)
-    turns = {qid: take_turns([one.get(qid, ()) for one in lists])[:k] for qid in asked}
-    return ranked_run({qid: list(dict.fromkeys(docnos)) for qid, docnos in turns.items()})
 
 
 def _check_options(

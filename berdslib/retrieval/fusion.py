@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import zip_longest
@@ -13,6 +13,7 @@ import pandas as pd
 from berdslib.data.records import check_run, make_run, ranked_run
 from berdslib.errors import InputError
 
+Lists = Mapping[str, Sequence[str]]  # what one search found: qid → docnos, best first
 CONSTANT = 60.0  # of reciprocal rank fusion
 
 
@@ -37,10 +38,16 @@ def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame], *, constant: float = CO
     if not 0 <= constant < math.inf:
         problem = f"the constant of reciprocal rank fusion must be a number of at least 0, not {constant}"
         raise InputError(problem, field="constant")
+    return fuse_ranks(_lists(runs), constant)
+
+
+def fuse_ranks(lists: Sequence[Lists], constant: float = CONSTANT) -> pd.DataFrame:
+    """Do what :func:`reciprocal_rank_fusion` does, to plain lists."""
     ranks: dict[tuple[str, str], list[int]] = {}
-    for run in _checked(runs):
-        for qid, docno, rank in zip(run["qid"], run["docno"], run["rank"].tolist(), strict=True):
-            ranks.setdefault((qid, docno), []).append(rank)
+    for one in lists:
+        for qid, docnos in one.items():
+            for rank, docno in enumerate(docnos, start=1):
+                ranks.setdefault((qid, docno), []).append(rank)
     scores = [_sum_of_reciprocals(Fraction(constant), tuple(sorted(of_passage))) for of_passage in ranks.values()]
     return make_run([q for q, _ in ranks], [d for _, d in ranks], scores)
 
@@ -66,11 +73,14 @@ def round_robin(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
     Raises:
         InputError: no runs, or a run that is not one.
     """
-    lists: dict[str, list[list[str]]] = {}
-    for i, run in enumerate(clean := _checked(runs)):
-        for qid, part in run.groupby("qid", sort=False):
-            lists.setdefault(str(qid), [[] for _ in clean])[i] = part["docno"].tolist()
-    return ranked_run({qid: list(dict.fromkeys(take_turns(of_question))) for qid, of_question in lists.items()})
+    return fuse_in_turns(_lists(runs))
+
+
+def fuse_in_turns(lists: Sequence[Lists], turns: int | None = None) -> pd.DataFrame:
+    """Do what :func:`round_robin` does, to plain lists; with a number of `turns`, list what so many name."""
+    asked = dict.fromkeys(qid for one in lists for qid in one)
+    taken = {qid: take_turns([one.get(qid, ()) for one in lists])[:turns] for qid in asked}
+    return ranked_run({qid: list(dict.fromkeys(docnos)) for qid, docnos in taken.items()})
 
 
 def take_turns(lists: Sequence[Sequence[str]]) -> list[str]:
@@ -82,7 +92,12 @@ def take_turns(lists: Sequence[Sequence[str]]) -> list[str]:
     return [docno for turn in zip_longest(*lists) for docno in turn if docno is not None]
 
 
-def _checked(runs: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
+def _lists(runs: Sequence[pd.DataFrame]) -> list[Lists]:
     if not len(runs):
         raise InputError("there are no runs to fuse")
-    return [check_run(run) for run in runs]
+    return [lists_of(check_run(run)) for run in runs]
+
+
+def lists_of(run: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the lists of a clean run, qid → docnos."""
+    return {str(qid): part["docno"].tolist() for qid, part in run.groupby("qid", sort=False)}

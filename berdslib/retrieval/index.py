@@ -7,7 +7,6 @@ import importlib
 import json
 import logging
 import os
-import re
 import shutil
 import tempfile
 import weakref
@@ -165,9 +164,6 @@ _FAISS = {"flat": "Flat", "hnsw": "HNSW32", "ivf": "IVF{cells},Flat", "ivf-pq": 
 
 
 _EFFORT = 128
-# Our last line in a saved file, behind what faiss reads: its own fields cannot tell an effort from no effort at all.
-_SAVED_EFFORT = re.compile(rb"\nberdslib effort ([1-9]\d*)\n\Z")
-_CUT_EFFORT = re.compile(rb"\nber(d|ds|dsl|dsli|dslib.{0,30})?\Z", re.DOTALL)
 
 
 class FaissIndex:
@@ -179,8 +175,8 @@ class FaissIndex:
             numbers of them only); or approximate, see :func:`index_recall`: "ivf" (vectors in cells, of which the
             nearest are searched), "hnsw" (a graph of neighbours; slow to build, fast to search), or "ivf-pq" (cells,
             and a vector of 384 numbers in 96 bytes, so that scores are approximate too; see :class:`Rescored`).
-        effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index. The
-            attribute of this name can be set at any time.
+        effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index,
+            except faiss' own defaults, 1 cell and 16 candidates. It can be set at any time.
 
     Raises:
         InputError: an unknown kind, or an effort below 1.
@@ -190,7 +186,7 @@ class FaissIndex:
         if effort < 1:
             raise InputError(f"must be at least 1, not {effort}", field="effort")
         self._index: Any = None
-        self._cells_in: Path | None = None  # the file whose cells are mapped instead of held
+        self._file: Path | None = None  # that is mapped
         self.tie_order, self._kind, self.effort = tie_order, known("kind of faiss index", kind, _FAISS), effort
 
     def __len__(self) -> int:
@@ -201,9 +197,12 @@ class FaissIndex:
         """Append float32 (n, d) vectors (copied into faiss); "ivf" and "ivf-pq" learn their cells from the first batch.
 
         Raises:
-            InputError: not such vectors, or fewer than 256 at first for "ivf-pq".
+            InputError: not such vectors, fewer than 256 at first for "ivf-pq", or an index that was opened.
         """
         import faiss
+
+        if self._file is not None:  # faiss would end the process
+            raise InputError("an opened index is mapped from its file and cannot grow; make a new one of all vectors")
 
         _check_vectors(vectors, None if self._index is None else self._index.d)
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
@@ -225,15 +224,15 @@ class FaissIndex:
             raise InputError("the index is empty")
         queries = _as_queries(queries, self._index.d)
         k = min(k, self._index.ntotal)
-        self._set_effort(k)
+        self._set_effort(self._index, k)
         scores, rows = self._index.search(queries, k)
         return [_best(r[r >= 0], s[r >= 0], k, self.tie_order) for r, s in zip(rows, scores, strict=True)]
 
-    def _set_effort(self, k: int = 1) -> None:
-        if hasattr(self._index, "nprobe"):
-            self._index.nprobe = self.effort
-        if hasattr(self._index, "hnsw"):
-            self._index.hnsw.efSearch = max(self.effort, k)
+    def _set_effort(self, index: Any, k: int = 1) -> None:
+        if hasattr(index, "nprobe"):
+            index.nprobe = self.effort
+        if hasattr(index, "hnsw"):
+            index.hnsw.efSearch = max(self.effort, k)
 
     def save(self, path: Path) -> None:
         """Write the index in faiss' own format, complete or not at all."""
@@ -241,15 +240,11 @@ class FaissIndex:
 
         if self._index is None:
             raise InputError("the index is empty")
-        self._set_effort()
+        # Of mapped cells, faiss would write the name of their file, not what is in them.
+        whole: Any = self._index if self._file is None else faiss.read_index(str(self._file))
+        self._set_effort(whole)
         with atomic_path(path) as unfinished:
-            if self._cells_in is None:
-                faiss.write_index(self._index, str(unfinished))
-            else:  # faiss would write names of the mapped cells, not what is in them
-                shutil.copyfile(self._cells_in, unfinished)
-                os.truncate(unfinished, os.path.getsize(unfinished) - _length_of_effort(unfinished))
-            with open(unfinished, "ab") as file:
-                file.write(f"\nberdslib effort {self.effort}\n".encode())
+            faiss.write_index(whole, str(unfinished))
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
@@ -273,36 +268,15 @@ class FaissIndex:
         if index.metric_type != faiss.METRIC_INNER_PRODUCT:
             raise InputError("is a faiss index of distances; one of dot products is needed", path=path)
         opened = cls(tie_order)
-        opened._index, opened._cells_in = index, Path(path) if isinstance(index, faiss.IndexIVF) else None
-        opened.effort = _saved_effort(path) or _faiss_effort(index)
+        opened._index, opened._file = index, Path(path)
+        opened.effort = _saved_effort(index)
         return opened
 
 
-def _saved_effort(path: Path) -> int | None:
-    """Return the effort in our last line of a saved index; None where there is no such line."""
-    said = _effort_line(path)
-    return int(said[1]) if said else None
-
-
-def _length_of_effort(path: Path) -> int:
-    said = _effort_line(path)
-    return len(said[0]) if said else 0
-
-
-def _effort_line(path: Path) -> re.Match[bytes] | None:
-    with open(path, "rb") as file:
-        file.seek(-min(64, os.path.getsize(path)), os.SEEK_END)
-        end = file.read()
-    found = _SAVED_EFFORT.search(end)
-    if found is None and _CUT_EFFORT.search(end):
-        raise InputError("holds no complete faiss index: its last line was cut", path=path)
-    return found
-
-
-def _faiss_effort(index: Any) -> int:
-    """Return the effort in an index without our last line: one of another program, or of an earlier version."""
-    said = getattr(index, "nprobe", 0) or (index.hnsw.efSearch if hasattr(index, "hnsw") else 0)
-    return _EFFORT if said in (0, 1, 16) else int(said)  # 1 and 16 are faiss' own defaults: nobody chose them
+def _saved_effort(index: Any) -> int:
+    """Return the effort in a saved index; what faiss writes where nobody chose one stands for 128."""
+    cells, candidates = getattr(index, "nprobe", 1), index.hnsw.efSearch if hasattr(index, "hnsw") else 16
+    return int(cells) if cells != 1 else int(candidates) if candidates != 16 else _EFFORT
 
 
 _MILVUS_MOST = 16_384  # the most hits that a Milvus server gives for a query

@@ -59,11 +59,11 @@ def places_needed(
     Raises:
         InputError: no questions, or none with gold for all its perspectives.
     """
-    texts, of_question = _gold_rows(questions, gold, passages, text_of)
-    corpus = _unit(encoder.encode_passages(texts))
+    texts, of_question = gold_rows(questions, gold, passages, text_of)
+    corpus = unit(encoder.encode_passages(texts))
     asked = [q for q in questions if q.qid in of_question]
-    own = _unit(encoder.encode_queries([q.text for q in asked]))
-    stated = _unit(encoder.encode_queries([text for q in asked for text in q.perspectives]))
+    own = unit(encoder.encode_queries([q.text for q in asked]))
+    stated = unit(encoder.encode_queries([text for q in asked for text in q.perspectives]))
     starts = np.cumsum([0] + [len(q.perspectives) for q in asked])
     rows = []
     for i, question in enumerate(asked):
@@ -108,51 +108,13 @@ def share_within(needed: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["target", "vector", "n", *ks])
 
 
-def diameters(
-    questions: Sequence[Question],
-    gold: pd.DataFrame,
-    passages: Sequence[Passage],
-    encoder: Encoder,
-    ks: Sequence[int],
-    *,
-    text_of: Callable[[Passage], str] = full_text,
-) -> pd.DataFrame:
-    """Return how far a question's gold passages lie apart, against how far their k-th neighbours are.
-
-    Args:
-        questions: as for :func:`places_needed`, as are the next three.
-        gold: verdicts.
-        passages: the corpus.
-        encoder: an encoder.
-        ks: which neighbours, the passage itself not counted.
-        text_of: what is encoded of a passage.
-
-    Returns:
-        Frame qid, gold, diameter (the largest Euclidean distance of two gold vectors of length 1), and for each k the
-        median distance from a gold passage to its k-th nearest passage, NaN where the corpus has fewer.
-    """
-    texts, of_question = _gold_rows(questions, gold, passages, text_of)
-    corpus = _unit(encoder.encode_passages(texts))
-    rows = []
-    for qid, by_pid in of_question.items():
-        every = np.unique(np.concatenate(by_pid))
-        similar = -np.sort(-(corpus[every] @ corpus.T), axis=1)
-        apart = float(_distance(corpus[every] @ corpus[every].T).max())
-        near = [float(np.median(_distance(similar[:, k]))) if k < len(corpus) else np.nan for k in ks]
-        rows.append((qid, len(every), apart, *near))
-    return pd.DataFrame(rows, columns=["qid", "gold", "diameter", *ks])
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors of length 1, float64."""
     vectors = np.asarray(vectors, dtype=np.float64)
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
-def _distance(cosine: np.ndarray) -> np.ndarray:
-    return np.asarray(np.sqrt(np.maximum(2 - 2 * cosine, 0)))
-
-
-def _gold_rows(
+def gold_rows(
     questions: Sequence[Question],
     gold: pd.DataFrame,
     passages: Sequence[Passage],

@@ -20,8 +20,8 @@ from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
 from berdslib.models.base import Encoder
 from berdslib.models.corpus_vectors import encode_corpus, full_text
-from berdslib.retrieval.base import check_corpus, check_search, docno_order, gather_run, top_k
-from berdslib.retrieval.index import Hits, make_index
+from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
+from berdslib.retrieval.index import Hits
 
 logger = logging.getLogger(__name__)
 
@@ -228,44 +228,14 @@ def _shifted(form: Form, p: np.ndarray, sign: float) -> Form:
 # ---------------------------------------------------------------- large corpora
 
 
-def rescore(
-    form: Form, vectors: np.ndarray, candidates: Sequence[np.ndarray], k: int, tie_order: np.ndarray | None = None
-) -> Hits:
-    """Return the k best candidates of each query by their exact scores.
-
-    Candidates found with ``form.query`` miss little where passages are of one length and the method changes that little
-    (MiniLM, "pap+": nothing in the first five of a hundred); else ask for many.
-
-    Args:
-        form: n queries, see :func:`make_form`.
-        vectors: (m, d) of the whole corpus, memory-mapped or not; only the candidates' rows are read.
-        candidates: n arrays of row numbers, such as the first halves of an index's hits; an empty one finds nothing.
-        k: how many to return, at least 1.
-        tie_order: (m,) int, smaller wins among equal scores; None for the order of the rows.
-
-    Raises:
-        InputError: k < 1, or another number of candidate lists than queries.
-    """
-    if k < 1:
-        raise InputError(f"k must be at least 1, not {k}", field="k")
-    if len(candidates) != len(form.query):
-        raise InputError(f"{len(form.query)} queries need as many lists of candidates, not {len(candidates)}")
-    found: Hits = []
-    for i, rows in enumerate(candidates):
-        rows = np.sort(np.asarray(rows, dtype=np.int64))  # a file is read forwards
-        if not len(rows):
-            found.append((rows, np.empty(0)))
-            continue
-        values = apply_form(_rows(form, slice(i, i + 1)), vectors[rows])[0]
-        order = top_k(values, k, rows if tie_order is None else tie_order[rows])
-        found.append((rows[order], values[order]))
-    return found
-
-
 def search_exact(form: Form, vectors: np.ndarray, k: int, tie_order: np.ndarray | None = None) -> Hits:
     """Return the k best of all passages for each query, in blocks: memory does not grow with the corpus.
 
-    Arguments and errors as in :func:`rescore`.
+    Args:
+        form: n queries, see :func:`make_form`.
+        vectors: (m, d) of the whole corpus, memory-mapped or not.
+        k: how many to return, at least 1.
+        tie_order: (m,) int, smaller wins among equal scores; None for the order of the rows.
     """
     if k < 1:
         raise InputError(f"k must be at least 1, not {k}", field="k")
@@ -283,14 +253,13 @@ def search_exact(form: Form, vectors: np.ndarray, k: int, tie_order: np.ndarray 
     return best
 
 
-class Projected:
+class Projected(Ours):
     """A dense retriever that scores queries made of a root and a perspective by a method of ``METHODS``.
 
     Such queries know their `root`; see :func:`berdslib.data.collection.perspective_queries`. Where the perspective is
     the query itself, as in AmbigQA, query - root stands for it: projecting a query out of itself would leave nothing
     (divergences.md P5). A question that was made of no other has no perspective to project out and is searched as it
-    is; a blank one finds nothing. All passages are scored exactly; or, with a `depth`, the candidates that the index
-    finds.
+    is; a blank one finds nothing. All passages are scored exactly.
 
     Args:
         passages: the corpus; docnos must be unique.
@@ -301,16 +270,12 @@ class Projected:
             ``partial(extract_by, "rule")``, see :func:`berdslib.llm.extraction.extract_by`. A question without
             perspectives is then a raw query, too; where nothing can be cut out of it, it is searched as it is, and a
             warning says how many those are.
-        depth: 0 to score every passage; else how many candidates, at least k: faster on a large corpus. They come by
-            dot product, which misses best passages where vectors are not of one length, and more of them for "add+"
-            and "cast+" than for "pap+".
-        index: what finds candidates, see :func:`berdslib.retrieval.index.make_index`.
         name: what the retriever is called in tables; "" for the method's name.
         folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.models.corpus_vectors.encode_corpus`.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
 
     Raises:
-        InputError: an empty corpus, a repeated docno, an unknown method or index, or a strength with a method that has
+        InputError: an empty corpus, a repeated docno, an unknown method, or a strength with a method that has
             none.
     """
 
@@ -322,8 +287,6 @@ class Projected:
         method: str = "pap+",
         strength: float = 1.0,
         extract: Callable[[Sequence[str]], Sequence[tuple[str, str]]] | None = None,
-        depth: int = 0,
-        index: str = "numpy",
         name: str = "",
         folder: Path | None = None,
         text_of: Callable[[Passage], str] = full_text,
@@ -331,7 +294,7 @@ class Projected:
         known("method", method, [*METHODS, *OFFICIAL])
         _check_strength(method, strength)
         self.name = name or method
-        self._encoder, self._extract, self.depth = encoder, extract, depth
+        self._encoder, self._extract = encoder, extract
         self._method, self._strength = method, strength
         if isinstance(passages, Corpus):  # checked when it was written
             self._docnos = list(passages.docnos())
@@ -341,35 +304,24 @@ class Projected:
             self._docnos = [p.docno for p in passages]
             self._vectors = encoder.encode_passages([text_of(p) for p in passages])
         self._ties = docno_order(self._docnos)
-        self._index = make_index(index, self._ties)
-        if depth:
-            self._index.add(self._vectors)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question.
 
         Raises:
-            InputError: k < 1 or above the depth, no questions, or a repeated qid.
+            InputError: k < 1, no questions, or a repeated qid.
         """
         check_search(questions, k)
-        if self.depth and k > self.depth:
-            raise InputError(f"{self.depth} candidates are scored, so k cannot be {k}; use a larger depth")
         asked = [q for q in questions if q.text.strip()]
         found = {}
         for form_of, part in (
             (self._projected, [q for q in asked if self._has_perspective(q)]),
             (self._plain, [q for q in asked if not self._has_perspective(q)]),
         ):
-            hits = self._hits(form_of(part), k) if part else []
+            hits = search_exact(form_of(part), self._vectors, k, self._ties) if part else []
             found.update({q.qid: hit for q, hit in zip(part, hits, strict=True)})
         nothing = (np.empty(0, dtype=np.int64), np.empty(0))
         return gather_run(questions, self._docnos, [found.get(q.qid, nothing) for q in questions])
-
-    def _hits(self, form: Form, k: int) -> Hits:
-        if not self.depth:
-            return search_exact(form, self._vectors, k, self._ties)
-        candidates = self._index.search(form.query.astype(np.float32), self.depth)
-        return rescore(form, self._vectors, [rows for rows, _ in candidates], k, self._ties)
 
     def _has_perspective(self, question: Question) -> bool:
         """Return whether there is one to project out: it is known, or is to be cut out of a raw query."""

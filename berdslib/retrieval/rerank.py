@@ -11,14 +11,9 @@ import pandas as pd
 from berdslib.data.corpus import Corpus, by_docno
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.errors import InputError
-from berdslib.models.loading import (
-    keep_freed_memory,
-    length_batches,
-    load_model,
-    load_weights,
-    read_tokenizer,
-)
-from berdslib.retrieval.base import Retriever, check_corpus, check_search, checked_search
+from berdslib.models.loading import load_model, load_weights, read_tokenizer
+from berdslib.models.pair_classifier import PairClassifier
+from berdslib.retrieval.base import Ours, Retriever, check_corpus, check_search, checked_search
 
 # Asai et al. (2023); BeRDS lets it sort the first hundred of Contriever (section 6).
 TART_FULL = "facebook/tart-full-flan-t5-xl"
@@ -28,7 +23,7 @@ TART_INSTRUCTION = "Retrieve passages that argue about this question"
 Scorer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
 
 
-class CrossEncoderRetriever:
+class CrossEncoderRetriever(Ours):
     """Re-ranks another retriever's candidates by a joint score of question and passage; ties broken by docno.
 
     Args:
@@ -86,71 +81,33 @@ class CrossEncoderRetriever:
         return run[run["rank"] <= k].reset_index(drop=True)
 
 
-class PairScorer:
+class PairScorer(PairClassifier):
     """Scores pairs with a classifier of one output (its logit) or two (log-odds of the second, "relevant").
-
-    Passages are cut at their end where a pair is too long, questions never.
 
     Args:
         model: the classifier.
         tokenizer: its tokenizer.
         query_prefix: text put in front of questions.
-        max_length: tokens of question and passage together.
-        batch_size: pairs per forward pass; pairs of like length share one.
+        options: of :class:`~berdslib.models.pair_classifier.PairClassifier`.
 
     Raises:
         InputError: another number of outputs; (on use) a question that leaves no room for a passage.
     """
 
-    def __init__(
-        self, model: Any, tokenizer: Any, *, query_prefix: str = "", max_length: int = 512, batch_size: int = 32
-    ) -> None:
+    def __init__(self, model: Any, tokenizer: Any, *, query_prefix: str = "", **options: Any) -> None:
         outputs = model.config.num_labels
         if outputs not in (1, 2):
             raise InputError(f"a scorer needs one output, or two with the second for 'relevant'; this has {outputs}")
-        self.model, self.tokenizer, self.query_prefix = model.eval(), tokenizer, query_prefix
-        self.max_length, self.batch_size = max_length, batch_size
+        super().__init__(model, tokenizer, **options)
+        self.query_prefix = query_prefix
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Return float64 (n,), higher is more relevant."""
-        import torch
-
-        keep_freed_memory()
-        inputs = self.encode(pairs) if pairs else []
-        found = np.empty(len(pairs), dtype=np.float64)
-        for rows in length_batches([len(one["input_ids"]) for one in inputs], self.batch_size):
-            batch = self.tokenizer.pad([inputs[i] for i in rows], return_tensors="pt").to(self.model.device)
-            with torch.inference_mode():
-                logits = self.model(**batch).logits.double()
-            # Probabilities near 1 would be equal where log-odds are not.
-            found[rows] = (logits[:, -1] - logits[:, 0] if logits.shape[1] == 2 else logits[:, 0]).cpu().numpy()
-        return found
+        return self.scores(pairs)
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, list[int]]]:
-        """Return the model's input for each pair, not padded; only passages are cut.
-
-        Raises:
-            InputError: a question that leaves no room for a passage.
-        """
-        questions = [self.query_prefix + question for question, _ in pairs]
-        room = self.max_length - self.tokenizer.num_special_tokens_to_add(pair=True)
-        for ids in self._ids(list(dict.fromkeys(questions))):
-            _check_fits(ids, room)
-        # What looks like a special token in a text is text.
-        both = self.tokenizer(
-            questions,
-            [passage for _, passage in pairs],
-            truncation="only_second",
-            max_length=self.max_length,
-            split_special_tokens=True,
-        )
-        return [{key: both[key][i] for key in both} for i in range(len(pairs))]
-
-    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of each text, without any mark that a text may hold: what T5 finds by its spelling too."""
-        marks = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
-        cut = self.tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True)
-        return [[i for i in ids if i not in marks] for ids in cut["input_ids"]]
+        """Return the model's input for each pair, not padded; only passages are cut."""
+        return super().encode([(self.query_prefix + question, passage) for question, passage in pairs])
 
 
 class EncT5Scorer(PairScorer):
@@ -160,26 +117,20 @@ class EncT5Scorer(PairScorer):
     """
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, list[int]]]:
-        """Return the model's input for each pair, not padded; only passages are cut.
-
-        Raises:
-            InputError: a question that leaves no room for a passage, or a tokenizer without <s>.
-        """
+        """Return the model's input for each pair, not padded; only passages are cut, and no text may hold a mark."""
         start, end = self.tokenizer.convert_tokens_to_ids(["<s>", "</s>"])
         if start in (None, self.tokenizer.unk_token_id):
             raise InputError("the tokenizer has no token <s>, which this kind of model reads its answer from")
-        room = self.max_length - 3
-        questions = self._ids([self.query_prefix + question for question, _ in pairs])
-        inputs = []
-        for question, passage in zip(questions, self._ids([p for _, p in pairs]), strict=True):
-            _check_fits(question, room)
+        marks = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
+        texts = [text for question, passage in pairs for text in (self.query_prefix + question, passage)]
+        cut = self.tokenizer(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"] if texts else []
+        ids = [[i for i in of_text if i not in marks] for of_text in cut]  # T5 finds marks by their spelling, too
+        room, inputs = self.max_length - 3, []
+        for question, passage in zip(ids[::2], ids[1::2], strict=True):
+            if len(question) >= room:
+                raise InputError(f"a question of {len(question)} tokens leaves no room for a passage in {room}")
             inputs.append({"input_ids": [start, *question, end, *passage[: room - len(question)], end]})
         return inputs
-
-
-def _check_fits(question: Sequence[int], room: int) -> None:
-    if len(question) >= room:
-        raise InputError(f"a question of {len(question)} tokens leaves no room for a passage; the limit is {room}")
 
 
 def load_scorer(checkpoint: str, **options: Any) -> PairScorer:

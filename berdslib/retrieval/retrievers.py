@@ -1,24 +1,29 @@
-"""Retrievers by name, so that a notebook parameter is a string."""
+"""Retrievers by name, so that a notebook parameter is a string; own corpora for questions; Lucene."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from berdslib.data.records import Passage
+import pandas as pd
+from tqdm.auto import tqdm
+
+from berdslib.data.records import Passage, Question, make_run
 from berdslib.data.web import OwnCorpora
-from berdslib.errors import InputError
+from berdslib.errors import InputError, MissingDataError
 from berdslib.models.cards import CARDS, model_card
 from berdslib.models.encoders import get_encoder
 from berdslib.registry import Registry
-from berdslib.retrieval.base import Retriever
+from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
 from berdslib.retrieval.bm25 import BM25, RankBM25
 from berdslib.retrieval.dense import Dense
-from berdslib.retrieval.lucene import Lucene
-from berdslib.retrieval.per_question import InOwnCorpora, Maker
 from berdslib.retrieval.rerank import TART_FULL, TART_INSTRUCTION, CrossEncoderRetriever, load_scorer
+
+# From a corpus to a retriever over it; a model that it needs has been loaded, once for however many corpora.
+Maker = Callable[[Sequence[Passage]], Retriever]
 
 _LUCENE = "pyserini:"
 _FOR_ENCODER = {"cached", "engine", "number_format", "trust_remote_code"}
@@ -41,7 +46,7 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
     Args:
         name: in ``RETRIEVERS``; "hf:org/model" is a dense retriever on any sentence-transformers checkpoint;
             "pyserini:INDEX" a Lucene index in a folder or of Pyserini's prebuilt ones, whatever the corpus. Parts
-            behind a retriever are read by :func:`berdslib.retrieval.system_strings.parse_system`.
+            behind a retriever are read by :func:`berdslib.retrieval.parts.parse_system`.
         passages: the corpus; of :class:`~berdslib.data.web.OwnCorpora`, each question is searched in its
             own.
         options: passed on: ``analyser="english-stem"`` to BM25; ``index="faiss"`` and whatever else :class:`Dense` and
@@ -85,6 +90,71 @@ def own_retriever(make: Callable[..., Retriever]) -> RetrieverKind:
 def _keywords(of: Callable[..., Any]) -> frozenset[str]:
     parameters = inspect.signature(of).parameters.values()
     return frozenset(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
+
+
+class InOwnCorpora(Ours):
+    """Searches each question in its own corpus; one whose corpus is empty finds nothing.
+
+    What a retriever knows of its corpus, such as how rare a word is, it knows of this one only.
+
+    Args:
+        name: what the retriever is called in tables.
+        make: builds it over one corpus; that is done anew in each search.
+        corpora: by question.
+    """
+
+    def __init__(self, name: str, make: Maker, corpora: OwnCorpora) -> None:
+        self.name, self._make, self._corpora = name, make, corpora
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question; queries made from one question share its corpus."""
+        check_search(questions, k)
+        queries: dict[str, list[Question]] = {}
+        for question in questions:
+            queries.setdefault(self._corpora.owner(question), []).append(question)
+        bar = tqdm(queries.items(), desc=f"{self.name}, a corpus a question", unit="corpus", delay=2, leave=False)
+        corpora = ((self._corpora.of(asked[0]), asked) for _, asked in bar)
+        return joined([checked_search(self._make(corpus), asked, k) for corpus, asked in corpora if corpus])
+
+
+class Lucene(Ours):
+    """Searches a Lucene index that others built, by BM25 and through Pyserini; its docnos are those of the index.
+
+    Anserini's own analyser cuts the texts (Porter stemming, Lucene's stop words), so scores differ from those of
+    :class:`berdslib.retrieval.bm25.BM25`.
+
+    Args:
+        index: a folder, or the name of one of Pyserini's prebuilt indexes ("wikipedia-dpr-100w"), which it downloads.
+        k1: saturation of word counts; 0.9 is Pyserini's default.
+        b: how much long passages are marked down; 0.4 is Pyserini's default.
+        threads: queries searched at a time.
+        name: what the retriever is called in tables.
+
+    Raises:
+        MissingDataError: Pyserini is not installed, or it knows no such index.
+    """
+
+    def __init__(self, index: str, *, k1: float = 0.9, b: float = 0.4, threads: int = 2, name: str = "lucene") -> None:
+        try:
+            from pyserini.search.lucene import LuceneSearcher
+        except ImportError:
+            raise MissingDataError("this needs Pyserini and Java 21: pip install 'berdslib[pyserini]'") from None
+        known = Path(index).is_dir()
+        searcher = LuceneSearcher(index) if known else LuceneSearcher.from_prebuilt_index(index)
+        if searcher is None:  # what Pyserini returns for a name that it does not know
+            raise MissingDataError(f"{index!r} is neither a folder nor a prebuilt index of Pyserini")
+        searcher.set_bm25(k1, b)
+        self.name, self._searcher, self._threads = name, searcher, threads
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question; a blank question finds nothing."""
+        check_search(questions, k)
+        asked = [q for q in questions if q.text.strip()]
+        texts, qids = [q.text for q in asked], [q.qid for q in asked]
+        hits = self._searcher.batch_search(texts, qids, k=k, threads=self._threads) if asked else {}
+        rows = [(qid, hit.docid, float(hit.score)) for qid in qids for hit in hits[qid]]
+        found, docnos, scores = zip(*rows, strict=True) if rows else ((), (), ())
+        return make_run(found, docnos, scores)
 
 
 # ---------------------------------------------------------------- the kinds

@@ -22,8 +22,9 @@ from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever, checked_search, run_of
+from berdslib.retrieval.diversify import AspectsOf
 from berdslib.retrieval.rerank import Scorer
-from berdslib.retrieval.systems import AspectsOf, Workshop
+from berdslib.retrieval.systems import Workshop
 
 System = str | Retriever | pd.DataFrame
 Systems = System | Sequence[System] | Mapping[str, System]

@@ -3,30 +3,25 @@
 import os
 import subprocess
 import sys
-import threading
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 import pyversity
-import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berdslib.data.records import check_run, make_run, ranked_run
 from berdslib.errors import InputError
-from berdslib.retrieval import candidates
-from berdslib.retrieval.candidates import NORMALISATIONS
+from berdslib.retrieval import diversify as module
 from berdslib.retrieval.diversify import (
     DIVERSIFIERS,
+    NORMALISATIONS,
     diversify,
-    in_threads,
-    mmr,
     mmr_orders,
     mmr_sweep,
     own_diversifier,
-    similarities,
 )
 
 
@@ -55,7 +50,7 @@ def plain_mmr(relevance, similarity, weight, k):
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.25, 0.5, 0.75, 1.0])
-@pytest.mark.parametrize("k", [0, 3, 50])
+@pytest.mark.parametrize("k", [1, 3, 9])
 def test_mmr_is_equation_1_on_2000_cases_with_many_ties(weight, k):
     # Eighths are exact in single precision and so is all arithmetic on them: equal values are equal here and there.
     rng = np.random.default_rng(int(100 * weight) + k)
@@ -63,76 +58,32 @@ def test_mmr_is_equation_1_on_2000_cases_with_many_ties(weight, k):
     relevance = rng.integers(-16, 9, (q, n)) / 8
     half = rng.integers(-8, 9, (q, n, n)) / 8
     similarity = np.tril(half) + np.tril(half, -1).transpose(0, 2, 1)
-    present = np.arange(n) < rng.integers(1, n + 1, q)[:, None]
-    assert (present.sum(axis=1) == 1).sum() > 100  # lists of one document
-    orders, values = mmr_orders(relevance, similarity.astype(np.float32), present, weight, k)
-    assert orders.shape == values.shape == (q, min(k, n) if k else n)
+    orders, values = mmr_orders(relevance, similarity.astype(np.float32), weight, k)
+    assert orders.shape == values.shape == (q, k)
     for i in range(q):
-        m = int(present[i].sum())
-        order, value = plain_mmr(relevance[i, :m].tolist(), similarity[i].tolist(), weight, k or n)
-        assert orders[i, : len(order)].tolist() == order and values[i, : len(order)].tolist() == value
-        assert (values[i, len(order) :] == -np.inf).all()
-
-
-def test_several_weights_at_once_are_each_weight_alone():
-    rng = np.random.default_rng(5)
-    relevance, similarity = rng.random((30, 7)), rng.random((30, 7, 7), dtype=np.float32)
-    present, weights = rng.random((30, 7)) < 0.9, [0.5, 0.99, 0.0, 1.0]
-    orders, values = mmr_orders(relevance, similarity, present, weights, 5)
-    for i, weight in enumerate(weights):
-        order, value = mmr_orders(relevance, similarity, present, weight, 5)
-        np.testing.assert_array_equal(values[i], value)
-        np.testing.assert_array_equal(orders[i], order)
+        order, value = plain_mmr(relevance[i].tolist(), similarity[i].tolist(), weight, k)
+        assert orders[i].tolist() == order and values[i].tolist() == value
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-30, 1e25])
-def test_similarities_are_cosines(size):
-    rng = np.random.default_rng(0)
-    vectors = rng.standard_normal((12, 5)) * size
-    vectors[3] = 0
-    run = ranked_run({f"q{i}": [f"d{j}" for j in rng.permutation(12)[:4]] for i in range(20)})
-    features = candidates.vector_features(check_run(run), {f"d{j}": v for j, v in enumerate(vectors)})
-    found = similarities(features.table, features.at.reshape(20, 4))
-    for i, docnos in enumerate(lists_of(run).values()):
-        own = vectors[[int(d[1:]) for d in docnos]] / size
-        length = np.linalg.norm(own, axis=1)
-        expected = own @ own.T / np.maximum(length[:, None] * length, 1e-300)
-        np.testing.assert_allclose(found[i], expected, atol=2e-6)
-
-
-def random_lists(q=150, n=41, f=7, seed=3):
-    """Relevance, vectors (every tenth of length 0), their places and which candidates are there."""
-    rng = np.random.default_rng(seed)
-    vectors = rng.standard_normal((60, f), dtype=np.float32) * 10 ** rng.integers(-3, 4, (60, 1)).astype(np.float32)
-    vectors[::10] = 0
-    at = np.stack([rng.permutation(60)[:n] for _ in range(q)])
-    return rng.random((q, n)), vectors, at, np.arange(n) < rng.integers(1, n + 1, q)[:, None]
-
-
-@pytest.mark.parametrize("k", [1, 2, 10, 11, 0])  # rows of picks up to 10, all rows from 11
+@pytest.mark.parametrize("k", [0, 2])
 @pytest.mark.parametrize("weight", [0.0, 0.6])
-def test_mmr_of_vectors_is_equation_1_however_few_are_picked(k, weight):
-    relevance, vectors, at, present = random_lists()
-    orders, values = mmr(relevance, vectors, at, present, weight, k)
-    for i in range(len(at)):
-        m = int(present[i].sum())
-        own = vectors[at[i, :m]].astype(np.float64)
+def test_mmr_of_lists_of_all_lengths_is_equation_1_on_cosines(weight, k, size):
+    rng = np.random.default_rng(3)
+    vectors = {f"d{i}": v * size for i, v in enumerate(rng.standard_normal((60, 7)))}
+    vectors["d0"] = np.zeros(7)
+    run = make_run(*zip(*[(f"q{q}", f"d{d}", rng.random()) for q in range(60)
+                          for d in rng.permutation(60)[: 1 + q % 23]], strict=True))  # fmt: skip
+    out = diversify(run, vectors=vectors, relevance_weight=weight, k=k, normalise="max_per_dataset")
+    for qid, docnos in lists_of(run).items():
+        own = np.array([vectors[d] for d in docnos]) / size
         length = np.linalg.norm(own, axis=1)
         own /= np.where(length > 0, length, 1)[:, None]
-        order, value = plain_mmr(relevance[i, :m].tolist(), (own @ own.T).tolist(), weight, k or 41)
-        np.testing.assert_allclose(values[i, : len(order)], value, atol=2e-6)
+        relevance = (run.loc[run["qid"] == qid, "score"] / run["score"].max()).tolist()
+        order, value = plain_mmr(relevance, (own @ own.T).tolist(), weight, k or 60)
+        np.testing.assert_allclose(out.loc[out["qid"] == qid, "value"], value, atol=2e-6)
         if weight:  # at 0, what resembles nothing ties
-            assert orders[i, : len(order)].tolist() == order
-
-
-def test_several_weights_of_few_picks_are_each_weight_alone():
-    relevance, vectors, at, present = random_lists()
-    orders, values = mmr(relevance, vectors, at, present, [0.3, 0.9, 0.6], 2)
-    assert orders.shape == values.shape == (3, 150, 2)
-    for i, weight in enumerate([0.3, 0.9, 0.6]):
-        order, value = mmr(relevance, vectors, at, present, weight, 2)
-        np.testing.assert_array_equal(orders[i], order)
-        np.testing.assert_array_equal(values[i], value)
+            assert lists_of(out)[qid] == [docnos[i] for i in order]
 
 
 TWINS = """
@@ -163,45 +114,6 @@ def test_passages_of_the_same_text_keep_the_order_of_the_run_on_any_processor(pr
     environment = os.environ | ({"OPENBLAS_CORETYPE": processor} if processor else {})
     done = subprocess.run([sys.executable, "-c", TWINS], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_equal_vectors_are_one_row_of_the_table():
-    rng = np.random.default_rng(1)
-    texts = rng.integers(0, 40, 100)
-    vectors = rng.standard_normal((40, 3))[texts]
-    run = ranked_run({"q": [f"d{i}" for i in range(100)], "r": ["d99", "d0"]})
-    features = candidates.vector_features(check_run(run), lambda docnos: vectors[[int(d[1:]) for d in docnos]])
-    first = {text: i for i, text in reversed(list(enumerate(texts.tolist())))}
-    by_docno = dict(zip(check_run(run)["docno"], features.at.tolist(), strict=True))
-    assert all(by_docno[f"d{i}"] == first[text] for i, text in enumerate(texts.tolist()))
-
-
-@pytest.mark.parametrize("k", [3, 0])
-def test_threads_change_nothing(k):
-    lists = random_lists(q=300, f=300)
-    with threadpoolctl.threadpool_limits(1, "blas"):
-        alone = mmr(*lists, 0.6, k)
-    with threadpoolctl.threadpool_limits(3, "blas"):
-        shared = mmr(*lists, 0.6, k)
-    for one, other in zip(alone, shared, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def blas_threads():
-    return {library["num_threads"] for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"}
-
-
-def test_work_is_shared_among_the_threads_of_blas_which_gets_them_back():
-    meeting = threading.Barrier(3, timeout=10)  # passed only by three at the same time
-
-    def work(questions):
-        meeting.wait()
-        return questions, blas_threads()
-
-    with threadpoolctl.threadpool_limits(3, "blas"):
-        found = in_threads(work, 9, 3)
-        assert blas_threads() == {3}
-    assert found == [(slice(0, 3), {1}), (slice(3, 6), {1}), (slice(6, 9), {1})]
 
 
 # ---------------------------------------------------------------- runs for all methods
@@ -285,12 +197,10 @@ def test_empty_lists_and_single_documents(method):
             assert np.isfinite(one["value"]).all()
 
 
-def test_blocks_of_questions_change_nothing(monkeypatch):
+def test_reordering_few_questions_at_once_changes_nothing(monkeypatch):
     run, given = some_input(7, questions=40)
     whole = {method: diversify(run, method, **given) for method in DIVERSIFIERS}
-    monkeypatch.setattr(candidates, "_SIMILARITIES_AT_ONCE", 60)
-    sizes = [len(questions) for questions, _ in candidates.blocks(run, "rank", candidates.no_features(run))]
-    assert len(sizes) > 10 and sum(sizes) == 40
+    monkeypatch.setattr(module, "_AT_ONCE", 60)
     for method, out in whole.items():
         pd.testing.assert_frame_equal(diversify(run, method, **given), out)
 
@@ -348,11 +258,11 @@ def sentinel_mmr(relevance, similarity, weight):
 def test_b4_very_negative_scores_and_a_best_passage_that_is_not_first():
     relevance, similarity = np.array([[-300.0, -200.0, -400.0]]), np.eye(3)[None]
     assert sentinel_mmr(relevance[0], similarity[0], 0.75) == [0, 0, 0]
-    orders, values = mmr_orders(relevance, similarity, np.ones((1, 3), dtype=bool), 0.75)
+    orders, values = mmr_orders(relevance, similarity, 0.75, 3)
     assert orders.tolist() == [[1, 0, 2]] and values.tolist() == [[-150.0, -225.0, -300.0]]
     relevance = np.array([[0.2, 0.9, 0.5]])
     assert sentinel_mmr(relevance[0], similarity[0], 0.75)[0] == 0
-    assert mmr_orders(relevance, similarity, np.ones((1, 3), dtype=bool), 0.75)[0].tolist() == [[1, 2, 0]]
+    assert mmr_orders(relevance, similarity, 0.75, 3)[0].tolist() == [[1, 2, 0]]
 
 
 def test_b5_scores_fall_and_the_value_has_its_own_column():
@@ -584,6 +494,23 @@ def test_a_function_of_ones_own_in_the_table_is_used_by_its_name(monkeypatch):
     assert sorted(seen, key=repr) == sorted(expected, key=repr)
     with pytest.raises(InputError, match="'from-behind' needs vectors"):
         diversify(run, "from-behind")
+
+
+def test_a_function_of_ones_own_may_go_by_aspects(monkeypatch):
+    run, given = some_input(52)
+
+    def most_told(aspects, scores, k, weight):
+        assert aspects.dtype == np.float64 and len(aspects) == len(scores)
+        return np.argsort(-aspects.max(axis=1), kind="stable")[:k]
+
+    monkeypatch.setattr(DIVERSIFIERS, "_things", dict(DIVERSIFIERS))
+    DIVERSIFIERS.add("most-told", own_diversifier(most_told))
+    out = diversify(run, "most-told", aspects=given["aspects"], relevance_weight=0.5, k=1)
+    largest = given["aspects"].groupby(["qid", "docno"])["p"].max()
+    for qid, (docno,) in lists_of(out).items():
+        assert largest[qid, docno] == largest[qid].max()
+    with pytest.raises(InputError, match="'most-told' needs a table qid, pid, docno, p"):
+        diversify(run, "most-told", vectors=given["vectors"])
 
 
 @pytest.mark.parametrize(

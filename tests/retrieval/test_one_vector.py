@@ -123,11 +123,3 @@ def test_share_within_counts_and_says_what_is_possible():
 def test_questions_without_gold_for_a_perspective_are_left_out_and_none_at_all_is_an_error():
     with pytest.raises(bd.InputError, match="for each of its perspectives"):
         places(gold=GOLD[GOLD["pid"] == 0])
-
-
-def test_diameter_and_neighbours_by_hand():
-    row = one_vector.diameters([QUESTION], GOLD, PASSAGES, ENCODER, [1, 9]).iloc[0]
-    apart = np.linalg.norm(circle(0)[0] - circle(40)[0])
-    near = np.linalg.norm(circle(0)[0] - circle(20)[0])
-    assert (row["gold"], row["diameter"], row[1]) == (2, pytest.approx(apart, abs=1e-6), pytest.approx(near, abs=1e-6))
-    assert np.isnan(row[9])

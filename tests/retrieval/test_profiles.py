@@ -22,13 +22,13 @@ from berdslib.errors import InputError
 from berdslib.evaluation.judges import calibration_error
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.models.encoders import get_encoder
-from berdslib.retrieval import profiles as profiles_module
+from berdslib.retrieval import authors as authors_module
+from berdslib.retrieval import parts as parts_module
 from berdslib.retrieval import systems as systems_module
-from berdslib.retrieval.author_groups import AuthorClassifier, _splits
+from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects, learn_weights, lessons_of
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import diversify
 from berdslib.retrieval.expansion import expanded_search, template_expansions
-from berdslib.retrieval.profiles import GuessedAuthors, KnownAuthors, group_aspects, learn_weights, lessons_of
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 from berdslib.retrieval.systems import make_systems
 
@@ -54,8 +54,7 @@ def word(text):
 def _words(monkeypatch):
     """The encoder "words"; retrievers that a test adds are gone after it."""
     monkeypatch.setitem(CARDS, "words", ModelCard("words", "nowhere"))
-    for module in (systems_module, profiles_module):
-        monkeypatch.setattr(module, "get_encoder", lambda name: {"words": Words()}[name])
+    monkeypatch.setattr(systems_module, "get_encoder", lambda name: {"words": Words()}[name])
     monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
 
 
@@ -221,7 +220,7 @@ def test_a_group_that_is_not_there_leaves_the_list_as_it_is():
 
 
 def test_a_list_is_an_author_with_each_of_several_values():
-    authors = KnownAuthors(
+    authors = Authors.known(
         [Passage("a", ""), Passage("b", ""), Passage("c", "")],
         {"a": {ISSUES: ("x", "y"), "age": ("old",)}, "b": {ISSUES: ("x",)}, "c": {"age": ("old",)}},
     )
@@ -328,13 +327,13 @@ class _Ranks:
 def test_scores_that_are_ranks_are_weighed_as_ranks():
     """Standardised over a thousand, ranks hardly tell the first from the hundredth; guesses would outweigh the text."""
     scenario = open_scenario(make_release(arguments=1200, issues=12), "explicit")
-    authors = KnownAuthors(scenario.passages, scenario.profiles)
+    authors = Authors.known(scenario.passages, scenario.profiles)
     weights = learn_weights(_Ranks(scenario.passages), lessons_of(scenario.training), authors, depth=1000)
     assert weights.scale == "rank" and weights.text > 0.1
 
 
 def test_fusion_learns_from_a_sample_of_many_training_queries_and_says_of_how_many(monkeypatch, caplog):
-    monkeypatch.setattr(profiles_module, "MOST_QUERIES", 7)
+    monkeypatch.setattr(authors_module, "MOST_QUERIES", 7)
     scenario = opened(PLANTED, "explicit")
     with caplog.at_level(logging.INFO):
         first = system("bm25+profile:fusion", scenario).search(scenario.questions, 5)
@@ -349,7 +348,7 @@ def test_fusion_learns_from_a_sample_of_many_training_queries_and_says_of_how_ma
 def test_candidates_that_are_all_answers_teach_nothing():
     scenario = opened(PLANTED, "explicit")
     lessons = lessons_of(scenario.training)
-    authors = KnownAuthors(lessons.passages, lessons.profiles)
+    authors = Authors.known(lessons.passages, lessons.profiles)
 
     class Never:
         name = "never"
@@ -588,7 +587,7 @@ def test_evidence_of_guessed_authors_is_by_how_much_the_text_changes_the_odds():
             told = {"old": [0.2, 0.8], "young": [0.5, 1.0], "male": [0.5, 0.1]}
             return np.array(told.get(value, [0.1, 0.1]))
 
-    authors = GuessedAuthors([Passage("a", ""), Passage("b", "")], Guesses())
+    authors = Authors.guessed([Passage("a", ""), Passage("b", "")], Guesses())
     odds_16 = np.log(4) - np.log(1 / 4)
     np.testing.assert_allclose(authors.evidence({"age": ("old",)}), [[0], [odds_16]], atol=1e-12)
     np.testing.assert_allclose(
@@ -613,7 +612,7 @@ def test_aspects_are_the_groups_by_every_property_but_the_one_asked_for():
     scenario = open_scenario(release_of(made, ["One?", "Two?", "Three?", "Four?", "Five?"]), "explicit")
     by = {in_words(asked): qid for qid, asked in scenario.asked.items()}
     age, law = by["age: 65+"], by["political issues: law"]
-    authors = KnownAuthors(scenario.passages, scenario.profiles)
+    authors = Authors.known(scenario.passages, scenario.profiles)
     assert authors.groups == (
         ("age", "65+"), ("gender", "female"), ("gender", "male"), (ISSUES, "law"), (ISSUES, "tax")
     )  # fmt: skip
@@ -653,7 +652,7 @@ def test_a_diversifier_covers_groups_of_authors(rule, method):
 
 def test_groups_stay_the_aspects_behind_an_expansion():
     scenario = opened(PLANTED, "explicit")
-    authors = KnownAuthors(scenario.passages, scenario.profiles)
+    authors = Authors.known(scenario.passages, scenario.profiles)
     fused = expanded_search(BM25(scenario.passages), scenario.questions, template_expansions(scenario.questions), 100)
     table = group_aspects(scenario.handout, authors)(fused, scenario.questions)
     want = diversify(fused, "xquad", relevance_weight=0.5, aspects=table, k=10)
@@ -783,13 +782,12 @@ def test_queries_of_readers_are_warned_about(caplog):
 def test_systems_are_built_of_the_handout_of_a_scenario(monkeypatch):
     """Which holds neither authors nor answers, whatever they would do with them."""
     given, scenario = [], opened(PLANTED, "implicit")
-    for name in ("Templated", "AuthorsOf"):
-        made = getattr(systems_module, name)
-        monkeypatch.setattr(systems_module, name, lambda *a, made=made, **o: given.extend(a) or made(*a, **o))
+    made = parts_module.Templated
+    monkeypatch.setattr(parts_module, "Templated", lambda *a, **o: given.extend(a) or made(*a, **o))
     assert isinstance(scenario, Scenario) and scenario.gold is not None
     system("bm25+profile:template", scenario)
     handouts = [one for one in given if isinstance(one, Handout)]
-    assert len(handouts) == 2
+    assert len(handouts) == 1
     assert not any(isinstance(one, Scenario) or one.gold is not None or one.profiles for one in handouts)
 
 
@@ -799,8 +797,7 @@ def test_systems_are_built_of_the_handout_of_a_scenario(monkeypatch):
 @pytest.mark.slow
 def test_a_dense_retriever_guesses_by_its_own_vectors(monkeypatch, user_cache):
     loaded = []
-    for module in (systems_module, profiles_module):
-        monkeypatch.setattr(module, "get_encoder", lambda name: loaded.append(name) or get_encoder(name))
+    monkeypatch.setattr(systems_module, "get_encoder", lambda name: loaded.append(name) or get_encoder(name))
     signs = {"18-34": "students", "35-64": "families", "65+": "pensioners", "female": "women", "male": "men"}
     topics = ["zoos", "motorways", "school uniforms", "nuclear power", "sugar in food", "night trains", "the army",
               "cash payments", "wolves in the mountains", "Sunday shopping"]  # fmt: skip

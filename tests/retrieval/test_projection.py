@@ -20,7 +20,6 @@ from berdslib.retrieval.projection import (
     make_form,
     perspective_vectors,
     project,
-    rescore,
     scores,
     search_exact,
 )
@@ -249,33 +248,6 @@ def test_search_exact_in_blocks_equals_sorting_all_scores(method, monkeypatch):
             np.testing.assert_allclose(values, row[want], atol=1e-12)
 
 
-def test_rescoring_all_passages_is_exact_search(tmp_path):
-    q, r, p, c = vectors(5, n=4, m=60)
-    np.save(tmp_path / "c.npy", c.astype(np.float32))
-    mapped = np.load(tmp_path / "c.npy", mmap_mode="r")
-    form = make_form("pap+", q, r, p)
-    everything = [np.random.default_rng(i).permutation(60) for i in range(4)]
-    for (a, x), (b, y) in zip(rescore(form, mapped, everything, 5), search_exact(form, mapped, 5), strict=True):
-        assert a.tolist() == b.tolist()
-        np.testing.assert_allclose(x, y, atol=1e-12)
-
-
-def test_rescoring_reads_only_the_candidates():
-    q, r, p, c = vectors(6, n=2, m=30)
-    spoilt = c.copy()
-    spoilt[10:] = np.nan  # a passage that is read would be an error
-    form = make_form("pap+", q, r, p)
-    found = rescore(form, spoilt, [np.array([9, 3, 5]), np.empty(0, dtype=int)], 2)
-    exact = scores("pap+", q, r, p, c)[0]
-    assert found[0][0].tolist() == sorted([9, 3, 5], key=lambda i: -exact[i])[:2]
-    assert len(found[1][0]) == 0
-    with pytest.raises(InputError, match="as many lists"):
-        rescore(form, c, [np.array([1])], 2)
-    for search in (lambda: rescore(form, c, [np.array([1])] * 2, 0), lambda: search_exact(form, c, 0)):
-        with pytest.raises(InputError, match="at least 1"):
-            search()
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(sorted(METHODS)))
 def test_the_form_s_query_ranks_candidates_up_to_the_passages_lengths(seed, method):
@@ -350,17 +322,14 @@ def test_projection_moves_what_only_shares_the_perspective_down():
     assert pap["docno"].iloc[0] == "a"
 
 
-def test_the_retriever_s_depth_and_errors():
-    shallow = Projected(PASSAGES, Words(), depth=2)
-    assert len(shallow.search(QUESTIONS[:1], 2)) == 2
-    with pytest.raises(InputError, match="larger depth"):
-        shallow.search(QUESTIONS, 3)
+def test_the_retriever_s_name_and_errors():
+    made = Projected(PASSAGES, Words())
     with pytest.raises(InputError, match="unknown method"):
         Projected(PASSAGES, Words(), method="pup")
     with pytest.raises(InputError, match="at least 1"):
-        shallow.search(QUESTIONS, 0)
-    assert shallow.search([QUESTIONS[2]], 1).empty
-    assert shallow.name == "pap+" and Projected(PASSAGES, Words(), name="mine").name == "mine"
+        made.search(QUESTIONS, 0)
+    assert made.search([QUESTIONS[2]], 1).empty
+    assert made.name == "pap+" and Projected(PASSAGES, Words(), name="mine").name == "mine"
 
 
 def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
@@ -395,11 +364,6 @@ def test_root_and_perspective_can_be_cut_out_of_the_query():
     found = Projected(PASSAGES, Words(), method="pap+", extract=extract).search(asked, 5)
     known = Projected(PASSAGES, Words(), method="pap+").search(QUESTIONS[:1], 5)
     pd.testing.assert_frame_equal(found, known)
-
-
-def test_another_index_finds_the_same():
-    a, b = (Projected(PASSAGES, Words(), index=i).search(QUESTIONS, 5) for i in ("numpy", "faiss"))
-    assert a["docno"].tolist() == b["docno"].tolist()
 
 
 # ---------------------------------------------------------------- the demo tasks

@@ -16,7 +16,6 @@ from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.retrieval.base import checked_search, docno_order, top_k
 from berdslib.retrieval.bm25 import BM25, RankBM25, analyser
 from berdslib.retrieval.dense import Dense
-from berdslib.retrieval.index import FaissIndex, NumpyIndex
 from berdslib.retrieval.retrievers import make_retriever
 
 WORDS = [f"word{i}" for i in range(60)]
@@ -212,29 +211,6 @@ def test_a_model_that_is_not_here_says_which_and_how_to_get_it(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(MissingDataError, match=r"nobody/nothing.*hf download nobody/nothing"):
         SentenceEncoder(ModelCard("x", "nobody/nothing")).encode_queries(["hello"])
-
-
-def test_exact_indexes_agree_with_brute_force_and_survive_saving(tmp_path):
-    rng = np.random.default_rng(3)
-    vectors, queries = rng.standard_normal((500, 16)).astype("f4"), rng.standard_normal((20, 16)).astype("f4")
-    want = np.argsort(-(queries @ vectors.T), axis=1)[:, :10]
-    for cls in (NumpyIndex, FaissIndex):
-        index = cls()
-        index.add(vectors[:200])
-        index.add(vectors[200:])
-        index.save(tmp_path / "index")
-        for one in (index, cls.open(tmp_path / "index")):
-            found = one.search(queries, 10)
-            assert [rows.tolist() for rows, _ in found] == want.tolist()
-        assert len(index.search(queries[:1], 9999)[0][0]) == 500
-
-
-@pytest.mark.parametrize("cls", [NumpyIndex, FaissIndex])
-def test_index_refuses_what_it_cannot_search(cls):
-    with pytest.raises(InputError, match="empty"):
-        cls().search(np.zeros((1, 2), "f4"), 3)
-    with pytest.raises(InputError, match="float32"):
-        cls().add(np.zeros((1, 2)))
 
 
 def test_faiss_and_numpy_give_the_same_dense_run(user_cache):

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from berdslib.errors import InputError
 from berdslib.retrieval.diversify import DIVERSIFIERS
+from berdslib.retrieval.parts import PROJECTED, Part, System, is_dense, parse_system
 from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.retrieval.system_strings import PROJECTED, Part, System, is_dense, parse_system
 
 # ---------------------------------------------------------------- round trip
 
@@ -161,6 +161,9 @@ STRENGTHS = ", ".join((*PROJECTIONS, *OFFICIAL))
         ("bm25+mmr:", "'bm25+mmr:': mmr needs a relevance weight, as in mmr:0.75, not ''"),
         ("bm25+mmr:much", "'bm25+mmr:much': mmr needs a relevance weight, as in mmr:0.75, not 'much'"),
         ("bm25+mmr:nan", "'bm25+mmr:nan': mmr needs a relevance weight, as in mmr:0.75, not 'nan'"),
+        ("bm25+mmr:0_9", "'bm25+mmr:0_9': mmr needs a relevance weight, as in mmr:0.75, not '0_9'"),
+        ("bm25+mmr:\u0660.\u0669", "mmr needs a relevance weight, as in mmr:0.75, not "),
+        ("minilm+pap:1_0", "'minilm+pap:1_0': pap needs a strength, as in pap:0.5, not '1_0'"),
         ("bm25+mmr:1.01", "'bm25+mmr:1.01': the relevance weight of mmr must be from 0 to 1, not 1.01"),
         ("bm25+mmr:-0.1", "'bm25+mmr:-0.1': the relevance weight of mmr must be from 0 to 1, not -0.1"),
         ("minilm+pap:some", "'minilm+pap:some': pap needs a strength, as in pap:0.5, not 'some'"),

@@ -1,5 +1,6 @@
 """Chains of retriever, expansion, cross-encoder and diversifier: the same as their parts done one after the other."""
 
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -7,16 +8,17 @@ import pandas as pd
 import pytest
 
 from berdslib.data.collection import Collection
-from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
+from berdslib.data.records import Passage, Question, check_run, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.bm25 import BM25
-from berdslib.retrieval.diversify import diversify
+from berdslib.retrieval.diversify import Diversified, diversify, passage_vectors
 from berdslib.retrieval.expansion import Expanded, expanded_search, template_expansions
+from berdslib.retrieval.parts import EXPANSION, PARTS, PartKind, offers
 from berdslib.retrieval.rerank import CrossEncoderRetriever
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.retrieval.systems import Diversified, make_systems, passage_vectors
+from berdslib.retrieval.systems import make_systems
 from berdslib.study.experiment import experiment
 
 PASSAGES = [
@@ -59,9 +61,10 @@ def system(text, collection=ZOO, **options):
 def test_a_chain_is_its_parts_from_left_to_right():
     first = BM25(PASSAGES)
     run = diversify(first.search(QUESTIONS, 100), vectors=VECTORS, relevance_weight=0.5, k=3)
-    pd.testing.assert_frame_equal(system("bm25+mmr:0.5").search(QUESTIONS, 3), run)
+    pd.testing.assert_frame_equal(system("bm25+mmr:0.5").search(QUESTIONS, 3), run.drop(columns="value"))
     fused = expanded_search(first, QUESTIONS, RECORDED, 100)
     then = diversify(fused, vectors=VECTORS, relevance_weight=0.5, k=3)
+    then = then.drop(columns="value")
     pd.testing.assert_frame_equal(system("bm25+expand:recorded+mmr:0.5").search(QUESTIONS, 3), then)
     each = expanded_search(Diversified(first, relevance_weight=0.5, vectors=VECTORS), QUESTIONS, RECORDED, 3)
     pd.testing.assert_frame_equal(system("bm25+mmr:0.5+expand:recorded").search(QUESTIONS, 3), each)
@@ -139,7 +142,7 @@ def test_a_diversifier_takes_the_vectors_of_the_retriever_before_it(monkeypatch)
         vectors=passage_vectors(PASSAGES, Found("second")),
         k=3,
     )
-    pd.testing.assert_frame_equal(built["bm25+mmr:0.3"].search(QUESTIONS, 3), by_hand)
+    pd.testing.assert_frame_equal(built["bm25+mmr:0.3"].search(QUESTIONS, 3), by_hand.drop(columns="value"))
 
 
 def test_weight_one_is_the_retriever_itself():
@@ -187,6 +190,60 @@ def test_perspectives_that_were_not_recorded_are_made_by_rule(caplog):
     assert caplog.text.count("perspectives of 1 of 2 questions are made by rule") == 1
 
 
+def test_a_question_without_expansions_keeps_its_list_before_a_coverage_diversifier():
+    asked = [*QUESTIONS, Question("p", "do children love zoos", ("yes", "no"))]
+    some = Collection("zoos", asked, PASSAGES, expansions=RECORDED)
+
+    def aspects_by(generated, passages):
+        return lambda run, questions: pd.DataFrame(
+            [(qid, 0, docno, 0.9 * (docno == "c")) for qid, docno in zip(run["qid"], run["docno"], strict=True)
+             if qid in generated], columns=["qid", "pid", "docno", "p"])  # fmt: skip
+
+    found = system("bm25+expand:recorded+xquad:0", some, aspects_by=aspects_by).search(asked, 2)
+    as_it_is = BM25(PASSAGES).search(asked[1:], 2)
+    assert found[found["qid"] == "p"]["docno"].tolist() == as_it_is["docno"].tolist()
+    assert found[found["qid"] == "q"]["docno"].tolist()[0] == "c"
+    pd.testing.assert_frame_equal(check_run(found), found)
+
+
+@pytest.mark.parametrize(("text", "times"), [("bm25+expand:rule+mmr:0.9", 0), ("own+expand:rule+mmr:0.9", 1)])
+def test_a_run_is_checked_once_where_it_enters(text, times):
+    """Only a retriever of the user's can return anything but a clean run of what was asked."""
+    RETRIEVERS.add("own", own_retriever(lambda passages: Counting(("a", "b", "c"))))
+    built, seen = make_systems([text], ZOO, encoder="letters")[text], []
+
+    def watch(frame, event, _):
+        seen.extend([1] * (event == "call" and frame.f_code is check_run.__code__))
+
+    sys.setprofile(watch)
+    try:
+        found = built.search(QUESTIONS, 3)
+    finally:
+        sys.setprofile(None)
+    assert len(found) == 3 and len(seen) == times
+
+
+def test_a_new_kind_of_part_is_one_entry_of_a_table(monkeypatch):
+    class First:
+        name = "first"
+
+        def __init__(self, before, n):
+            self.search = lambda questions, k: before.search(questions, min(k, n))
+
+    kind = PartKind(
+        lambda shop, system: First(shop.build(system.before), int(system.last.value)),
+        lambda part: "" if part.value.isdigit() else "first needs a number",
+        menu=EXPANSION,
+        offers=("first:1",),
+    )
+    monkeypatch.setitem(PARTS, "first", kind)
+    found = system("bm25+mmr:0.5+first:1").search(QUESTIONS, 3)
+    assert found["docno"].tolist() == system("bm25+mmr:0.5").search(QUESTIONS, 1)["docno"].tolist()
+    assert "first:1" in offers(EXPANSION)
+    with pytest.raises(InputError, match=r"'bm25\+first:x': first needs a number"):
+        system("bm25+first:x")
+
+
 def test_nobody_to_say_who_argues_what_is_an_error():
     with pytest.raises(InputError, match=r"'bm25\+coverage:0.5' covers generated perspectives: aspects_by must say"):
         system("bm25+coverage:0.5")
@@ -194,6 +251,8 @@ def test_nobody_to_say_who_argues_what_is_an_error():
 
 def test_nothing_found_is_an_empty_run():
     assert system("bm25+mmr:0.5").search([Question("x", "quark")], 3).empty
+    covering = system("bm25+coverage:0.5", aspects_by=lambda *_: lambda *_: pytest.fail("nothing was found"))
+    assert covering.search([Question("x", "quark")], 3).empty
 
 
 @pytest.mark.parametrize(

@@ -6,25 +6,33 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from berdslib.errors import BerdsError
-from berdslib.retrieval.diversify import DIVERSIFIERS
+from berdslib.retrieval.parts import (
+    DIVERSIFIER,
+    EXPANSION,
+    EXTRACT,
+    PROJECTION,
+    Part,
+    System,
+    is_dense,
+    kinds,
+    offers,
+    parse_system,
+)
 from berdslib.retrieval.retrievers import RETRIEVERS
-from berdslib.retrieval.system_strings import EXPANDING, EXTRACT, PROJECTED, Part, System, is_dense, parse_system
 
 NONE = "none"
-EXPANSIONS = ("expand:rule", "expand:recorded", "multi:rule", "multi:recorded")
 FIRST = ("bm25", "minilm", "rank-bm25")  # what needs nothing that does not come along
 # What follows what in a string that menus make.
-_GROUPS: tuple[Sequence[str], ...] = (PROJECTED, EXPANDING, tuple(DIVERSIFIERS))
-PROJECTION, EXPANSION, DIVERSIFIER = range(3)
+MENUS = (PROJECTION, EXPANSION, DIVERSIFIER)
 _HALF = {"flex": "1 1 0", "width": "auto", "min_width": "0"}
 
 
-def part_of(system: System, group: int) -> Part | None:
+def part_of(system: System, group: str) -> Part | None:
     """Return the last part of a system that belongs to a group, or None."""
-    return next((part for part in reversed(system.parts) if part.kind in _kinds(group)), None)
+    return next((part for part in reversed(system.parts) if part.kind in kinds(group)), None)
 
 
-def with_part(system: System, group: int, part: Part | None) -> System:
+def with_part(system: System, group: str, part: Part | None) -> System:
     """Return a system with its last part of a group replaced, added, or (None) taken away; other parts stay.
 
     Not every part goes with every other; what cannot be read says so where it is used.
@@ -32,21 +40,17 @@ def with_part(system: System, group: int, part: Part | None) -> System:
     >>> with_part(parse_system("minilm+mmr:0.9"), EXPANSION, Part("expand", "rule")).text
     'minilm+expand:rule+mmr:0.9'
     """
-    places = [i for i, one in enumerate(system.parts) if one.kind in _kinds(group)]
+    places = [i for i, one in enumerate(system.parts) if one.kind in kinds(group)]
     parts = list(system.parts)
     if group == PROJECTION and part is None:
-        parts = [one for one in parts if one.kind not in (*_kinds(group), EXTRACT)]  # it cuts for the projection alone
+        parts = [one for one in parts if one.kind not in (*kinds(group), EXTRACT)]  # it cuts for the projection alone
     elif places:
         parts[places[-1] : places[-1] + 1] = [] if part is None else [part]
     elif part is not None:
-        later = [kind for other in range(group + 1, len(_GROUPS)) for kind in _kinds(other)]
+        later = [kind for other in MENUS[MENUS.index(group) + 1 :] for kind in kinds(other)]
         place = 0 if group == PROJECTION else next((i for i, p in enumerate(parts) if p.kind in later), len(parts))
         parts.insert(place, part)
     return System(system.first, tuple(parts))
-
-
-def _kinds(group: int) -> Sequence[str]:
-    return tuple(DIVERSIFIERS) if group == DIVERSIFIER else _GROUPS[group]  # diversifiers of one's own join later
 
 
 class SystemControls:
@@ -70,12 +74,11 @@ class SystemControls:
             description=f"{name}:", options=[*((n, n) for n in (*self._own, *FIRST)), *known], **style
         )
         self.text = widgets.Text(description="As text:", continuous_update=False, **style)
-        offered = (PROJECTED, EXPANSIONS, DIVERSIFIERS.names())
-        self.menus = [
-            widgets.Dropdown(description=description, options=[NONE, *options], **style)
-            for description, options in zip(("Project:", "Expand:", "Diversify:"), offered, strict=True)
-        ]
-        self.projection, self.expansion, self.diversifier = self.menus
+        self.menus = {
+            group: widgets.Dropdown(description=description, options=[NONE, *offers(group)], **style)
+            for group, description in zip(MENUS, ("Project:", "Expand:", "Diversify:"), strict=True)
+        }
+        self.projection, self.expansion, self.diversifier = self.menus.values()
         self.dial = widgets.BoundedFloatText(description="Dial:", value=0.75, max=1, step=0.05, **style)
         rows = [
             [self.first, self.text],
@@ -87,7 +90,7 @@ class SystemControls:
         self._show()
         self.text.observe(lambda _: self._set(lambda: str(self.text.value).strip()), "value")
         self.first.observe(lambda _: self._set(self._with_first), "value")
-        for group, control in (*enumerate(self.menus), (DIVERSIFIER, self.dial)):
+        for group, control in (*self.menus.items(), (DIVERSIFIER, self.dial)):
             control.observe(lambda _, group=group: self._set(lambda: self._with(group)), "value")
 
     def _set(self, made: Callable[[], str]) -> None:
@@ -112,7 +115,7 @@ class SystemControls:
         system = System(first, () if self.system in self._own else self._parsed().parts)
         return (system if is_dense(first) else with_part(system, PROJECTION, None)).text
 
-    def _with(self, group: int) -> str:
+    def _with(self, group: str) -> str:
         """Return the system with the part that a menu says."""
         chosen = str(self.menus[group].value)
         kind, _, value = chosen.partition(":")
@@ -132,7 +135,7 @@ class SystemControls:
             if parsed.first not in [value for _, value in self.first.options]:
                 self.first.options = [*self.first.options, (parsed.first, parsed.first)]
             self.first.value = parsed.first
-            for group, menu in enumerate(self.menus):
+            for group, menu in self.menus.items():
                 part = part_of(parsed, group)
                 written = NONE if part is None else str(part)[1:] if group == EXPANSION else part.kind
                 if written not in menu.options:

@@ -6,13 +6,20 @@ from hypothesis import strategies as st
 
 from berdslib.errors import InputError
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.system_strings import EXPANDING, PROJECTED, Part, System, is_dense, parse_system
-from berdslib.study.explorer.controls import (
+from berdslib.retrieval.parts import (
     DIVERSIFIER,
+    EXPANDING,
     EXPANSION,
-    EXPANSIONS,
-    NONE,
+    PROJECTED,
     PROJECTION,
+    Part,
+    System,
+    is_dense,
+    offers,
+    parse_system,
+)
+from berdslib.study.explorer.controls import (
+    NONE,
     SystemControls,
     part_of,
     with_part,
@@ -20,6 +27,7 @@ from berdslib.study.explorer.controls import (
 
 # ---------------------------------------------------------------- parts of a string
 
+EXPANSIONS = offers(EXPANSION)
 GROUPS = {PROJECTION: PROJECTED, EXPANSION: EXPANDING, DIVERSIFIER: tuple(DIVERSIFIERS)}
 weights = st.floats(0, 1).map("{:g}".format)
 strengths = st.sampled_from(["", "0.5", "1"])

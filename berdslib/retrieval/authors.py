@@ -1,7 +1,7 @@
 """Systems that look at who wrote a passage: what the parts "+profile:…" of a system string do, and groups as aspects.
 
-They know what a :class:`~berdslib.data.scenario.Handout` holds and nothing else: profiles in the explicit scenario, in
-the implicit one a guess by :class:`~berdslib.retrieval.author_groups.AuthorClassifier`.
+They know what a :class:`~berdslib.data.scenario.Handout` holds and nothing else: profiles in the explicit scenario; in
+the implicit one, where they are hidden, a guess from the text by :class:`AuthorClassifier`.
 """
 
 from __future__ import annotations
@@ -9,22 +9,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import NamedTuple, Protocol
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
-from berdslib.data.arguments import PROPERTIES, Profile, in_words
+from berdslib.data.arguments import PROPERTIES, Profile, in_words, property_name
 from berdslib.data.collection import Collection
-from berdslib.data.records import Passage, Question, check_run, make_run
+from berdslib.data.corpus import by_docno
+from berdslib.data.records import Passage, Question, make_run
 from berdslib.data.scenario import BASELINE, EXPLICIT, IMPLICIT, Handout
 from berdslib.errors import InputError
-from berdslib.models.cards import model_card
-from berdslib.models.encoders import get_encoder
-from berdslib.retrieval.author_groups import AuthorClassifier, known_answers
-from berdslib.retrieval.base import Retriever, check_search, checked_search
-from berdslib.retrieval.candidates import ASPECT_COLUMNS, normalised
+from berdslib.models.base import Encoder
+from berdslib.models.corpus_vectors import full_text
+from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
+from berdslib.retrieval.diversify import ASPECT_COLUMNS, AspectsOf, normalised
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ USES = (FILTER, TEMPLATE, FUSION)
 
 DEEPER = 10  # times as many candidates: an author group may be a fiftieth of the corpus
 MOST_QUERIES = 300  # of the training split that the weights of a fusion are learnt on
+FOLDS = 5  # of the issues that a classifier of authors learns from
 _ROWS_AT_ONCE = 500_000  # of a run
 _SURE = 1e-6  # a probability is no nearer to 0 or 1
 
@@ -79,37 +81,44 @@ def asked_for(handout: Handout, question: Question) -> Profile:
 # ---------------------------------------------------------------- who the authors are
 
 
-class Authors(Protocol):
-    """What a system knows, or guesses, of the authors of a corpus."""
+class Authors:
+    """Who wrote the passages of a corpus: for each (property, value) a column of p, one row a passage.
 
-    @property
-    def evidence_names(self) -> tuple[str, ...]:
-        """What the columns of evidence are."""
-        ...
+    Known p are 1 or 0, and NaN where a profile does not say; guessed ones lie between.
 
-    @property
-    def groups(self) -> tuple[tuple[str, str], ...]:
-        """All (property, value) that can be told apart."""
-        ...
+    Args:
+        passages: the corpus.
+        groups: all (property, value) that can be told apart.
+        p: makes the column of one, float64 (corpus,).
+        prior: of guesses, what p is where the text says nothing; None where authors are known.
+    """
 
-    def rows(self, docnos: pd.Series) -> np.ndarray:
-        """Return where passages stand in the corpus, int (n,)."""
-        ...
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        groups: Sequence[tuple[str, str]],
+        p: Callable[[str, str], np.ndarray],
+        prior: Callable[[str, str], float] | None = None,
+    ) -> None:
+        self._docnos = pd.Index([passage.docno for passage in passages])
+        self.groups, self.p, self._prior = tuple(groups), cache(p), prior
+        self.evidence_names = ("has it", "not known") if prior is None else ("log-odds",)
 
-    def evidence(self, asked: Profile) -> np.ndarray:
-        """Return what speaks for each author's having all that is asked for, float64 (corpus, columns)."""
-        ...
+    @classmethod
+    def known(cls, passages: Sequence[Passage], profiles: Mapping[str, Profile]) -> Authors:
+        """Return those whose profiles, by docno, are there."""
+        of_each = [profiles[p.docno] for p in passages]
 
-    def membership(self) -> np.ndarray:
-        """Return the probability that each author belongs to each group, float64 (corpus, groups)."""
-        ...
+        def p(name: str, value: str) -> np.ndarray:
+            return np.array([float(value in one[name]) if name in one else np.nan for one in of_each])
 
+        return cls(passages, sorted({(name, v) for one in of_each for name, values in one.items() for v in values}), p)
 
-class _Corpus:
-    """Where each passage of a corpus stands."""
-
-    def __init__(self, docnos: Sequence[str]) -> None:
-        self._docnos = pd.Index(list(docnos))
+    @classmethod
+    def guessed(cls, passages: Sequence[Passage], classifier: AuthorClassifier) -> Authors:
+        """Return those that a classifier guesses."""
+        groups = [(name, value) for name, values in classifier.values.items() for value in values]
+        return cls(passages, groups, partial(classifier.p, passages=passages), classifier.prior)
 
     def rows(self, docnos: pd.Series) -> np.ndarray:
         """Return where passages stand in the corpus, int (n,)."""
@@ -119,112 +128,22 @@ class _Corpus:
             raise InputError(f"{stray!r} is not among the passages of the scenario", field="docno")
         return found
 
-
-class KnownAuthors(_Corpus):
-    """Authors whose profiles are there: one column says who has what is asked for, one of whom that is not known.
-
-    Args:
-        passages: the corpus.
-        profiles: docno → profile.
-    """
-
-    evidence_names = ("has it", "not known")
-
-    def __init__(self, passages: Sequence[Passage], profiles: Mapping[str, Profile]) -> None:
-        super().__init__([p.docno for p in passages])
-        of_each = [profiles[p.docno] for p in passages]
-        self.groups = tuple(sorted({(name, v) for one in of_each for name, values in one.items() for v in values}))
-        column = {group: i for i, group in enumerate(self.groups)}
-        self._has = np.zeros((len(of_each), len(self.groups)))
-        self._states = {name: np.array([name in one for one in of_each]) for name in PROPERTIES}
-        for row, one in enumerate(of_each):
-            for name, values in one.items():
-                for value in values:
-                    self._has[row, column[name, value]] = 1
-        self._column = column
-
     def evidence(self, asked: Profile) -> np.ndarray:
-        """Return who has all of it, and of whom that is not known; 1 or 0."""
-        nobody = np.zeros(len(self._has))
-        wanted = [self._column.get((name, value)) for name, values in asked.items() for value in values]
-        has = np.all([nobody if column is None else self._has[:, column] for column in wanted], axis=0)
-        states = np.all([self._states[name] for name in asked], axis=0)
-        return np.column_stack([has, ~states]).astype(np.float64)
+        """Return what speaks for each author's having all that is asked for, float64 (corpus, columns).
+
+        Of known authors: who has it, and of whom that is not known. Of others the log-odds above those of the prior,
+        added up as if one property said nothing of another.
+        """
+        groups = [(name, value) for name, values in asked.items() for value in values]
+        p = np.array([self.p(*group) for group in groups])
+        if self._prior is None:
+            return np.column_stack([(p == 1).all(axis=0), np.isnan(p).any(axis=0)]).astype(np.float64)
+        prior = np.array([self._prior(*group) for group in groups])
+        return (_log_odds(p) - _log_odds(prior)[:, None]).sum(axis=0)[:, None]
 
     def membership(self) -> np.ndarray:
-        """Return 1 for members."""
-        return self._has
-
-
-class GuessedAuthors(_Corpus):
-    """Authors as a classifier guesses them: the evidence is the log-odds minus those of the prior.
-
-    Args:
-        passages: the corpus.
-        classifier: guesses.
-    """
-
-    evidence_names = ("log-odds",)
-
-    def __init__(self, passages: Sequence[Passage], classifier: AuthorClassifier) -> None:
-        super().__init__([p.docno for p in passages])
-        self._passages, self._classifier = passages, classifier
-        self.groups = tuple((name, value) for name, values in classifier.values.items() for value in values)
-        self._guesses: dict[tuple[str, str], np.ndarray] = {}
-
-    def evidence(self, asked: Profile) -> np.ndarray:
-        """Return the sum of the log-odds of all that is asked for."""
-        # As if one property said nothing of another.
-        return np.sum([self._of(name, v) for name, values in asked.items() for v in values], axis=0)[:, None]
-
-    def _of(self, name: str, value: str) -> np.ndarray:
-        return _log_odds(self._p(name, value)) - _log_odds(np.array(self._classifier.prior(name, value)))
-
-    def _p(self, name: str, value: str) -> np.ndarray:
-        if (name, value) not in self._guesses:
-            self._guesses[name, value] = self._classifier.p(name, value, self._passages)
-        return self._guesses[name, value]
-
-    def membership(self) -> np.ndarray:
-        """Return the classifier's p."""
-        return self._membership
-
-    @cached_property
-    def _membership(self) -> np.ndarray:
-        return np.column_stack([self._p(name, value) for name, value in self.groups])
-
-
-class AuthorsOf:
-    """The authors of the passages of a handout, as its rule has them: known, or guessed; made when first asked for.
-
-    Args:
-        handout: whose queries name properties.
-        classifiers: by encoder; those that are not there are learnt from the training split, and added.
-    """
-
-    def __init__(self, handout: Handout, classifiers: dict[str, AuthorClassifier]) -> None:
-        self.handout, self._classifiers = handout, classifiers
-        self._made: dict[str, Authors] = {}
-
-    def check(self, system: str) -> None:
-        """Raise InputError if the authors cannot be guessed, for a system that must."""
-        if self.handout.profiles is None:
-            known_answers(self.handout.training, f"{system!r} covers groups of authors, and guesses them")
-
-    def by(self, encoder: str) -> Authors:
-        """Return them; the encoder, a key of ``CARDS`` or "hf:…", plays no part where they are known."""
-        passages, profiles = self.handout.passages, self.handout.profiles
-        name = encoder if profiles is None else ""
-        if name not in self._made:
-            self._made[name] = self._guessed(name) if profiles is None else KnownAuthors(passages, profiles)
-        return self._made[name]
-
-    def _guessed(self, encoder: str) -> GuessedAuthors:
-        if encoder not in self._classifiers:
-            text_of = model_card(encoder).passage_text
-            learnt = AuthorClassifier.learn(self.handout.training, get_encoder(encoder), text_of=text_of)
-            self._classifiers[encoder] = learnt
-        return GuessedAuthors(self.handout.passages, self._classifiers[encoder])
+        """Return the probability that each author belongs to each group, float64 (corpus, groups)."""
+        return np.nan_to_num(np.column_stack([self.p(*group) for group in self.groups]))
 
 
 def _log_odds(p: np.ndarray) -> np.ndarray:
@@ -235,7 +154,7 @@ def _log_odds(p: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------- filter
 
 
-class Filtered:
+class Filtered(Ours):
     """A retriever that lists authors who have what the query asks for first, in their order, all others behind them.
 
     A small group fills no list of a hundred candidates: where the retriever can search as deep as it is asked to, it
@@ -274,7 +193,7 @@ class Filtered:
                     run, ahead = run[kept], ahead[kept]
                 found.append(_moved_ahead(run, ahead, k))
             waiting, deep = not_full, deep * DEEPER
-        return check_run(pd.concat(found, ignore_index=True))
+        return joined(found)
 
     def _ahead(self, run: pd.DataFrame, asked: Mapping[str, Profile]) -> np.ndarray:
         rows, ahead = self._authors.rows(run["docno"]), np.zeros(len(run), dtype=bool)
@@ -301,7 +220,7 @@ def _moved_ahead(run: pd.DataFrame, ahead: np.ndarray, k: int) -> pd.DataFrame:
 # ---------------------------------------------------------------- template
 
 
-class Templated:
+class Templated(Ours):
     """A retriever that is asked for the property in words, before the text.
 
     Args:
@@ -352,7 +271,7 @@ class Weights(NamedTuple):
     evidence: tuple[float, ...]
 
 
-class Fused:
+class Fused(Ours):
     """A retriever that orders its candidates by a weighted sum of their scores and of evidence on their authors.
 
     Args:
@@ -378,7 +297,7 @@ class Fused:
             scores = _features(run, some, self._handout, self._authors, self.weights.scale) @ weights
             fused = make_run(run["qid"].tolist(), run["docno"].tolist(), scores.tolist())
             found.append(fused[fused["rank"] <= k])
-        return check_run(pd.concat(found, ignore_index=True))
+        return joined(found)
 
 
 def lessons_of(training: Handout | None, seed: int = 0) -> Handout:
@@ -474,7 +393,7 @@ def _features(
 # ---------------------------------------------------------------- groups as aspects
 
 
-def group_aspects(handout: Handout, authors: Authors) -> Callable[[pd.DataFrame, Sequence[Question]], pd.DataFrame]:
+def group_aspects(handout: Handout, authors: Authors) -> AspectsOf:
     """Return what tells a diversifier which author groups passages belong to: those of properties not asked for.
 
     Every group is an aspect and weighs the same. Since the groups of a property share its authors among them, so do
@@ -489,7 +408,6 @@ def group_aspects(handout: Handout, authors: Authors) -> Callable[[pd.DataFrame,
     """
 
     def aspects(run: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
-        run = check_run(run)
         asked = {q.qid: asked_for(handout, q) for q in questions}
         run = run[run["qid"].isin(asked)].reset_index(drop=True)
         p = authors.membership()[authors.rows(run["docno"])]
@@ -523,3 +441,196 @@ def _lists(run: pd.DataFrame) -> Iterator[tuple[str, slice]]:
     starts = np.flatnonzero(run["rank"].to_numpy() == 1)
     for start, end in zip(starts, np.append(starts[1:], len(run)), strict=True):
         yield str(run["qid"].iloc[start]), slice(int(start), int(end))
+
+
+# ---------------------------------------------------------------- guesses
+
+
+class _Lesson(NamedTuple):
+    """What is known of one value: ``rows`` int (n,) of the vectors, their ``issues`` int (n,), and who ``has`` it."""
+
+    rows: np.ndarray
+    issues: np.ndarray
+    has: np.ndarray
+
+
+class _Fitted(NamedTuple):
+    """A model of one value: ``model`` over all folds, and ``fold`` int (rows,), which one left a vector out; or -1."""
+
+    model: Any
+    fold: np.ndarray
+
+
+class AuthorClassifier:
+    """The probability that the author of a passage states a value of a property, given the text.
+
+    Answers to a training query that asks for a value, on an issue, have authors who state it; all other answers to the
+    queries on that issue have authors who do not. Issues on which no query asks for it tell nothing: a release need not
+    ask for every value on each. A model for each value by itself, so that a list of values, such as political issues,
+    needs no other treatment: logistic regression on the vectors of an encoder, calibrated by a sigmoid (Platt) on
+    issues that it did not learn from, because it will be used on others.
+
+    A passage that it learnt from is judged by the model of the fold that left its issue out: for it, too, p is a guess.
+
+    A value that cannot be learnt, because it is not asked for on two issues at least, has its prior: (answers by
+    authors with it + 1) / (answers on issues where it is asked for + 2), which is 1/2 where nothing is known.
+
+    Models are fitted when they are first asked for; :meth:`learn` makes one.
+
+    Args:
+        answers: frame docno, issue, property, value: the authors of which passages have what; a row whose property is
+            "" says no more than that the passage is on the issue.
+        passages: those that answers are about, and any others.
+        encoder: makes the vectors.
+        text_of: what is encoded of a passage, such as ``card.passage_text``.
+    """
+
+    def __init__(
+        self,
+        answers: pd.DataFrame,
+        passages: Sequence[Passage],
+        encoder: Encoder,
+        *,
+        text_of: Callable[[Passage], str] = full_text,
+    ) -> None:
+        corpus, docnos = by_docno(passages), sorted(answers["docno"].unique())
+        self._encoder, self._text_of = encoder, text_of
+        texts = [text_of(corpus[docno]) for docno in docnos]
+        self._docnos, self._vectors, self._answers = pd.Index(docnos), encoder.encode_passages(texts), answers
+        # By text, since the passages to judge may be of another release.
+        self._row_of = {text: row for row, text in reversed(list(enumerate(texts)))}
+        self._lessons: dict[tuple[str, str], _Lesson] = {}
+        self._fitted: dict[tuple[str, str], _Fitted | None] = {}
+        self._read: tuple[tuple[Passage, ...], np.ndarray, np.ndarray] | None = None
+
+    @classmethod
+    def learn(
+        cls, training: Handout | None, encoder: Encoder, *, text_of: Callable[[Passage], str] = full_text
+    ) -> AuthorClassifier:
+        """Make one from the training split as a handout holds it (``handout.training``); no profile is read.
+
+        Args:
+            training: its queries, what they ask for, and its gold; of answers to a query that names several values, no
+                more is taken than that they are on its issue.
+            encoder: see :func:`berdslib.models.encoders.get_encoder`.
+            text_of: what is encoded of a passage.
+
+        Raises:
+            InputError: there is no training split, or its answers are not known.
+        """
+        lessons, gold = known_answers(training, "a classifier of authors learns")
+        answers = _answers(lessons, gold)
+        if not answers["property"].any():
+            raise InputError("no query of the training split names one value and has answers", field="training")
+        return cls(answers, lessons.passages, encoder, text_of=text_of)
+
+    @property
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """Property → the values that the training split knows."""
+        asked = self._answers[self._answers["property"] != ""]
+        return {str(name): tuple(sorted(values.unique())) for name, values in asked.groupby("property")["value"]}
+
+    def prior(self, name: str, value: str) -> float:
+        """Return what p is where the text says nothing: the smoothed share of authors with a value."""
+        has = self._lesson(property_name(name), value).has
+        return (int(has.sum()) + 1) / (len(has) + 2)
+
+    def p(self, name: str, value: str, passages: Sequence[Passage]) -> np.ndarray:
+        """Return the probability that each author has a value, float64 (n,).
+
+        Args:
+            name: of the property.
+            value: of the property.
+            passages: any; of a tuple, such as a handout's, the vectors are kept until another is asked about.
+
+        Raises:
+            InputError: there is no such property.
+        """
+        fitted = self._fitted_for(property_name(name), value)
+        if fitted is None:
+            return np.full(len(passages), self.prior(name, value))
+        vectors, rows = self._vectors_of(passages)
+        p = np.asarray(fitted.model.predict_proba(vectors)[:, 1], dtype=np.float64)
+        fold = np.where(rows >= 0, fitted.fold[rows], -1)
+        for k, without_it in enumerate(fitted.model.calibrated_classifiers_):
+            if (here := fold == k).any():
+                p[here] = without_it.predict_proba(vectors[here])[:, 1]
+        return p
+
+    def _vectors_of(self, passages: Sequence[Passage]) -> tuple[np.ndarray, np.ndarray]:
+        """Return vectors (n, d) and the row, int (n,), of each passage among those learnt from, or -1."""
+        if self._read is not None and self._read[0] is passages:
+            return self._read[1], self._read[2]
+        texts = [self._text_of(p) for p in passages]
+        rows = np.array([self._row_of.get(text, -1) for text in texts], dtype=np.int64)
+        vectors = self._encoder.encode_passages(texts)
+        if isinstance(passages, tuple):  # a list may hold other passages the next time
+            self._read = passages, vectors, rows
+        return vectors, rows
+
+    def _fitted_for(self, name: str, value: str) -> _Fitted | None:
+        if (name, value) not in self._fitted:
+            self._fitted[name, value] = self._fit(name, value)
+        return self._fitted[name, value]
+
+    def _fit(self, name: str, value: str) -> _Fitted | None:
+        from sklearn.calibration import CalibratedClassifierCV
+        from sklearn.linear_model import LogisticRegression
+
+        lesson = self._lesson(name, value)
+        splits = _splits(lesson.has, lesson.issues)
+        if not splits:
+            logger.warning("a value of %r cannot be learnt from the training split: its p is a prior", name)
+            return None
+        model = CalibratedClassifierCV(LogisticRegression(max_iter=1000), method="sigmoid", cv=splits, ensemble=True)
+        fold = np.full(len(self._vectors), -1)
+        for k, (_, left_out) in enumerate(splits):
+            fold[lesson.rows[left_out]] = k
+        with threadpool_limits(1, "blas"):  # the products are small: threads would wait for each other, and no more
+            return _Fitted(model.fit(self._vectors[lesson.rows], lesson.has), fold)
+
+    def _lesson(self, name: str, value: str) -> _Lesson:
+        if (name, value) not in self._lessons:
+            answers = self._answers
+            asking = (answers["property"] == name) & (answers["value"] == value)
+            # A passage on two issues counts for the first.
+            on_issue = answers[answers["issue"].isin(answers["issue"][asking])].drop_duplicates("docno")
+            has = on_issue["docno"].isin(answers["docno"][asking]).to_numpy()
+            rows = self._docnos.get_indexer(pd.Index(on_issue["docno"]))
+            self._lessons[name, value] = _Lesson(rows, pd.factorize(on_issue["issue"])[0], has)
+        return self._lessons[name, value]
+
+
+def known_answers(training: Handout | None, what: str) -> tuple[Handout, pd.DataFrame]:
+    """Return a training split and the answers to its queries.
+
+    Raises:
+        InputError: it is not there, or its answers are not; the message begins with `what`, which learns from it.
+    """
+    if training is None or training.gold is None:
+        lacks = "there is none" if training is None else "its answers are kept back"
+        how = "open_scenario(release, rule, split, training=RELEASE) takes that of another release"
+        raise InputError(f"{what} from the answers of the training split, and {lacks}; {how}", field="training")
+    return training, training.gold[training.gold["supports"]]
+
+
+def _answers(training: Handout, gold: pd.DataFrame) -> pd.DataFrame:
+    """Return docno, issue, property, value of every answer; the last two are "" if its query names several values."""
+    queries = []
+    for q in training.questions:
+        values = [(name, v) for name, several in training.asked.get(q.qid, {}).items() for v in several]
+        queries.append((q.qid, q.text, *(values[0] if len(values) == 1 else ("", ""))))
+    frame = pd.DataFrame(queries, columns=["qid", "issue", "property", "value"])
+    return gold[["qid", "docno"]].merge(frame, on="qid").drop(columns="qid")
+
+
+def _splits(has: np.ndarray, issues: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return folds of whole issues; with and without each there are authors who have it and who do not. Or none."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    most = min(FOLDS, len(np.unique(issues[has])), len(np.unique(issues[~has])))
+    for n in range(most, 1, -1):
+        splits = list(StratifiedGroupKFold(n).split(has, has, issues))
+        if all(0 < has[part].sum() < len(part) for split in splits for part in split):
+            return splits
+    return []
