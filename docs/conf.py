@@ -46,7 +46,7 @@ NOTEBOOKS = "notebooks/*"
 DOCS = (
     "everyday", "explorer", "teaching", "glossary",
     "paper_map", "results", "lists", "judges", "laptop_judge", "retrievers",
-    "large_corpora", "building", "projection_rule", "rule_statements", "divergences",
+    "large_corpora", "building", "extending", "moved", "projection_rule", "rule_statements", "divergences",
 )  # fmt: skip
 
 

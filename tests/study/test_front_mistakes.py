@@ -70,7 +70,7 @@ MISTAKES = {
     ),
     "a kind of name": (
         lambda: bd.names("retriver"),
-        "unknown kind 'retriver'. Did you mean 'retriever'? Known: dataset, diversifier, judge, retriever",
+        "unknown kind 'retriver'. Did you mean 'retriever'? Known: dataset, diversifier, judge, measure, retriever",
     ),
     # arguments
     "a keyword": (
