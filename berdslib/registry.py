@@ -61,6 +61,10 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self._things[name] = thing
         self._built_in |= {name}
 
+    def built_in(self) -> dict[str, Thing]:
+        """Return the things of the package, without a look at anybody's plugins."""
+        return {name: self._things[name] for name in self._things if name in self._built_in}
+
     def find(self, name: str) -> tuple[Thing, str]:
         """Return the thing of a name and the argument behind its colon, "" where it takes none.
 

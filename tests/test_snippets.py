@@ -11,6 +11,7 @@ from shell import berds
 import berdslib as bd
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.trec import write_trec_run
+from berdslib.evaluation.measures import MEASURES
 from berdslib.judging.registry import JUDGES
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.retrievers import RETRIEVERS
@@ -39,7 +40,7 @@ COMMANDS = [
 @pytest.fixture(autouse=True)
 def _names_are_forgotten(warm_cache):
     """What a snippet registers is gone after it."""
-    kept = [(registry, dict(registry._things)) for registry in (RETRIEVERS, JUDGES, DATASETS, DIVERSIFIERS)]
+    kept = [(registry, dict(registry._things)) for registry in (RETRIEVERS, JUDGES, DATASETS, DIVERSIFIERS, MEASURES)]
     yield
     for registry, things in kept:
         registry._things.clear()
@@ -77,7 +78,9 @@ def test_python(code, own_files, capsys):
     exec(compile(code, "snippet", "exec"), {})
     printed = capsys.readouterr().out
     if "print(" in code:
-        assert any(measure in printed for measure in ("MRecall@5", "pRecall@5", "alpha_nDCG@20", "Leaning"))
+        assert any(
+            measure in printed for measure in ("MRecall@5", "pRecall@5", "alpha_nDCG@20", "Leaning", "Useless@5")
+        )
 
 
 @pytest.mark.slow

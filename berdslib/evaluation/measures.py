@@ -671,7 +671,7 @@ class _PerspectiveEvaluator(Evaluator):
 
 
 def _join_ir_measures() -> None:
-    for name, kind in MEASURES.items():  # "Precision" is taken there, as another name of P
+    for name, kind in MEASURES.built_in().items():  # "Precision" is taken there, as another name of P
         registry.setdefault(name, kind.measure)
     if not any(isinstance(p, PerspectiveProvider) for p in ir_measures.providers.registry.values()):
         register(PerspectiveProvider())

@@ -270,7 +270,7 @@ def _strength(part: Part) -> str:
 
 
 def _number(part: Part, what: str, example: str) -> str:
-    if _NUMBER.fullmatch(part.value) and abs(part.number) < float("inf"):
+    if _NUMBER.fullmatch(part.value.strip()) and abs(part.number) < float("inf"):
         return ""
     return f"{part.kind} needs a {what}, as in {part.kind}:{example}, not {part.value!r}"
 

@@ -214,7 +214,9 @@ def test_an_expanded_retriever_is_a_system_of_an_experiment():
 def test_a_query_made_of_a_question_passes_through_as_it_is(caplog):
     """It asks from one perspective already; that it is not expanded is no cause for a warning."""
     made = {"q1": [("For", "They do harm."), ("Against", "They save.")]}
-    own = Q1._replace(qid="q1#0", text="Should zoos close? Yes.", perspectives=("Yes.",), stances=(), owner="q1", root=Q1.text)
+    own = Q1._replace(
+        qid="q1#0", text="Should zoos close? Yes.", perspectives=("Yes.",), stances=(), owner="q1", root=Q1.text
+    )
     fake = Texts()
     run = expanded_search(fake, [Q1, own], made, 2)
     assert fake.asked == ["Should zoos close? They do harm.", "Should zoos close? They save.", own.text]
