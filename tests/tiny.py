@@ -1,7 +1,8 @@
 """What tests of language models as judges share: a tokenizer, learnt in a moment, and pairs to judge."""
 
+import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerFast
+from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.judging.base import Pair
@@ -28,6 +29,16 @@ def mistral_tokenizer(texts, size=600, *, marks=(), words=(), starts=True):
     if starts:
         bpe.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+
+
+def bert_classifier(tokenizer, outputs=1):
+    """Return a small random BERT that scores pairs of texts."""
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=tokenizer.vocab_size, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=64, initializer_range=0.5, num_labels=outputs,
+    )  # fmt: skip
+    return BertForSequenceClassification(config).eval()
 
 
 def sample_pairs(one_in):

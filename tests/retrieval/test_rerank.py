@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import save_file
+from tiny import bert_classifier
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoTokenizer,
-    BertConfig,
-    BertForSequenceClassification,
     BertModel,
     PreTrainedTokenizerFast,
     T5Config,
@@ -45,15 +44,6 @@ def words():
     return AutoTokenizer.from_pretrained(MINILM)
 
 
-def classifier(words, outputs):
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=words.vocab_size, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=64, initializer_range=0.5, num_labels=outputs,
-    )  # fmt: skip
-    return BertForSequenceClassification(config).eval()
-
-
 def bert_alone(model, words, question, passage):
     """The score of one pair: its logit, or how far "relevant" is ahead."""
     with torch.no_grad():
@@ -66,7 +56,7 @@ def bert_alone(model, words, question, passage):
 
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_scores_equal_one_pair_at_a_time(words, outputs):
-    model = classifier(words, outputs)
+    model = bert_classifier(words, outputs)
     want = [bert_alone(model, words, *pair) for pair in PAIRS]
     assert np.ptp(want) > 0.05
     got = PairScorer(model, words, batch_size=4)(PAIRS)
@@ -76,7 +66,7 @@ def test_scores_equal_one_pair_at_a_time(words, outputs):
 
 
 def test_the_passage_is_cut_and_the_question_never(words):
-    scorer = PairScorer(classifier(words, 1), words, max_length=64)
+    scorer = PairScorer(bert_classifier(words, 1), words, max_length=64)
     question, passage = "are zebras striped " * 12, "cats sleep all day " * 100
     assert 60 > len(words(question)["input_ids"]) > 32  # most of the room: the longest would be cut first
     (one,) = scorer.encode([(question, passage)])
@@ -88,18 +78,18 @@ def test_the_passage_is_cut_and_the_question_never(words):
 
 
 def test_special_tokens_in_texts_end_nothing(words):
-    (one,) = PairScorer(classifier(words, 1), words).encode([("why [SEP] so", "text [SEP] more [CLS]")])
+    (one,) = PairScorer(bert_classifier(words, 1), words).encode([("why [SEP] so", "text [SEP] more [CLS]")])
     assert one["input_ids"].count(words.sep_token_id) == 2 and one["input_ids"].count(words.cls_token_id) == 1
 
 
 def test_three_classes_are_not_a_score(words):
     with pytest.raises(InputError, match="this has 3"):
-        PairScorer(classifier(words, 3), words)
+        PairScorer(bert_classifier(words, 3), words)
 
 
 def test_a_model_without_a_classifier_is_an_error(words, tmp_path):
     # The library would put random weights on top.
-    BertModel(classifier(words, 1).config).save_pretrained(tmp_path)
+    BertModel(bert_classifier(words, 1).config).save_pretrained(tmp_path)
     words.save_pretrained(tmp_path)
     with pytest.raises(InputError, match=r"classifier.*would be random"):
         load_scorer(str(tmp_path))
@@ -126,7 +116,7 @@ def lists_of(run):
 @pytest.mark.slow
 @pytest.mark.parametrize(("depth", "k"), [(100, 5), (7, 7), (3, 1)])
 def test_candidates_are_sorted_by_the_model_and_ties_by_docno(words, tmp_path, depth, k):
-    model = classifier(words, 1)
+    model = bert_classifier(words, 1)
     model.save_pretrained(tmp_path)
     words.save_pretrained(tmp_path)
     # The same text under several docnos, of which the later ones are found in batches of another width.
@@ -155,7 +145,7 @@ def test_each_distinct_pair_is_scored_once_and_none_beyond_depth():
 
 
 def test_a_corpus_on_disk_is_read_by_docno(words, tmp_path):
-    scorer = PairScorer(classifier(words, 1), words)
+    scorer = PairScorer(bert_classifier(words, 1), words)
     on_disk = write_corpus(CORPUS, tmp_path / "corpus")
     first = BM25(CORPUS)
     want = CrossEncoderRetriever(first, CORPUS, scorer, depth=8).search(QUESTIONS, 4)
@@ -242,7 +232,7 @@ def tart_alone(encoder, top, words, question, passage):
 def test_tart_full_sorts_contrievers_candidates_with_its_instruction(tart, t5_words, words, tmp_path, monkeypatch):
     encoder, top, folder = tart
     torch.manual_seed(1)
-    base = classifier(words, 1).config
+    base = bert_classifier(words, 1).config
     BertModel(base, add_pooling_layer=False).save_pretrained(tmp_path / "contriever")
     words.save_pretrained(tmp_path / "contriever")
     monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
