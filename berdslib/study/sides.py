@@ -89,10 +89,12 @@ class Sides:
     @property
     def caption(self) -> str:
         """How the tables are to be read."""
+        unknown = self.sycophancy["follows_low"].isna().any()
         return (
             f"First {self.k} passages, {_count(self.questions)} with a supporting and an opposing perspective, "
             f"verdicts: {self.judge}; searched with the question and with each perspective ({self.form}); 95% "
             "intervals over issues, p with Holm's correction over systems."
+            + (" nan: a data set has one issue only, which does not say how others turn out." if unknown else "")
         )
 
     def __repr__(self) -> str:

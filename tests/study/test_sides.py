@@ -54,7 +54,12 @@ def test_bm25_follows_the_words_of_the_query():
     assert found.flips.iloc[0]["turn"] == 1
     assert list(found.shown) == [FIGURE_2, FIGURE_3]
     text = repr(found)
-    assert "2.00 [nan, nan]" in text and "1 question with" in text and "gold" in text
+    assert (
+        "2.00 [nan, nan]" in text
+        and "nan: a data set has one issue only" in text
+        and "1 question with" in text
+        and "gold" in text
+    )
     assert "<td>" in found._repr_html_()
 
 
