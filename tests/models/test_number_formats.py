@@ -166,7 +166,7 @@ def test_vectors_of_one_format_are_never_served_for_the_other(cpu, user_cache):
     fast = np.array(get_encoder().encode_passages(texts))
     cpu(False)
     exact = np.array(get_encoder().encode_passages(texts))
-    assert len(list((user_cache / "embeddings").glob("*.f32"))) == 2 and np.abs(fast - exact).max() > 1e-5
+    assert len(list((user_cache / "embeddings").glob("*.sqlite"))) == 2 and np.abs(fast - exact).max() > 1e-5
     assert (fast * exact).sum(axis=1).min() >= 0.999
     np.testing.assert_allclose(np.linalg.norm(fast, axis=1), 1, atol=1e-6)
     np.testing.assert_array_equal(exact, get_encoder(cached=False, number_format="float32").encode_passages(texts))
