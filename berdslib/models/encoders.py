@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
-from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from berdslib.checkpoint import REPORT, missing_weights, require_weights
 from berdslib.errors import InputError, known
 from berdslib.models.base import Encoder
 from berdslib.models.cards import ENGINES, FASTEST, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
 from berdslib.models.loading import (
     LOADING,
+    REPORT,
     arithmetic,
     checkpoint_mark,
     engine_of,
     fastest_format,
     in_batches,
-    keep_freed_memory,
     load_model,
     load_weights,
+    local_folder,
     number_options,
     package_folder,
     quiet_loading,
     require_arithmetic,
+    require_weights,
     store_as_multiplied,
 )
 from berdslib.models.openvino import openvino_vectors, require_openvino
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 VectorsOf = Callable[[list[str], str, int], np.ndarray]
 
 _HALF = re.compile("[\ud800-\udfff]")
-# One load at a time notes what it lacks; see _collect_missing_weights.
-_LOADING = Lock()
 
 
 def get_encoder(
@@ -131,7 +130,6 @@ class SentenceEncoder:
         if broken := [text for text in texts if _HALF.search(text)]:
             raise InputError(f"the text {broken[0][:80]!r} holds half of a surrogate pair, which no tokenizer reads")
         card, mark = self.card, self._marks[checkpoint]
-        keep_freed_memory()
         # A commit is loaded by its name, whatever came after it.
         if not mark.startswith("@") and checkpoint_mark(checkpoint) != mark:
             raise InputError("changed after this encoder was loaded; load it again", path=checkpoint)
@@ -251,7 +249,8 @@ def load_sentence_transformer(
 
     packaged = checkpoint.startswith("package:")
     where = package_folder(checkpoint.removeprefix("package:")) if packaged else checkpoint
-    options = number_options(number_format)
+    # Weights of another shape are told below, with those that are missing.
+    options = number_options(number_format) | {"ignore_mismatched_sizes": True}
 
     def load(local: bool) -> Any:
         return SentenceTransformer(
@@ -263,50 +262,30 @@ def load_sentence_transformer(
             revision=revision,
         )
 
-    with _collect_missing_weights() as lacking, _layers_named(where):
+    try:
         model = load_model(where, load)
-    require_weights(where, lacking, unread=("pooler.",))  # what it pools is the last layer
+    except RuntimeError as error:  # what the library says of a layer whose weights do not fit
+        if "state_dict" not in str(error):
+            raise
+        raise InputError(f"{where}: {' '.join(str(error).split())}") from error
     if any(hasattr(part, "sub_modules") for part in model):
         raise InputError(f"{where} has separate parts for questions and passages (a Router), which is not supported")
+    if network := getattr(model[0], "auto_model", None):
+        _require_network(type(network), where, revision)
     if max_length:
         model.max_seq_length = max_length
     store_as_multiplied(model, number_format)
     return model
 
 
-@contextmanager
-def _collect_missing_weights() -> Iterator[set[str]]:
-    """Collect the names of the weights that transformers does not find; sentence-transformers has no way to ask."""
-    from transformers import PreTrainedModel
-
-    lacking: set[str] = set()
-    own = PreTrainedModel.__dict__["from_pretrained"]
-    here = get_ident()
-
-    def noting(cls: Any, *args: Any, **options: Any) -> Any:
-        if get_ident() != here:  # another thread loads what is none of ours
-            return own.__func__(cls, *args, **options)
-        model, report = own.__func__(cls, *args, **options | REPORT)
-        lacking.update(missing_weights(report))
-        return (model, report) if options.get("output_loading_info") else model
-
-    with _LOADING:
-        PreTrainedModel.from_pretrained = classmethod(noting)  # type: ignore[assignment]
-        try:
-            yield lacking
-        finally:
-            PreTrainedModel.from_pretrained = own  # type: ignore[method-assign]
-
-
-@contextmanager
-def _layers_named(checkpoint: str) -> Iterator[None]:
-    """Turn what sentence-transformers says of a layer whose weights do not fit into an InputError."""
-    try:
-        yield
-    except RuntimeError as error:
-        if "state_dict" not in str(error):
-            raise
-        raise InputError(f"{checkpoint}: {' '.join(str(error).split())}") from error
+def _require_network(kind: Any, checkpoint: str, revision: str) -> None:
+    """Raise InputError where a network's files lack weights, which sentence-transformers does not tell."""
+    folder = local_folder(checkpoint, revision)
+    modules = folder / "modules.json"
+    inside = json.loads(modules.read_text(encoding="utf-8"))[0]["path"] if modules.exists() else ""
+    with quiet_loading():
+        _, report = kind.from_pretrained(folder / inside, device_map="meta", **REPORT)
+    require_weights(checkpoint, report, unread=("pooler.",))  # what is pooled is the last layer
 
 
 def _transformer(checkpoint: str, pooling: str, max_length: int, number_format: str, revision: str) -> VectorsOf:

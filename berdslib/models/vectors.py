@@ -81,7 +81,7 @@ class CachedEncoder:
             return
         if rows.exists() and (dim := _dim(table)):
             whole = rows.stat().st_size // (dim * _NUMBER.itemsize)  # fewer than listed, where it was cut short
-            old = np.memmap(rows, _NUMBER, mode="r", shape=(whole, dim)) if whole else []
+            old = np.fromfile(rows, _NUMBER, count=whole * dim).reshape(whole, dim)
             listed = table.execute("SELECT key, at FROM row WHERE at < ? ORDER BY at", [whole])
             table.executemany("INSERT INTO vector VALUES (?, ?)", ((key, old[at].tobytes()) for key, at in listed))
         table.execute("DROP TABLE row")

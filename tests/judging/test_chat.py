@@ -11,8 +11,8 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.chat import Chat, official_answer, probability_of_yes, strict_answer
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.llm.chat import ChatError, Endpoint, RefusedError, Reply, UnavailableError
-from berdslib.llm.local import make_chat
 from berdslib.llm.recorded import Kept, Recorded
+from berdslib.models.chat import make_chat
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from chat_server import ASK, Saying, chat_server, endpoint_at
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import Reply
-from berdslib.llm.local import make_chat
 from berdslib.llm.recorded import Kept, Recorded, exchange_key
+from berdslib.models.chat import make_chat
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from tiny import mistral_tokenizer
 from berdslib.data.records import Passage
 from berdslib.judging.base import Pair
 from berdslib.judging.yesno import YesNoJudge
-from berdslib.llm.local import LocalChat
 from berdslib.llm.untrusted import control_tokens, defuse, defuse_tag, one_line
+from berdslib.models.chat import LocalChat
 
 LLAMA_3 = [
     "<|begin_of_text|>",

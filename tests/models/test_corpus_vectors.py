@@ -252,7 +252,6 @@ def test_folders_that_are_refused(tmp_path, log, folder):
 def test_of_a_cached_encoder_the_one_inside_is_used(tmp_path, log, folder):
     cached = CachedEncoder(Fake(log), tmp_path / "embeddings")
     np.testing.assert_array_equal(encode_corpus(PASSAGES, cached, folder), expected(PASSAGES))
-    assert not list((tmp_path / "embeddings").glob("*.f32"))
 
 
 # ---------------------------------------------------------------- the dense retriever

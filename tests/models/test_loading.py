@@ -7,9 +7,8 @@ import pytest
 from transformers import BertConfig, BertModel
 from transformers.utils import logging as messages
 
-from berdslib.checkpoint import folder_mark
 from berdslib.errors import BerdsError, InputError, MissingDataError
-from berdslib.models.loading import load_model, load_weights, package_folder, quiet_loading
+from berdslib.models.loading import folder_mark, load_model, load_weights, package_folder, quiet_loading
 
 
 def test_a_folder_that_was_written_anew_is_another_model(tmp_path):
