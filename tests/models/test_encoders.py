@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import shutil
-import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ from transformers import (
 from berdslib.data.datasets import load_passages
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, MissingDataError
-from berdslib.models import encoders, loading
+from berdslib.models import encoders
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.vectors import CachedEncoder
@@ -127,15 +126,6 @@ def test_simcse_takes_cls_through_its_top_layer_or_without_or_the_mean(saved, wo
     means = [last_layer(model, one).mean(dim=0) for one in ids]
     want = means if name.endswith("-mean") else mapped if "-sup" in name else first
     assert_same(on(name, saved(model)).encode_passages(texts), map(unit, want))
-
-
-def test_uae_takes_cls_and_puts_its_prompt_before_questions_only(saved, words):
-    model = bert(words, pooler=True)
-    encoder, prompt = on("uae-large", saved(model)), "Represent this sentence for searching relevant passages: "
-    assert_same(
-        encoder.encode_queries(TEXTS), [unit(last_layer(model, words(prompt + t)["input_ids"])[0]) for t in TEXTS]
-    )
-    assert_same(encoder.encode_passages(TEXTS), [unit(last_layer(model, words(t)["input_ids"])[0]) for t in TEXTS])
 
 
 def test_dpr_ranks_by_the_product_of_two_encoders_and_reads_titles_apart(saved, words, monkeypatch, user_cache):
@@ -333,15 +323,6 @@ def test_a_prompt_for_passages_may_have_its_older_name(whole):
     np.testing.assert_allclose(got, model.encode([f"passage: {t}" for t in TEXTS]), atol=2e-5)
 
 
-def test_a_card_has_the_last_word_over_the_files(whole):
-    folder, model = whole(prompts=PROMPTS, default_prompt_name="query")
-    got = SentenceEncoder(ModelCard("x", folder, "mine: ", normalise=False))
-    np.testing.assert_allclose(
-        got.encode_queries(TEXTS), model.encode([f"mine: {t}" for t in TEXTS], prompt=""), atol=2e-5
-    )
-    np.testing.assert_allclose(got.encode_passages(TEXTS), model.encode(TEXTS, prompt=""), atol=2e-5)
-
-
 def test_distances_are_refused(whole):
     with pytest.raises(InputError, match="euclidean distance; search here is by dot product or cosine"):
         get_encoder(f"hf:{whole(similarity_fn_name='euclidean')[0]}", cached=False).encode_queries(TEXTS)
@@ -382,15 +363,6 @@ def test_prefix_and_length_of_a_card_are_used():
 
 
 # ---------------------------------------------------------------- numbers, failures, names
-
-
-def test_options_of_encoder_and_index_reach_them_through_the_registry(user_cache, monkeypatch):
-    monkeypatch.setattr(loading, "has_bf16", lambda: True)
-    corpus = [Passage("a", "cats sleep"), Passage("b", "banks lend"), Passage("c", "dogs bark")]
-    make_retriever("minilm", corpus, number_format="bfloat16", index="faiss").search([Question("q", "pets")], 2)
-    (table,) = (user_cache / "embeddings").glob("*.sqlite")
-    with sqlite3.connect(table) as opened:
-        assert opened.execute("SELECT id FROM model").fetchone()[0].endswith("|number_format=bfloat16")
 
 
 def test_the_id_of_what_is_already_cached_has_not_changed():

@@ -59,13 +59,6 @@ def test_a_greedy_answer_is_the_most_probable_token_each_time(model, tokenizer):
     assert [t for t, _ in reply.first_token] == [tokenizer.decode([int(i)]) for i in best.indices]
 
 
-def test_it_equals_plain_generate(model, tokenizer):
-    ids = torch.tensor([tokenizer(ASK[0]["content"])["input_ids"]])
-    plain = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=30, pad_token_id=2)
-    want = tokenizer.decode(plain[0, ids.shape[1] :], skip_special_tokens=True).strip()
-    assert LocalChat(model, tokenizer, "tiny", max_tokens=30).complete(ASK).text == want
-
-
 def test_it_says_why_an_answer_ended_and_how_long_it_is(model, tokenizer):
     reply = LocalChat(model, tokenizer, "tiny", max_tokens=12).complete(ASK)
     prompt = len(tokenizer(ASK[0]["content"])["input_ids"])

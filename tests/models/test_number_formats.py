@@ -21,7 +21,7 @@ from transformers import (
 
 from berdslib.errors import InputError
 from berdslib.models import encoders, loading
-from berdslib.models.cards import CARDS, ModelCard, model_card
+from berdslib.models.cards import CARDS, model_card
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.loading import fastest_format, package_folder
 
@@ -71,14 +71,6 @@ def test_every_card_tells_its_formats_apart(cpu, name, monkeypatch):
         assert get_encoder(name, cached=False).id == ids[chosen if fixed == "fastest" else fixed]
 
 
-def test_a_card_that_names_its_format_keeps_it(cpu):
-    cpu(True)
-    for card in (CARDS["static"], CARDS["instructor-xl"], ModelCard("x", "o/x", number_format="float32")):
-        assert SentenceEncoder(card).card.number_format == "float32"
-    four_bits = SentenceEncoder(ModelCard("x", "o/x", number_format="4bit"))
-    assert four_bits.card.number_format == "4bit"
-
-
 @pytest.mark.parametrize("by_hardware", [True, False])
 def test_a_gpu_uses_bfloat16_where_it_has_it_in_hardware(cpu, monkeypatch, by_hardware):
     """The GPU is a stand-in; as torch says, an old one has bfloat16 by emulation, which is slow."""
@@ -91,13 +83,6 @@ def test_a_gpu_uses_bfloat16_where_it_has_it_in_hardware(cpu, monkeypatch, by_ha
     chosen = "bfloat16" if by_hardware else "float32"
     assert SentenceEncoder(CARDS["minilm"]).card.number_format == chosen
     assert fastest_format("openvino") == ("float32" if by_hardware else "bfloat16")  # it runs on the CPU
-
-
-@needs_openvino
-def test_openvino_chooses_by_the_cpu_too(cpu):
-    for has, said in ((True, "|number_format=bfloat16"), (False, "")):
-        cpu(has)
-        assert get_encoder("minilm", cached=False, engine="openvino").id == f"{MINILM}{said}|engine=openvino"
 
 
 def test_a_variable_goes_before_the_processor_and_a_name_before_the_variable(cpu, monkeypatch):
@@ -239,14 +224,3 @@ def test_storing_rounded_weights_changes_no_bit(tiny, cpu, monkeypatch, name):
     encoders.load_checkpoint.cache_clear()
     np.testing.assert_array_equal(stored, both_roles(tiny[name], "bfloat16"))
     encoders.load_checkpoint.cache_clear()
-
-
-def test_products_are_stored_in_bfloat16_and_all_else_in_float32():
-    model = BertModel(BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2))
-    loading.store_as_multiplied(model, "float32")
-    assert {weight.dtype for weight in model.parameters()} == {torch.float32}
-    loading.store_as_multiplied(model, "bfloat16")
-    kinds = {name: weight.dtype for name, weight in model.named_parameters()}
-    assert kinds["encoder.layer.0.attention.self.query.weight"] == torch.bfloat16
-    for name in ("embeddings.word_embeddings.weight", "encoder.layer.0.output.LayerNorm.weight"):
-        assert kinds[name] == torch.float32

@@ -94,14 +94,6 @@ def test_repeats_within_a_call_and_texts_that_nearly_repeat(log, folder):
     assert len(log.read_text().splitlines()) == len(set(asked))
 
 
-def test_questions_and_passages_are_kept_apart(log, folder):
-    encoder = cached(log, folder)
-    for _ in range(2):
-        np.testing.assert_array_equal(encoder.encode_queries(["same"]), true_vectors(["same"], "q"))
-        np.testing.assert_array_equal(encoder.encode_passages(["same"]), true_vectors(["same"], "p"))
-    assert encoded(log) == ["same", "same"]
-
-
 def test_each_model_has_its_own_file(log, folder):
     for model in ("one", "two", "one"):
         encoder = cached(log, folder, model=model)
