@@ -76,22 +76,13 @@ class Kept:
         with turn:  # several threads with one message ask once
             if key not in self._said:
                 reply = self.model.complete(messages)
-                self._write(key, messages, reply)
+                used = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens}
+                row = {"key": key, "model": self.id, "messages": list(messages), "text": reply.text}
+                row |= {"first_token": reply.first_token, "finish": reply.finish, "usage": used}
+                with self._lock:
+                    append_line(self.path, json.dumps(row, ensure_ascii=False))
                 self._said[key] = reply
             return self._said[key]
-
-    def _write(self, key: str, messages: Messages, reply: Reply) -> None:
-        row = {
-            "key": key,
-            "model": self.id,
-            "messages": list(messages),
-            "text": reply.text,
-            "first_token": reply.first_token,
-            "finish": reply.finish,
-            "usage": {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens},
-        }
-        with self._lock:
-            append_line(self.path, json.dumps(row, ensure_ascii=False))
 
 
 def exchange_key(model_id: str, messages: Messages) -> str:
