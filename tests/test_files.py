@@ -43,11 +43,6 @@ def test_half_a_surrogate_pair_is_an_input_error_wherever_it_is_written(tmp_path
         file.write("\ud800")
 
 
-def test_reading_another_file_while_writing_into_a_pipe_is_not_about_the_pipe(tmp_path, pipe):
-    with pytest.raises(FileNotFoundError), write_text(pipe[0]) as file:
-        file.write((tmp_path / "absent").read_text())
-
-
 def test_a_reader_that_has_left_is_no_mistake_of_the_user(pipe):
     path, reader = pipe
     with pytest.raises(BrokenPipeError), write_text(path) as file:

@@ -135,15 +135,3 @@ def test_a_module_that_cannot_be_imported_is_named_whenever_it_is_wanted(pets, m
     for look in (lambda: pets.find("cat"), pets.names, lambda: "cat" in pets, lambda: pets["cat"], lambda: len(pets)):
         with pytest.raises(InputError, match=said):
             look()
-
-
-def test_a_module_is_imported_once(pets, monkeypatch, tmp_path, nothing_imported):
-    (tmp_path / "counts_itself.py").write_text(
-        "from pathlib import Path\nPath(__file__).with_suffix('.txt').open('a').write('x')\n", encoding="utf-8"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("BERDS_PLUGINS", "counts_itself,counts_itself")
-    for _ in range(3):
-        pets.find("cat")
-    assert (tmp_path / "counts_itself.txt").read_text() == "x"
-    sys.modules.pop("counts_itself")

@@ -127,13 +127,7 @@ def read_all(
 ) -> dict[str, Said]:
     """Ask a chat model everything, and return what was read of the answers, under the names of the questions.
 
-    Args:
-        chat: who answers.
-        asked: name → messages.
-        read: reads an answer; raises InputError where it cannot.
-        what: what a name names, such as "question".
-        workers: requests in flight at a time.
-        desc: what the progress bar says.
+    `read` raises InputError for an answer that it cannot read; the names are those of a `what`, such as "question".
 
     Raises:
         UnreadableAnswerError: names the questions; all others are asked and read first.

@@ -47,12 +47,6 @@ def extract(query: str) -> Extracted:
     A request ("Find …", "… media, show me …") says the perspective up to its colon, or up to "about", and then the
     root. Anything else, such as a question, is both: its perspective cannot be cut out by a rule.
 
-    Args:
-        query: the raw text.
-
-    Raises:
-        InputError: a blank query.
-
     >>> extract("Find a claim that opposes the argument: Gambling must be banned")
     Extracted(root='Gambling must be banned', perspective='a claim that opposes the argument')
     """
@@ -86,11 +80,6 @@ def extract_by(
         queries: raw texts.
         make_chat: makes a chat model of MODEL, as :func:`berdslib.models.chat.make_chat` does.
         recordings: a file of answers: what is in it is not asked again, and what is new is added at once.
-
-    Raises:
-        InputError: another name, or a blank query; UnreadableAnswerError see :func:`extract_with`.
-        MissingDataError: a local model or a recorded answer that is not there.
-        ChatError: the endpoint fails for good.
     """
     kind, _, model = name.partition(":")
     if known("way to take queries apart", kind if kind == "chat" else name, ("chat", "rule")) == "rule":
@@ -102,16 +91,9 @@ def extract_by(
 def extract_with(model: ChatModel, queries: Sequence[str], *, prompt: Prompt | None = None) -> list[Extracted]:
     """Return root and perspective of each query as a chat model cuts them out.
 
-    Args:
-        model: with room for an answer as long as the query.
-        queries: raw texts.
-        prompt: another wording with the placeholder {query} that asks for the same two lines.
-
-    Raises:
-        InputError: a blank query.
-        UnreadableAnswerError: answers that are not the two lines asked for; `read` holds query → what was extracted of
-            all others, which are asked and read first.
-        ChatError: the endpoint fails for good.
+    The model needs room for an answer as long as the query; another `prompt` has the placeholder {query} and asks for
+    the same two lines. Of answers that are not these, :class:`UnreadableAnswerError` names the queries, and holds what
+    was extracted of all others.
     """
     wording = prompt or load_prompt("perspective_extraction", needs=("query",))
     if blank := [i for i, query in enumerate(queries) if not query.strip()]:
@@ -126,9 +108,6 @@ def extract_with(model: ChatModel, queries: Sequence[str], *, prompt: Prompt | N
 
 def read_extraction(answer: str) -> Extracted:
     r"""Read the two lines "angle: …" and "topic: …", in any order; quotes around a value are dropped.
-
-    Raises:
-        InputError: a line is missing, empty, or there twice.
 
     >>> read_extraction('angle: "in Brazil"\ntopic: floods')
     Extracted(root='floods', perspective='in Brazil')
@@ -145,13 +124,6 @@ def qa_f1(answer: str, gold: Sequence[str]) -> float:
 
     Words are compared as sets, in lower case and without punctuation; two texts without words agree. Despite its name
     it is the Jaccard index, which is at most the usual F1. Source: appendix A.8.
-
-    Args:
-        answer: what was extracted.
-        gold: what people wrote; at least one.
-
-    Raises:
-        InputError: no gold text.
 
     >>> qa_f1("a claim that opposes", ["a claim that opposes the argument"])
     0.6666666666666666

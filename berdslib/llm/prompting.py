@@ -98,13 +98,7 @@ class Prompt(NamedTuple):
 
 
 def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = ()) -> Prompt:
-    """Return the prompt of a task.
-
-    Args:
-        task: such as "perspective_detection".
-        wording: "ours", "published" for the papers' own, which the user has to import first, or another of
-            :func:`wordings`.
-        needs: placeholders that must occur.
+    """Return the prompt of a task, in one of its :func:`wordings`, with placeholders that it `needs`.
 
     Raises:
         InputError: no such task or wording, or a placeholder is missing.

@@ -63,8 +63,7 @@ def encode_corpus(
         text_of: what is encoded of a passage, such as ``card.passage_text``; must be picklable if an executor is given.
 
     Raises:
-        InputError: no passages, a folder that holds vectors of another encoder or corpus, a corpus that was changed
-            meanwhile, or an encoder that returns something else than one vector a passage.
+        InputError: a folder that holds vectors of another encoder or corpus, or a corpus that was changed meanwhile.
         BerdsError: a worker process was killed (of dask: more often than its ``allowed-failures``).
     """
     from filelock import FileLock

@@ -88,13 +88,6 @@ class SentenceEncoder:
         card: how to use the checkpoint; its number format "fastest" is replaced here, once, by that of this machine.
         batch_size: texts per forward pass; texts of like length share one. OpenVINO counts word pieces instead.
         trust_remote_code: let Python code that comes with the checkpoint run on this machine.
-
-    Raises:
-        InputError: a card with an unknown pooling, number format or engine, or with an engine that cannot do the
-            others; (on use) no texts, weights that are missing in the checkpoint, a checkpoint that changed,
-            "bfloat16" on a CPU without it, or a vector that is not finite.
-        MissingDataError: OpenVINO is not installed; (on first use) the weights are neither on this machine nor
-            reachable.
     """
 
     def __init__(self, card: ModelCard, batch_size: int = 32, *, trust_remote_code: bool = False) -> None:
@@ -135,9 +128,7 @@ class SentenceEncoder:
             raise InputError("changed after this encoder was loaded; load it again", path=checkpoint)
         require_arithmetic(card.number_format, card.engine)
         with LOADING:
-            loaded = load_checkpoint(
-                checkpoint, card.pooling, card.max_length, card.number_format, self._trust, card.engine, mark
-            )
+            loaded = load_checkpoint(checkpoint, card, mark, self._trust)
         prefix = card.query_prefix if role == "query" else card.passage_prefix
         if prefix is None:
             prefix = loaded.query_prefix if role == "query" else loaded.passage_prefix
@@ -171,35 +162,26 @@ class Checkpoint(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def load_checkpoint(
-    checkpoint: str,
-    pooling: str,
-    max_length: int,
-    number_format: str,
-    trust_remote_code: bool,
-    engine: str = "torch",
-    mark: str = "",
-) -> Checkpoint:
-    """Load a checkpoint and return what makes vectors with it; arguments as of :class:`ModelCard`.
+def load_checkpoint(checkpoint: str, card: ModelCard, mark: str = "", trust_remote_code: bool = False) -> Checkpoint:
+    """Load a checkpoint and return what makes vectors with it, as a card says.
 
     ``mark`` is its state, see :func:`berdslib.models.loading.checkpoint_mark`: another state is another model, and of a
     model on the hub this commit is loaded.
     """
     revision = mark[1:] if mark.startswith("@") else "main"
-    if pooling == "latent attention":
+    if card.pooling == "latent attention":
         # Inside, because its classes need torch, which is imported late.
         from berdslib.models.nv_embed import nv_embed_vectors
 
-        return Checkpoint(nv_embed_vectors(checkpoint, max_length, number_format, revision))
-    if pooling not in ("", "after prefix"):
-        return Checkpoint(_transformer(checkpoint, pooling, max_length, number_format, revision))
-    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, "revision": revision}
-    if engine == "openvino":
-        require_openvino(number_format)
-        model = load_sentence_transformer(checkpoint, max_length, device="cpu", **options)
-        return _with_file_settings(model, openvino_vectors(model, number_format))
-    model = load_sentence_transformer(checkpoint, max_length, number_format, **options)
-    return _with_file_settings(model, _sentence_transformer(model, pooling))
+        return Checkpoint(nv_embed_vectors(checkpoint, card.max_length, card.number_format, revision))
+    if card.pooling not in ("", "after prefix"):
+        return Checkpoint(_transformer(checkpoint, card, revision))
+    by_openvino = card.engine == "openvino"
+    if by_openvino:
+        require_openvino(card.number_format)
+    model = load_sentence_transformer(checkpoint, card, revision, trust_remote_code=trust_remote_code)
+    vectors_of = openvino_vectors(model, card.number_format) if by_openvino else _sentence_transformer(model, card)
+    return _with_file_settings(model, vectors_of)
 
 
 def _with_file_settings(model: Any, vectors_of: VectorsOf) -> Checkpoint:
@@ -219,9 +201,9 @@ def _with_file_settings(model: Any, vectors_of: VectorsOf) -> Checkpoint:
     return Checkpoint(vectors_of, model.prompts.get("query") or "", passage, named == "cosine")
 
 
-def _sentence_transformer(model: Any, pooling: str) -> VectorsOf:
+def _sentence_transformer(model: Any, card: ModelCard) -> VectorsOf:
     """Pool as the checkpoint's own sentence-transformers files say; the library sorts texts by length."""
-    if pooling == "after prefix":
+    if card.pooling == "after prefix":
         model.set_pooling_include_prompt(include_prompt=False)
 
     def vectors_of(texts: list[str], prefix: str, batch_size: int) -> np.ndarray:
@@ -235,22 +217,15 @@ def _sentence_transformer(model: Any, pooling: str) -> VectorsOf:
 
 
 def load_sentence_transformer(
-    checkpoint: str,
-    max_length: int,
-    number_format: str = "float32",
-    device: str | None = None,
-    *,
-    trust_remote_code: bool = False,
-    revision: str = "main",
+    checkpoint: str, card: ModelCard, revision: str = "main", *, trust_remote_code: bool = False
 ) -> Any:
-    """Load a sentence-transformers model; arguments as of :func:`load_checkpoint`, None for the library's device."""
+    """Load a sentence-transformers model as a card says; for OpenVINO, in float32 on the CPU."""
     with quiet_loading():  # the import brings the news of missing kernels
         from sentence_transformers import SentenceTransformer
 
     packaged = checkpoint.startswith("package:")
     where = package_folder(checkpoint.removeprefix("package:")) if packaged else checkpoint
-    # Weights of another shape are told below, with those that are missing.
-    options = number_options(number_format) | {"ignore_mismatched_sizes": True}
+    number_format, device = (card.number_format, None) if card.engine == "torch" else ("float32", "cpu")
 
     def load(local: bool) -> Any:
         return SentenceTransformer(
@@ -258,7 +233,8 @@ def load_sentence_transformer(
             device=device,
             local_files_only=local,
             trust_remote_code=trust_remote_code,
-            model_kwargs=dict(options),
+            # Weights of another shape are told below, with those that are missing.
+            model_kwargs=number_options(number_format) | {"ignore_mismatched_sizes": True},
             revision=revision,
         )
 
@@ -272,8 +248,8 @@ def load_sentence_transformer(
         raise InputError(f"{where} has separate parts for questions and passages (a Router), which is not supported")
     if network := getattr(model[0], "auto_model", None):
         _require_network(type(network), where, revision)
-    if max_length:
-        model.max_seq_length = max_length
+    if card.max_length:
+        model.max_seq_length = card.max_length
     store_as_multiplied(model, number_format)
     return model
 
@@ -288,7 +264,7 @@ def _require_network(kind: Any, checkpoint: str, revision: str) -> None:
     require_weights(checkpoint, report, unread=("pooler.",))  # what is pooled is the last layer
 
 
-def _transformer(checkpoint: str, pooling: str, max_length: int, number_format: str, revision: str) -> VectorsOf:
+def _transformer(checkpoint: str, card: ModelCard, revision: str) -> VectorsOf:
     """Pool the output of a plain transformer."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer, DPRContextEncoder
 
@@ -301,27 +277,21 @@ def _transformer(checkpoint: str, pooling: str, max_length: int, number_format: 
     tokenizer, config = load_model(checkpoint, beginnings)
     # AutoModel takes every DPR checkpoint for a question encoder, and leaves the weights of the other kind out.
     kind = DPRContextEncoder if "DPRContextEncoder" in (config.architectures or []) else AutoModel
-    unread = () if pooling == "pooler" else ("pooler.",)
-    model = load_weights(kind, checkpoint, number_format, unread=unread, revision=revision)
+    unread = () if card.pooling == "pooler" else ("pooler.",)
+    model = load_weights(kind, checkpoint, card.number_format, unread=unread, revision=revision)
 
     def vectors_of(texts: list[str], prefix: str, batch_size: int) -> np.ndarray:
         # Only ids: sentence numbers stay 0 on both sides of a [SEP], which is how DPR and TART were trained.
-        ids = tokenizer([prefix + t for t in texts], truncation=True, max_length=max_length or None)["input_ids"]
+        ids = tokenizer([prefix + t for t in texts], truncation=True, max_length=card.max_length or None)["input_ids"]
         return in_batches(
-            tokenizer, ids, batch_size, model.device, lambda b: pool(model(**b), b["attention_mask"], pooling)
+            tokenizer, ids, batch_size, model.device, lambda b: pool(model(**b), b["attention_mask"], card.pooling)
         )
 
     return vectors_of
 
 
 def pool(output: Any, mask: torch.Tensor, pooling: str) -> torch.Tensor:
-    """Return one vector a text, (n, d), of a transformer's output.
-
-    Args:
-        output: has last_hidden_state (n, tokens, d) or, for "pooler", pooler_output (n, d).
-        mask: (n, tokens), 0 where a text is padded.
-        pooling: "mean", "cls" or "pooler".
-    """
+    """Return one vector a text, (n, d), of a transformer's output; the mask, (n, tokens), is 0 at what only pads."""
     if pooling == "pooler":
         pooled: torch.Tensor = output.pooler_output
         return pooled

@@ -40,11 +40,11 @@ def load_model(checkpoint: str, load: Callable[[bool], _Model]) -> _Model:
 
     Args:
         checkpoint: a folder, or an id on the hub; for the messages.
-        load: loads the model; its argument says whether only local files may be used.
+        load: loads the model; its argument says whether only local files may be used. A BerdsError of it stays.
 
     Raises:
         MissingDataError: it is neither here nor reachable; the reason is given.
-        InputError: its folder is here and cannot be loaded, or its weights are damaged; besides, what `load` raises.
+        InputError: its folder is here and cannot be loaded, or its weights are damaged.
     """
     try:
         return _attempt(checkpoint, load, local=True)
@@ -185,10 +185,7 @@ def load_weights(
 def require_weights(checkpoint: str, report: dict[str, Any], unread: tuple[str, ...] = ()) -> None:
     """Raise InputError for weights that are missing, or have another shape than the config says: they would be random.
 
-    Args:
-        checkpoint: id or folder, for the message.
-        report: what transformers says of loading it, see ``REPORT``.
-        unread: beginnings of names of weights that are not used, and so may be missing.
+    The report is what transformers says, see ``REPORT``; weights whose names begin with one of `unread` are not used.
     """
     missing = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
     if lacking := [name for name in missing if not name.startswith(unread)]:

@@ -191,15 +191,13 @@ def test_an_error_in_place_of_an_answer_that_may_pass_is_tried_again(server, end
 SCHEMA = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
-def test_a_schema_is_asked_for_where_there_is_one(server, endpoint):
+def test_a_schema_is_asked_for_and_a_server_without_schemas_is_asked_without(server, endpoint, caplog):
     endpoint(schema=SCHEMA).complete(ASK)
     endpoint().complete(ASK)
     asked, plain = (seen[2] for seen in server.seen)
     assert asked["response_format"]["json_schema"]["schema"] == SCHEMA and "response_format" not in plain
     assert endpoint(schema=SCHEMA).id != endpoint().id
-
-
-def test_a_server_without_schemas_is_asked_without_and_that_is_said(server, endpoint, caplog):
+    server.seen.clear()
     refusal = (400, {}, {"error": {"message": "response_format is not supported"}})
     server.script = [lambda body: refusal if "response_format" in body else answer()]
     model = endpoint(schema=SCHEMA)

@@ -7,7 +7,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.judging.chat import Chat
 from berdslib.llm.prompting import (
     PURPOSES,
     TASKS,
@@ -60,27 +59,6 @@ def test_an_example_is_a_turn_of_its_own(user_cache, tmp_path):
     plain = imported(tmp_path, CHAT)
     assert plain.user == prompt.user and plain.hash != prompt.hash
     assert published_path("perspective_detection", "published-one-shot").name == "perspective_detection-one-shot.txt"
-
-
-def test_the_judges_show_a_wordings_own_example(user_cache, tmp_path):
-    from tiny import mistral_tokenizer
-
-    from berdslib.data.records import Passage
-    from berdslib.judging.base import Pair
-    from berdslib.judging.yesno import YesNoJudge
-
-    prompt = imported(tmp_path, ONE_SHOT, wording="published-one-shot")
-    pair = Pair("q", 0, Passage("d", "Cats."), "Dogs.")
-    assert [t["role"] for t in Chat(Silent(), prompt=prompt).messages(pair)] == ["system", "user", "assistant", "user"]
-    tokenizer = mistral_tokenizer(["Yes No " * 50], words=["Yes", "No"])
-    for shots in (0, 1):
-        text = tokenizer.decode(YesNoJudge(tokenizer, prompt=prompt, shots=shots).token_ids(pair))
-        assert text.count("They fly.") == 1 and "Ferry" not in text
-        assert text.index("They fly.") < text.index("No") < text.index("Cats.")
-
-
-class Silent:
-    id = "silent"
 
 
 @pytest.mark.parametrize(
