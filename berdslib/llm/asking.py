@@ -77,8 +77,8 @@ def ask_until_end(
                     break
                 seen.append(one.result())
                 _check_somebody_answers(seen)
-        except BaseException as error:  # noqa: BLE001 - returned; the keyboard's too
-            ends.append(error)
+        except BaseException as error:  # noqa: BLE001 - returned; the keyboard's too, whatever came of its end
+            ends.insert(0, error)
         finally:
             stop.set()  # what waits in the queue is then left alone, and what waits to be tried again is given up
     return [one.result() for one in asked], ends[0] if ends else None

@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import MALFORMED, ChatModel, Messages, Reply, Tokens, alternatives
@@ -67,7 +67,7 @@ class Kept:
             if key not in self._said:
                 reply = self.model.complete(messages)
                 used = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens}
-                row = {"key": key, "model": self.id, "messages": list(messages), "text": reply.text}
+                row: dict[str, Any] = {"key": key, "model": self.id, "messages": list(messages), "text": reply.text}
                 row |= {"first_token": reply.first_token, "finish": reply.finish, "usage": used}
                 with self._lock:
                     append_line(self.path, json.dumps(row, ensure_ascii=False))
