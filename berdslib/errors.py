@@ -51,14 +51,6 @@ class MissingDataError(BerdsError):
 def known(kind: str, name: str, choices: Iterable[str]) -> str:
     """Return `name` if it is one of `choices`, else raise an error that lists them, the closest first.
 
-    Args:
-        kind: what is being chosen, for the message ("retriever").
-        name: what the user asked for.
-        choices: the accepted names.
-
-    Raises:
-        InputError: the name is not known.
-
     >>> known("judge", "gold", ["gold", "random"])
     'gold'
     """
@@ -76,9 +68,7 @@ def known(kind: str, name: str, choices: Iterable[str]) -> str:
 def errors_in(path: str | Path, field: str = "") -> Iterator[None]:
     """Add a file's name to an InputError of the block that does not name one yet.
 
-    Args:
-        path: the file.
-        field: the part of the file that the block is about; it comes before the error's own field.
+    The field is the part of the file that the block is about; it comes before the error's own.
 
     >>> with errors_in("a.tsv"):
     ...     raise InputError("is blank", line=3, field="qid")
@@ -113,10 +103,7 @@ def says_what_it_takes(function: Function) -> Function:
 def check_call(what: str, function: Callable[..., Any], *given: str) -> None:
     """Raise InputError unless a function of the user's can be called with these arguments.
 
-    Args:
-        what: the function, for the message ("the judge 'mine'").
-        function: what will be called later.
-        given: what the arguments are.
+    For the message, `what` says which function it is ("the judge 'mine'"), and `given` what the arguments are.
     """
     try:
         signature = inspect.signature(function)

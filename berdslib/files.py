@@ -69,9 +69,6 @@ def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
         path: the file or folder to make or replace.
         marker: for a folder, a file that one of its kind holds; of other folders only an empty one is replaced. None
             for a file, which replaces no folder.
-
-    Raises:
-        InputError: nothing can be written there, another folder is there, or one that holds other files beside its own.
     """
     path = Path(os.path.realpath(path))  # a link stays a link
     if path.is_dir():
@@ -139,11 +136,8 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 def write_text(path: StrPath) -> Iterator[TextIO]:
     """Write a UTF-8 text file (compressed if it ends in .gz) that appears under its name only when complete.
 
-    What is there and is no plain file, such as a pipe or /dev/stdout, is written to directly. A link stays a link.
-
-    Raises:
-        InputError: nothing can be written there, or what is written is no text.
-        BrokenPipeError: whoever read the pipe has gone.
+    What is there and is no plain file, such as a pipe or /dev/stdout, is written to directly. A link stays a link. A
+    BrokenPipeError says that whoever read the pipe has gone; any other error about the place is an InputError.
     """
     path = Path(path)
     zipped = path.suffix == ".gz"
@@ -193,13 +187,7 @@ def store_errors(path: Path, what: str) -> Iterator[None]:
 
 
 def rows_by_key(table: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> dict[bytes, Any]:
-    """Return key → value for those keys that a two-column query finds.
-
-    Args:
-        table: the database.
-        query: a SELECT that ends in a condition on the key, such as "SELECT key, at FROM row WHERE key IN".
-        keys: any number of keys.
-    """
+    """Return key → value for those keys that a query finds, such as "SELECT key, at FROM row WHERE key IN"."""
     found: dict[bytes, Any] = {}
     for start in range(0, len(keys), 900):  # SQLite allows 999 parameters everywhere
         part = list(keys[start : start + 900])

@@ -19,13 +19,7 @@ def project_root() -> Path | None:
 
     A checkout is the first folder, walking up, that holds both a pyproject.toml named "berdslib" and notebooks/. Its
     notebooks are executed. So one that merely lies above the current folder comes last, and is used only if it belongs
-    to this user, as with git: anybody could have put it into a shared folder.
-
-    Returns:
-        The folder; None outside of a checkout.
-
-    Raises:
-        InputError: BERDS_PROJECT is set and names no checkout.
+    to this user, as with git: anybody could have put it into a shared folder. None outside of a checkout.
     """
     if chosen := os.environ.get("BERDS_PROJECT"):
         folder = Path(chosen).expanduser().resolve()
@@ -53,19 +47,9 @@ def _is_ours(checkout: Path) -> bool:
 
 
 def shipped(name: str) -> Path:
-    """Return a folder of files that come with the package, such as "sample" or "published".
+    """Return data/NAME of the checkout that the package is in (also for an editable install), else the installed copy.
 
-    The checkout is found from where the package is, not from the current folder, so that an installed package does not
-    read another copy's files.
-
-    Args:
-        name: the folder's name under data/.
-
-    Returns:
-        data/NAME of the checkout (also for an editable install), else the copy inside the installed package.
-
-    Raises:
-        MissingDataError: neither is there.
+    So an installed package does not read another copy's files, whatever the current folder is.
     """
     places = [PACKAGE / "_shipped" / name]
     if _is_checkout(PACKAGE.parent):
@@ -87,11 +71,7 @@ def cache_dir() -> Path:
 
 
 def local_data_dir() -> Path | None:
-    """Return the folder with data sets of others that BERDS_DATA names, or None if the variable is not set.
-
-    Raises:
-        InputError: BERDS_DATA is set and names no folder.
-    """
+    """Return the folder with data sets of others that BERDS_DATA names, or None if the variable is not set."""
     chosen = os.environ.get("BERDS_DATA")
     if not chosen:
         return None

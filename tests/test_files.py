@@ -25,11 +25,6 @@ def test_a_disk_that_takes_nothing_more_is_named_without_a_file_name(tmp_path, n
         raise OSError(number, os.strerror(number))
 
 
-def test_an_error_about_an_open_file_is_not_about_the_path(tmp_path):
-    with pytest.raises(PermissionError), atomic_path(tmp_path / "a"):
-        raise PermissionError(13, "Permission denied", 7)
-
-
 @pytest.fixture
 def pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
@@ -48,24 +43,11 @@ def test_half_a_surrogate_pair_is_an_input_error_wherever_it_is_written(tmp_path
         file.write("\ud800")
 
 
-def test_reading_another_file_while_writing_into_a_pipe_is_not_about_the_pipe(tmp_path, pipe):
-    with pytest.raises(FileNotFoundError), write_text(pipe[0]) as file:
-        file.write((tmp_path / "absent").read_text())
-
-
 def test_a_reader_that_has_left_is_no_mistake_of_the_user(pipe):
     path, reader = pipe
     with pytest.raises(BrokenPipeError), write_text(path) as file:
         os.close(reader)
         file.write("x" * 100_000)
-
-
-def test_a_full_device_says_so():
-    with (
-        pytest.raises(InputError, match="/dev/full: cannot be written: No space left"),
-        write_text("/dev/full") as file,
-    ):
-        file.write("x")
 
 
 def made(folder, *names):

@@ -38,13 +38,6 @@ def test_it_is_told_before_each_chunk_and_not_ahead_of_the_work():
     assert order == ["told 0", "did 0", "told 1", "did 1", "told 2", "did 2"]
 
 
-def test_nothing_is_told_of_work_that_is_not_begun():
-    told = []
-    with watched(lambda *said: told.append(said)):
-        chunk_starts(10, 1, "x")
-    assert not told
-
-
 def test_whoever_raises_stops_the_work_and_watches_no_more():
     done, told = [], []
 
@@ -58,27 +51,6 @@ def test_whoever_raises_stops_the_work_and_watches_no_more():
             done.append(start)
     assert done == [0, 2] and told == [0, 1, 2]
     assert work() == [0, 4, 8] and told == [0, 1, 2]
-
-
-def test_work_that_fails_leaves_no_watcher():
-    told = []
-    with pytest.raises(ZeroDivisionError), watched(lambda *said: told.append(said)):
-        1 / 0  # noqa: B018
-    work()
-    assert not told
-
-
-def test_an_inner_watcher_is_told_and_then_the_outer_one_again():
-    outer, inner = [], []
-    with watched(lambda *said: outer.append(said[0])):
-        work(1, 1, "before")
-        with watched(lambda *said: inner.append(said[0])):
-            work(1, 1, "inside")
-        work(1, 1, "after")
-        with pytest.raises(Stop), watched(lambda *said: inner.append(said[0])):
-            raise Stop
-        work(1, 1, "after an error")
-    assert outer == ["before", "after", "after an error"] and inner == ["inside"]
 
 
 def test_another_thread_is_not_watched():

@@ -47,13 +47,6 @@ def test_a_name_of_ones_own_may_be_used_again(pets):
     assert pets["cow"] == "Bos taurus" and pets.names().count("cow") == 1
 
 
-def test_another_registry_of_the_same_things_stays_as_it_is():
-    given = {"cat": "Felis"}
-    one, other = Registry("pet", given), Registry("pet", given)
-    one.add("cow", "Bos")
-    assert "cow" not in other and given == {"cat": "Felis"}
-
-
 @pytest.mark.parametrize("name", ["cat", "dog", "dog-9"])
 def test_what_is_built_in_stays(pets, name):
     before = dict(pets)
@@ -67,12 +60,6 @@ def test_a_name_that_could_not_be_told_apart_in_a_system_is_refused(pets, name):
     said = r"\[name\]: a pet needs a name of letters, digits, '.', '_' and '-', not "
     with pytest.raises(InputError, match=said):
         pets.add(name, "mine")
-
-
-@pytest.mark.parametrize("name", ["a", "A1", "7b", "my-model_v1.2", "katze-ß"])
-def test_names_of_letters_and_digits_are_taken(pets, name):
-    pets.add(name, "mine")
-    assert pets.find(name) == ("mine", "")
 
 
 # ---------------------------------------------------------------- modules that add names
@@ -148,23 +135,3 @@ def test_a_module_that_cannot_be_imported_is_named_whenever_it_is_wanted(pets, m
     for look in (lambda: pets.find("cat"), pets.names, lambda: "cat" in pets, lambda: pets["cat"], lambda: len(pets)):
         with pytest.raises(InputError, match=said):
             look()
-
-
-def test_what_a_module_of_ones_own_lacks_is_its_own_error(pets, monkeypatch, tmp_path, nothing_imported):
-    (tmp_path / "lacks_something.py").write_text("import no_such_module_of_mine\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("BERDS_PLUGINS", "lacks_something")
-    with pytest.raises(ModuleNotFoundError, match="no_such_module_of_mine"):
-        pets.find("cat")
-
-
-def test_a_module_is_imported_once(pets, monkeypatch, tmp_path, nothing_imported):
-    (tmp_path / "counts_itself.py").write_text(
-        "from pathlib import Path\nPath(__file__).with_suffix('.txt').open('a').write('x')\n", encoding="utf-8"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("BERDS_PLUGINS", "counts_itself,counts_itself")
-    for _ in range(3):
-        pets.find("cat")
-    assert (tmp_path / "counts_itself.txt").read_text() == "x"
-    sys.modules.pop("counts_itself")

@@ -31,9 +31,9 @@ from berdslib.data.records import Passage, Question, check_passages
 from berdslib.errors import InputError
 from berdslib.llm.budget import Budgeted
 from berdslib.llm.chat import ChatModel, Endpoint
-from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Kept
+from berdslib.models.chat import make_chat
 
 EXCHANGES, SPENDING, REJECTED, UNANSWERED = "exchanges.jsonl", "spending.jsonl", "rejected.jsonl", "unanswered.jsonl"
 FAILED, LOCK = "failed.jsonl", "build.lock"
@@ -118,7 +118,7 @@ def build(
         folder: where the data set goes, with all answers (`exchanges.jsonl`), what was left out (`rejected.jsonl`), and
             what could not be answered (`unanswered.jsonl`). It must be new, or that of an earlier run of this build.
         model: who answers: "rule" for rules alone, which answer what they are sure of; a name as
-            :func:`berdslib.llm.local.make_chat` reads it; or a chat model.
+            :func:`berdslib.models.chat.make_chat` reads it; or a chat model.
         name: of the data set; None for the folder's.
         title: what it is, in one line; None for one made of the name.
         licence: under which terms others may use it.

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from berdslib.checkpoint import language_model_numbers
 from berdslib.data.datasets import load_passages
 from berdslib.errors import MissingDataError
 from berdslib.judging.base import Pair, number_format_mark
 from berdslib.judging.yesno import NEEDS, YesNoJudge
 from berdslib.llm.prompting import load_prompt
-from berdslib.models.loading import checkpoint_mark, load_model, load_weights
+from berdslib.models.loading import checkpoint_mark, language_model_numbers, load_model, load_weights
 
 if TYPE_CHECKING:
     import torch

@@ -15,7 +15,7 @@ from berdslib.files import atomic_path, write_text
 from berdslib.judging.base import Pair, document_text
 from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.cards import ENGINES
-from berdslib.models.loading import engine_by_environment, fastest_format, keep_freed_memory
+from berdslib.models.loading import engine_by_environment, fastest_format
 from berdslib.models.openvino import VectorsOfIds, openvino_reader, require_openvino
 from berdslib.stats import choose_threshold, yes_or_no
 
@@ -131,7 +131,6 @@ class Laptop:
 
         if not len(statements):
             return np.empty(0, dtype=np.float64)
-        keep_freed_memory()
         if isinstance(self.model, TogetherModel):
             return self._together(statements, documents)
         with torch.inference_mode(), autocast(self.model):

@@ -11,12 +11,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from berdslib.checkpoint import language_model_numbers
 from berdslib.errors import InputError
 from berdslib.judging.base import number_format_mark
 from berdslib.judging.cross import PairJudge
 from berdslib.llm.untrusted import control_tokens, defuse
-from berdslib.models.loading import checkpoint_mark, load_model, load_weights, read_tokenizer
+from berdslib.models.loading import checkpoint_mark, language_model_numbers, load_model, load_weights, read_tokenizer
 from berdslib.models.pair_classifier import PairClassifier
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from berdslib.judging.committee import Committee
 from berdslib.judging.cross import load_cross_encoder
 from berdslib.judging.laptop import MPNET_WEIGHTS, load_laptop
 from berdslib.judging.nli import NLI_T5, load_nli, load_nli_t5
-from berdslib.llm.local import make_chat
+from berdslib.models.chat import make_chat
 from berdslib.models.loading import LOADING
 from berdslib.registry import Registry
 
@@ -42,7 +42,7 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         name: in ``JUDGES``: "causal:MODEL" is any causal language model, zero-shot on our prompt, "nli:MODEL" any
             natural-language-inference classifier, "nli-t5" the T5-11B of BeRDS Table 4 (22 GB of GPU memory),
             "nli-t5:MODEL" another model that writes "1" for entailed, "cross:MODEL" a fine-tuned cross-encoder,
-            "chat:MODEL" a chat model as :func:`berdslib.llm.local.make_chat` reads it: "chat:gpt-4o",
+            "chat:MODEL" a chat model as :func:`berdslib.models.chat.make_chat` reads it: "chat:gpt-4o",
             "chat:local:FOLDER", or "chat:recorded:FILE" for answers from a file; "laptop:FOLDER" a laptop judge of your
             own, as notebook 05 trains it, and "similarity:ENCODER" the cosine of another encoder;
             "overlap+similarity:mpnet" is the committee of the two.

@@ -1,1 +1,1 @@
-"""Language models and their prompts. Stands on the ground: errors, files, paths and checkpoint."""
+"""Language models and their prompts. Stands on the ground: errors, files and paths."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple, TypeVar
 
 from berdslib.errors import InputError
@@ -28,9 +28,6 @@ class Answer(NamedTuple):
     refused: bool = False
 
 
-_NOT_ASKED = Answer(None, "not asked")
-
-
 def ask_all(
     chat: ChatModel, conversations: Sequence[Messages], *, workers: int = 4, desc: str = "asking"
 ) -> list[Answer]:
@@ -39,12 +36,6 @@ def ask_all(
     A model that cannot be reached for one of them, or refuses it for what is in it, is that one's problem. Any other
     error, and an interrupt from the keyboard, ends it: nothing new is sent, nothing is tried again, and what is under
     way is waited for, so that a :class:`~berdslib.llm.recorded.Kept` around the model has it.
-
-    Args:
-        chat: who answers; may be used by several threads.
-        conversations: the messages of each.
-        workers: requests in flight at a time.
-        desc: what the progress bar says.
 
     Raises:
         InputError: no workers.
@@ -66,33 +57,31 @@ def ask_until_end(
 
     if workers < 1:
         raise InputError(f"at least one worker is needed to ask anything, not {workers}", field="workers")
-    stop, ends = threading.Event(), list[BaseException]()
+    stop, ends, seen = threading.Event(), list[BaseException](), list[Answer]()
 
     def ask(messages: Messages) -> Answer:
-        if stop.is_set():
-            return _NOT_ASKED
-        try:
-            return _asked(chat, messages)
-        except BaseException as error:  # noqa: BLE001 - raised below; the first one is the cause, others may follow
-            ends.append(error)
-            stop.set()  # here, or another worker could take up the next one first
-            return _NOT_ASKED
-
-    end, seen = None, list[Answer]()
-    with ThreadPoolExecutor(workers, initializer=given_up.set, initargs=(stop,)) as pool:
-        try:
-            asked = [pool.submit(ask, messages) for messages in conversations]
+        if not stop.is_set():
             try:
-                for one in tqdm(as_completed(asked), total=len(asked), desc=desc, delay=2, leave=False):
-                    if ends:
-                        raise ends[0]
-                    seen.append(one.result())
-                    _check_somebody_answers(seen)
-            except BaseException as error:  # noqa: BLE001 - returned; the keyboard's too
-                end = error
+                return _asked(chat, messages)
+            except BaseException as error:  # noqa: BLE001 - returned; the first one is the cause, others may follow
+                ends.append(error)
+                stop.set()  # here, or another worker could take up the next one first
+        return Answer(None, "not asked")
+
+    with ThreadPoolExecutor(workers, initializer=given_up.set, initargs=(stop,)) as pool:
+        asked = list[Future[Answer]]()
+        try:
+            asked += [pool.submit(ask, messages) for messages in conversations]
+            for one in tqdm(as_completed(asked), total=len(asked), desc=desc, delay=2, leave=False):
+                if ends:
+                    break
+                seen.append(one.result())
+                _check_somebody_answers(seen)
+        except BaseException as error:  # noqa: BLE001 - returned; the keyboard's too, whatever came of its end
+            ends.insert(0, error)
         finally:
             stop.set()  # what waits in the queue is then left alone, and what waits to be tried again is given up
-    return [one.result() for one in asked], end
+    return [one.result() for one in asked], ends[0] if ends else None
 
 
 def _asked(chat: ChatModel, messages: Messages) -> Answer:
@@ -138,13 +127,7 @@ def read_all(
 ) -> dict[str, Said]:
     """Ask a chat model everything, and return what was read of the answers, under the names of the questions.
 
-    Args:
-        chat: who answers.
-        asked: name → messages.
-        read: reads an answer; raises InputError where it cannot.
-        what: what a name names, such as "question".
-        workers: requests in flight at a time.
-        desc: what the progress bar says.
+    `read` raises InputError for an answer that it cannot read; the names are those of a `what`, such as "question".
 
     Raises:
         UnreadableAnswerError: names the questions; all others are asked and read first.
@@ -152,12 +135,10 @@ def read_all(
         ChatError: the endpoint fails for good.
     """
     answers = dict(zip(asked, ask_all(chat, list(asked.values()), workers=workers, desc=desc), strict=True))
-    unanswered = [(name, one.problem) for name, one in answers.items() if one.reply is None and not one.refused]
-    if unanswered:
-        name, problem = unanswered[0]
-        raise UnavailableError(f"no answer for {len(unanswered)} of {len(asked)}, such as {what} {name!r}: {problem}")
-    found: dict[str, Said] = {}
-    problems: dict[str, str] = {}
+    if unanswered := [name for name, one in answers.items() if one.reply is None and not one.refused]:
+        such = f"such as {what} {unanswered[0]!r}: {answers[unanswered[0]].problem}"
+        raise UnavailableError(f"no answer for {len(unanswered)} of {len(asked)}, {such}")
+    found, problems = dict[str, Said](), dict[str, str]()
     for name, one in answers.items():
         if one.reply is None:  # refused: asking again would not help
             problems[name] = one.problem

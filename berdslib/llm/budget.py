@@ -43,9 +43,6 @@ class Budgeted:
             counts as spent too, at the prices of then, or at those of now where none were known; so that the limit also
             holds over runs that were killed with requests under way, and over several models. Whoever uses it keeps
             others out of it, as a build does with a lock on its folder: two at once would spend the limit twice.
-
-    Raises:
-        InputError: a negative price or limit, a model without ``max_tokens``, or a ledger that cannot be read.
     """
 
     def __init__(self, model: ChatModel, *, prices: Prices, limit: float, ledger: Path | None = None) -> None:

@@ -5,7 +5,6 @@ The key comes from the environment when a request is made; it is kept in no obje
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import json
@@ -14,14 +13,13 @@ import math
 import os
 import random
 import re
-import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -38,7 +36,6 @@ _MARKS, _OPENING = 16, 64
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
 # Statuses of a gateway that did not hear back: whoever is behind it may have answered, and billed.
 _BILLED = frozenset((502, 504, 520, 522, 524))
-_UNSENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")  # what the client says when nothing was sent
 # What a server says, as a status or in a word besides or in place of one: it may pass; it is about what was sent; the
 # account has no money left, which OpenAI says with 429 or 400 too.
 _PASSING = {"408", "409", "429", "rate_limit_exceeded", "rate_limit_error", "overloaded_error", "server_error"}
@@ -60,6 +57,31 @@ class Reply(NamedTuple):
     finish: str = ""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+
+class ChatModel(Protocol):
+    """Answers a list of messages; ``id`` names what the answers depend on."""
+
+    id: str
+
+    def complete(self, messages: Messages) -> Reply:
+        """Return the answer to messages of the form {"role": …, "content": …}."""
+        ...
+
+
+class ChatError(BerdsError):
+    """An endpoint that refuses, fails for good, or answers in another form."""
+
+
+class UnavailableError(ChatError):
+    """Nothing came of a request after all attempts, for a reason that may pass."""
+
+
+class RefusedError(ChatError):
+    """An endpoint that refuses this request for what is in it; asking again would not help, others may be answered."""
+
+
+# ---------------------------------------------------------------- what a request can cost
 
 
 @dataclass(frozen=True)
@@ -122,31 +144,11 @@ def unmetered(most: Tokens) -> Iterator[Bill]:
     yield Bill(most)
 
 
+# ---------------------------------------------------------------- an endpoint
+
 # Set in a context by who gives up what is under way there: then no wait goes on and no other attempt begins.
 given_up: ContextVar[threading.Event] = ContextVar("given_up")
 _NEVER = threading.Event()
-
-
-class ChatModel(Protocol):
-    """Answers a list of messages; ``id`` names what the answers depend on."""
-
-    id: str
-
-    def complete(self, messages: Messages) -> Reply:
-        """Return the answer to messages of the form {"role": …, "content": …}."""
-        ...
-
-
-class ChatError(BerdsError):
-    """An endpoint that refuses, fails for good, or answers in another form."""
-
-
-class UnavailableError(ChatError):
-    """Nothing came of a request after all attempts, for a reason that may pass."""
-
-
-class RefusedError(ChatError):
-    """An endpoint that refuses this request for what is in it; asking again would not help, others may be answered."""
 
 
 class _PassingError(Exception):
@@ -171,7 +173,7 @@ class Endpoint:
         max_retries: further attempts after a failure that may pass (no answer, a broken one, 408, 409, 429, 5xx), with
             longer and longer waits, or those that the server asks for.
         timeout: seconds without a sign of life after which an attempt has failed.
-        deadline: most seconds for a request with all its attempts and waits, also where a server drips.
+        deadline: most seconds for a request with all its attempts and waits, also where an answer drips.
 
     Raises:
         InputError: an unusable address or setting.
@@ -191,9 +193,9 @@ class Endpoint:
         deadline: float = 600.0,
     ) -> None:
         if max_tokens < 1 or max_retries < 0 or not (timeout > 0 and deadline > 0):
-            told = f"not {max_tokens}, {max_retries}, {timeout} and {deadline}"
             raise InputError(
-                f"max_tokens from 1, max_retries from 0, timeout and deadline above 0 were expected, {told}"
+                "max_tokens from 1, max_retries from 0, timeout and deadline above 0 were expected, "
+                f"not {max_tokens}, {max_retries}, {timeout} and {deadline}"
             )
         self._address = _Address(base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1")
         self.model, self.key_variable = model, key_variable
@@ -206,10 +208,18 @@ class Endpoint:
             # Not "strict": OpenAI's strict schemas have to list all names, and here the model makes them up.
             form = {"name": "answer", "schema": schema, "strict": False}
             self._settings["response_format"] = {"type": "json_schema", "json_schema": form}
-            digest = hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:8]
-            shape = f",schema={digest}"
+            shape = f",schema={hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:8]}"
         self.url = self._redact(self._address.plain)
         self.id = f"{model}@{self.url}(max_tokens={max_tokens},logprobs={logprobs}{shape})"
+
+    @cached_property
+    def _http(self) -> Any:
+        import httpx
+
+        for name in ("httpx", "httpx2"):  # which log the address of every request, whatever is in it
+            logging.getLogger(name).addFilter(_of_no_endpoint)  # adding the same filter again changes nothing
+        # No redirect is followed: it would take the key along.
+        return httpx.Client()
 
     def complete(self, messages: Messages, meter: Meter = unmetered) -> Reply:
         """Return the answer; waits and tries again after failures that may pass.
@@ -226,62 +236,49 @@ class Endpoint:
         """
         if any("\ud800" <= char <= "\udfff" for message in messages for char in message["content"]):
             raise InputError("a message holds half a character (a lone surrogate), which cannot be sent")
-        stop = given_up.get(_NEVER)
+        stop, end, attempt = given_up.get(_NEVER), time.monotonic() + self.deadline, 0
         if stop.is_set():
             raise UnavailableError(f"{self.url} was not asked, since all was given up")
-        request = self._answer(messages, meter, stop)
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(request)
-        with ThreadPoolExecutor(1) as thread:  # a loop is running already, as in a notebook
-            return thread.submit(asyncio.run, request).result()
-
-    async def _answer(self, messages: Messages, meter: Meter, stop: threading.Event) -> Reply:
-        import httpx
-
-        for name in ("httpx", "httpx2"):  # which log the address of every request, whatever is in it
-            logging.getLogger(name).addFilter(_host_only)  # adding the same filter again changes nothing
-        attempt, why = 0, ""
-        try:
-            # No redirect is followed: it would take the key along.
-            client = httpx.AsyncClient(verify=_certificates(), timeout=self.timeout)
-            async with client as http, asyncio.timeout(self.deadline) as limit:
-                while attempt <= self.max_retries:
-                    attempt += 1
-                    try:
-                        return await self._attempt(http, messages, meter, stop)
-                    except _PassingError as failure:
-                        why, wait = str(failure), failure.wait or _back_off(attempt)
-                    if attempt <= self.max_retries:
-                        if wait > (limit.when() or math.inf) - asyncio.get_running_loop().time():
-                            why += f"; it asks to wait {wait:g} seconds"
-                            break
-                        if await asyncio.to_thread(stop.wait, wait):
-                            why += "; it was given up"
-                            break
-        except TimeoutError:
-            so_far = f", before that {why}" if why else ""
-            raise UnavailableError(f"no answer from {self.url} within {self.deadline:g} seconds{so_far}") from None
+        while True:
+            attempt += 1
+            try:
+                return self._attempt(messages, meter, end)
+            except _PassingError as failure:
+                why, wait = str(failure), failure.wait or _back_off(attempt)
+            left = end - time.monotonic()
+            if left <= 0:
+                raise UnavailableError(f"no answer from {self.url} within {self.deadline:g} seconds: {why}")
+            if attempt > self.max_retries:
+                break
+            if wait > left:
+                why += f"; it asks to wait {wait:g} seconds"
+                break
+            if stop.wait(wait):
+                why += "; it was given up"
+                break
         times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
         raise UnavailableError(f"no answer from {self.url} after {times}: {why}")
 
-    async def _attempt(self, http: Any, messages: Messages, meter: Meter, stop: threading.Event) -> Reply:
-        """Ask once, and say to the meter what it may have cost."""
+    def _attempt(self, messages: Messages, meter: Meter, end: float) -> Reply:
+        """Ask once, until the end at most, and say to the meter what it may have cost."""
         import httpx
 
         settings, headers, raw = self._settings, self._key_header(), bytearray()
+        body = {**settings, "messages": list(messages)}
+        seconds = min(self.timeout, max(0.001, end - time.monotonic()))
         with meter(most_tokens(messages, self.max_tokens, json.dumps(settings.get("response_format", "")))) as bill:
             try:
-                body = {**settings, "messages": list(messages)}
-                async with http.stream("POST", self._address.full, json=body, headers=headers) as response:
-                    async for chunk in response.aiter_bytes():
+                request = self._http.stream("POST", self._address.full, json=body, headers=headers, timeout=seconds)
+                with request as response:
+                    for chunk in response.iter_bytes():
                         raw += chunk
                         if len(raw) > _LARGEST:
                             raise ChatError(f"{response.url.host} sent more than {_LARGEST} bytes")
+                        if time.monotonic() > end:
+                            raise _PassingError("it began to answer")
             except httpx.RequestError as error:
-                if type(error).__name__ in _UNSENT:
-                    bill.used = Tokens()
+                if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
+                    bill.used = Tokens()  # nothing was sent
                 raise _PassingError(self._redact(f"{type(error).__name__}: {error}")[:300]) from None
             if response.is_success:
                 reply = self._read(raw)
@@ -289,15 +286,13 @@ class Endpoint:
                 return reply
             if response.status_code not in _BILLED:
                 bill.used = Tokens()
-            said, codes = self._complaint(raw) or (self._redact(response.reason_phrase), set())
-            about_schema = response.status_code in (400, 422) and re.search("response_format|schema", said)
-            if "response_format" not in settings or not about_schema:
-                raise self._failure(said, codes, response.status_code, _asked_wait(response.headers))
-        logger.warning("%s takes no schema and is asked without: %s", self.url, said)
-        self._settings = {name: value for name, value in settings.items() if name != "response_format"}
-        if stop.is_set():
-            raise _PassingError(said)
-        return await self._attempt(http, messages, meter, stop)
+        said, codes = self._complaint(raw) or (self._redact(response.reason_phrase), set())
+        about_schema = response.status_code in (400, 422) and re.search("response_format|schema", said)
+        if "response_format" in settings and about_schema:
+            logger.warning("%s takes no schema and is asked without: %s", self.url, said)
+            self._settings = {name: value for name, value in settings.items() if name != "response_format"}
+            raise _PassingError(said, wait=0.001)
+        raise self._failure(said, codes, response.status_code, response.headers.get("retry-after", ""))
 
     def _key_header(self) -> dict[str, str]:
         """Return the header with the key; none where there is no key, or a login in the address."""
@@ -314,8 +309,7 @@ class Endpoint:
             if not isinstance(text, str) or not isinstance(finish, str):
                 raise TypeError
             tokens = (choice.get("logprobs") or {}).get("content") or []
-            listed = [(t["token"], t["logprob"]) for t in tokens[0]["top_logprobs"]] if tokens else []
-            first = alternatives(listed)
+            first = alternatives([(t["token"], t["logprob"]) for t in tokens[0]["top_logprobs"]] if tokens else [])
         except MALFORMED as error:
             if complaint := self._complaint(raw):
                 raise self._failure(*complaint) from None
@@ -339,7 +333,7 @@ class Endpoint:
         except MALFORMED:
             return None
 
-    def _failure(self, said: str, codes: set[str], status: int = 200, wait: float = 0.0) -> Exception:
+    def _failure(self, said: str, codes: set[str], status: int = 200, asked_wait: str = "") -> Exception:
         """Return what a complaint means; one that comes with status 200 may name a better one."""
         if status == 200:
             status = next((int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code)), 200)
@@ -353,6 +347,7 @@ class Endpoint:
         if codes & _REFUSED:
             return RefusedError(what)
         if codes & _PASSING or status >= 500:
+            wait = float(asked_wait) if re.fullmatch(r"\d+(\.\d+)?|inf", asked_wait) else 0.0
             return _PassingError(f"status {status}: {said}", wait)
         return UnavailableError(what) if status == 200 else ChatError(what)
 
@@ -399,30 +394,11 @@ class _Address:
         self.secrets = {login, *said, *map(unquote, said)}
 
 
-@cache
-def _certificates() -> ssl.SSLContext:
-    return ssl.create_default_context()
-
-
-def _host_only(record: logging.LogRecord) -> bool:
-    """Leave of a chat endpoint's address only the host in a log; a logging filter."""
-
-    def shown(value: Any) -> Any:
-        return value.host if str(getattr(value, "path", "")).endswith("/chat/completions") else value
-
-    if isinstance(record.args, tuple):
-        record.args = tuple(map(shown, record.args))
-    return True
+def _of_no_endpoint(record: logging.LogRecord) -> bool:
+    """Leave requests to a chat endpoint out of a log; a logging filter."""
+    return "/chat/completions" not in record.getMessage()
 
 
 def _back_off(attempt: int) -> float:
     """Return how many seconds to wait after an attempt, counted from 1; not the same for all who failed at once."""
     return random.uniform(0.75, 1.25) * min(_FIRST_WAIT * 2.0 ** (attempt - 1), _LONGEST_WAIT)
-
-
-def _asked_wait(headers: Mapping[str, str]) -> float:
-    """Return how many seconds a server asks to wait; 0 if it does not say."""
-    try:
-        return max(0.0, float(headers.get("retry-after", "")))
-    except ValueError:
-        return 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,6 @@ from berdslib.errors import InputError, known
 from berdslib.llm.answers import strip_reasoning
 from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
-from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
@@ -48,12 +47,6 @@ def extract(query: str) -> Extracted:
     A request ("Find …", "… media, show me …") says the perspective up to its colon, or up to "about", and then the
     root. Anything else, such as a question, is both: its perspective cannot be cut out by a rule.
 
-    Args:
-        query: the raw text.
-
-    Raises:
-        InputError: a blank query.
-
     >>> extract("Find a claim that opposes the argument: Gambling must be banned")
     Extracted(root='Gambling must be banned', perspective='a claim that opposes the argument')
     """
@@ -78,49 +71,29 @@ def _without_asking(frame: str) -> str:
 
 
 def extract_by(
-    name: str, queries: Sequence[str], *, recordings: Path | None = None, workers: int = 4
+    name: str, queries: Sequence[str], *, make_chat: Callable[..., ChatModel], recordings: Path | None = None
 ) -> list[Extracted]:
     """Return root and perspective of each query as a way that is named cuts them out.
 
     Args:
-        name: "rule", which needs no model, or "chat:MODEL" with MODEL as :func:`berdslib.llm.local.make_chat` reads it:
-            "chat:gpt-4o", "chat:local:FOLDER", or "chat:recorded:FILE" for answers from a file, without a network.
+        name: "rule", which needs no model, or "chat:MODEL".
         queries: raw texts.
+        make_chat: makes a chat model of MODEL, as :func:`berdslib.models.chat.make_chat` does.
         recordings: a file of answers: what is in it is not asked again, and what is new is added at once.
-        workers: requests in flight at a time.
-
-    Raises:
-        InputError: another name, or a blank query.
-        UnreadableAnswerError: see :func:`extract_with`; with recordings, no answer is lost.
-        MissingDataError: a local model or a recorded answer that is not there.
-        ChatError: the endpoint fails for good.
-
-    >>> extract_by("rule", ["Find a book about: bees"])
-    [Extracted(root='bees', perspective='a book')]
     """
     kind, _, model = name.partition(":")
     if known("way to take queries apart", kind if kind == "chat" else name, ("chat", "rule")) == "rule":
         return [extract(query) for query in queries]
     chat = make_chat(model, max_tokens=MAX_TOKENS)
-    return extract_with(Kept(chat, recordings) if recordings else chat, queries, workers=workers)
+    return extract_with(Kept(chat, recordings) if recordings else chat, queries)
 
 
-def extract_with(
-    model: ChatModel, queries: Sequence[str], *, prompt: Prompt | None = None, workers: int = 4
-) -> list[Extracted]:
+def extract_with(model: ChatModel, queries: Sequence[str], *, prompt: Prompt | None = None) -> list[Extracted]:
     """Return root and perspective of each query as a chat model cuts them out.
 
-    Args:
-        model: an endpoint (with room for an answer as long as the query), recorded answers, or any other chat model.
-        queries: raw texts.
-        prompt: another wording with the placeholder {query} that asks for the same two lines.
-        workers: requests in flight at a time.
-
-    Raises:
-        InputError: a blank query.
-        UnreadableAnswerError: answers that are not the two lines asked for; `read` holds query → what was extracted of
-            all others, which are asked and read first.
-        ChatError: the endpoint fails for good.
+    The model needs room for an answer as long as the query; another `prompt` has the placeholder {query} and asks for
+    the same two lines. Of answers that are not these, :class:`UnreadableAnswerError` names the queries, and holds what
+    was extracted of all others.
     """
     wording = prompt or load_prompt("perspective_extraction", needs=("query",))
     if blank := [i for i, query in enumerate(queries) if not query.strip()]:
@@ -128,17 +101,13 @@ def extract_with(
     # A query that closes the tag around it could go on as if it were the instruction.
     asked = {query: wording.messages(query=defuse_tag(query, "request")) for query in queries}
     found = read_all(
-        model, asked, lambda text: read_extraction(strip_reasoning(text)),
-        what="query", workers=workers, desc="taking queries apart",
-    )  # fmt: skip
+        model, asked, lambda text: read_extraction(strip_reasoning(text)), what="query", desc="taking queries apart"
+    )
     return [found[query] for query in queries]
 
 
 def read_extraction(answer: str) -> Extracted:
     r"""Read the two lines "angle: …" and "topic: …", in any order; quotes around a value are dropped.
-
-    Raises:
-        InputError: a line is missing, empty, or there twice.
 
     >>> read_extraction('angle: "in Brazil"\ntopic: floods')
     Extracted(root='floods', perspective='in Brazil')
@@ -155,13 +124,6 @@ def qa_f1(answer: str, gold: Sequence[str]) -> float:
 
     Words are compared as sets, in lower case and without punctuation; two texts without words agree. Despite its name
     it is the Jaccard index, which is at most the usual F1. Source: appendix A.8.
-
-    Args:
-        answer: what was extracted.
-        gold: what people wrote; at least one.
-
-    Raises:
-        InputError: no gold text.
 
     >>> qa_f1("a claim that opposes", ["a claim that opposes the argument"])
     0.6666666666666666

@@ -2,9 +2,8 @@
 
 A prompt file holds a system part, a line ``=== user ===`` and a user part with named placeholders in braces; before
 that line there may be examples, each behind lines ``=== example ===`` and ``=== answer ===``. The papers' own wordings
-are not in the project; ``berds prompts fetch`` takes them from a local copy into the user cache, ``berds prompts
-fetch`` from the web, and there they are found by name: ``published``, or the table that shows them, such as
-``table-8``.
+are not in the project; ``berds prompts fetch`` takes them from a local copy or from the web into the user cache, where
+they are found by name: ``published``, or the table that shows them, such as ``table-8``.
 """
 
 from __future__ import annotations
@@ -82,10 +81,9 @@ class Prompt(NamedTuple):
 
     def messages(self, **values: str) -> list[dict[str, str]]:
         """Return the turns of a conversation: system, examples where there are any, and the user's, filled."""
-        opening = [("system", self.system)] if self.system else []
         shown = zip(itertools.cycle(("user", "assistant")), self.example, strict=False)
-        turns = [*opening, *shown, ("user", self.fill(**values))]
-        return [{"role": role, "content": turn} for role, turn in turns]
+        turns = [("system", self.system), *shown, ("user", self.fill(**values))]
+        return [{"role": role, "content": turn} for role, turn in turns if turn or role != "system"]
 
     def about(self, **values: str) -> list[dict[str, str]]:
         """Return :meth:`messages` for texts that come from elsewhere: none can close a tag of it, or a turn."""
@@ -94,23 +92,13 @@ class Prompt(NamedTuple):
 
     def fill(self, **values: str) -> str:
         """Return the user part with its placeholders replaced, all at once, so that a value is never read again."""
-
-        def value(match: re.Match[str]) -> str:
-            if match[1] not in values:
-                raise InputError(f"prompt {self.name!r} needs a value for {{{match[1]}}}")
-            return values[match[1]]
-
-        return _NAMED.sub(value, self.user)
+        if lacking := [name for name in _NAMED.findall(self.user) if name not in values]:
+            raise InputError(f"prompt {self.name!r} needs a value for {{{lacking[0]}}}")
+        return _NAMED.sub(lambda match: values[match[1]], self.user)
 
 
 def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = ()) -> Prompt:
-    """Return the prompt of a task.
-
-    Args:
-        task: such as "perspective_detection".
-        wording: "ours", "published" for the papers' own, which the user has to import first, or another of
-            :func:`wordings`.
-        needs: placeholders that must occur.
+    """Return the prompt of a task, in one of its :func:`wordings`, with placeholders that it `needs`.
 
     Raises:
         InputError: no such task or wording, or a placeholder is missing.
@@ -141,7 +129,7 @@ def published_path(task: str, wording: str | None = None) -> Path:
 
 
 def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str | None = None) -> Path:
-    """Take a published wording from a local file into the user cache; [Document] becomes {document}.
+    """Take a published wording from a local file into the user cache, and return where; [Document] becomes {document}.
 
     Args:
         task: what the prompt is for.
@@ -151,12 +139,8 @@ def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str | 
         needs: placeholders that must occur.
         wording: as what it is kept, one of :func:`wordings`; None for the task's usual one.
 
-    Returns:
-        Where it is kept.
-
     Raises:
-        InputError: the file cannot be read, a placeholder is missing, or there is one that nothing is put in for; no
-            such task or wording; or it cannot be written.
+        InputError: the file cannot be read, a placeholder is missing, or there is one that nothing is put in for.
     """
     target = published_path(task, wording)
     try:

@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import MALFORMED, ChatModel, Messages, Reply, Tokens, alternatives
@@ -22,12 +22,7 @@ Said = TypeVar("Said")
 class Recorded:
     """Answers from a JSONL file, and nothing else: the same experiment again, without network or cost.
 
-    Args:
-        path: a file that :class:`Kept` wrote.
-        model_id: the id of the model whose answers are wanted; None for the one model in the file.
-
-    Raises:
-        InputError: the file cannot be read, or no model is named and it holds the answers of several.
+    Of a file that :class:`Kept` wrote, those of the model with this id; None for the one model in the file.
     """
 
     def __init__(self, path: Path, model_id: str | None = None) -> None:
@@ -52,13 +47,8 @@ class Kept:
 
     So an experiment that broke off goes on where it was, and one that is repeated costs nothing.
 
-    Args:
-        model: who answers what is not in the file.
-        path: JSONL file with a line for each exchange; it need not exist yet.
-
-    Raises:
-        InputError: the file cannot be opened, or is no recording; (on use) an answer cannot be written, as on a full
-            disk, and the file stays as it was.
+    The file, JSONL with a line for each exchange, need not exist yet. An answer that cannot be written, as on a full
+    disk, is an InputError, and the file stays as it was.
     """
 
     def __init__(self, model: ChatModel, path: Path) -> None:
@@ -76,22 +66,13 @@ class Kept:
         with turn:  # several threads with one message ask once
             if key not in self._said:
                 reply = self.model.complete(messages)
-                self._write(key, messages, reply)
+                used = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens}
+                row: dict[str, Any] = {"key": key, "model": self.id, "messages": list(messages), "text": reply.text}
+                row |= {"first_token": reply.first_token, "finish": reply.finish, "usage": used}
+                with self._lock:
+                    append_line(self.path, json.dumps(row, ensure_ascii=False))
                 self._said[key] = reply
             return self._said[key]
-
-    def _write(self, key: str, messages: Messages, reply: Reply) -> None:
-        row = {
-            "key": key,
-            "model": self.id,
-            "messages": list(messages),
-            "text": reply.text,
-            "first_token": reply.first_token,
-            "finish": reply.finish,
-            "usage": {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens},
-        }
-        with self._lock:
-            append_line(self.path, json.dumps(row, ensure_ascii=False))
 
 
 def exchange_key(model_id: str, messages: Messages) -> str:
@@ -121,14 +102,11 @@ def lines_of(path: Path, read: Callable[[str], Said], what: str, *, to_append: b
     the file may be somebody else's.
 
     Args:
-        path: the file.
+        path: the file; one that holds something else is an InputError, and left as it is.
         read: what a line says; any error that comes of unexpected JSON is a line of another kind.
         what: what a line should be, for the error.
         to_append: make the file ready for :func:`append_line`: its folder is made, it need not exist yet, and the rest
             of a last line is removed, or the next would be glued to it. Otherwise another process may be writing to it.
-
-    Raises:
-        InputError: it cannot be opened, or holds something else, and is left as it is.
     """
     try:
         if to_append:
@@ -157,11 +135,7 @@ def lines_of(path: Path, read: Callable[[str], Said], what: str, *, to_append: b
 
 
 def append_line(path: Path, text: str) -> None:
-    """Append a line, one thread at a time; once this returns, no end of the process can lose it.
-
-    Raises:
-        InputError: it cannot be written, as on a full disk; the file stays as it was.
-    """
+    """Append a line, one thread at a time, or leave the file as it was; no end of the process can lose it then."""
     # Half a character has no UTF-8; written with a backslash it is what JSON reads as the same half.
     line = f"{text}\n".encode("utf-8", "backslashreplace")
     try:

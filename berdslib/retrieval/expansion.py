@@ -20,10 +20,10 @@ from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, strip_reasoning
 from berdslib.llm.asking import UnreadableAnswerError, read_all
 from berdslib.llm.chat import ChatModel
-from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
+from berdslib.models.chat import make_chat
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search
 from berdslib.retrieval.fusion import Lists, fuse_in_turns, fuse_ranks, lists_of
 from berdslib.statements.negation import two_sides, yes_and_no
@@ -260,7 +260,7 @@ def expansions_by(
 
     Args:
         name: "chat:MODEL" for perspectives, "hyde:MODEL" for a passage that could answer the question; MODEL as
-            :func:`berdslib.llm.local.make_chat` reads it: "chat:gpt-4o", "hyde:local:FOLDER", or "chat:recorded:FILE"
+            :func:`berdslib.models.chat.make_chat` reads it: "chat:gpt-4o", "hyde:local:FOLDER", or "chat:recorded:FILE"
             for answers from a file, without a network.
         questions: their texts are sent, and nothing else: no gold perspectives.
         wording: of the prompt for perspectives, see :func:`chat_expansions`.

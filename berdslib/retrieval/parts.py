@@ -35,6 +35,7 @@ from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, known
 from berdslib.llm.extraction import extract_by
 from berdslib.models.cards import CARDS, model_card
+from berdslib.models.chat import make_chat
 from berdslib.retrieval.authors import (
     DEEPER,
     FILTER,
@@ -282,7 +283,7 @@ def _projected(shop: Any, system: System) -> Retriever:
         encoder=shop.encoder(system.first),
         method=system.last.kind,
         strength=system.last.number,
-        extract=partial(extract_by, extract, recordings=shop.recordings) if extract else None,
+        extract=partial(extract_by, extract, make_chat=make_chat, recordings=shop.recordings) if extract else None,
         name=system.text,
         text_of=model_card(system.first).passage_text,
     )

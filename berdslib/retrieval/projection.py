@@ -266,10 +266,9 @@ class Projected(Ours):
         encoder: see :func:`berdslib.models.encoders.get_encoder`; root and perspective are encoded as queries.
         method: see :func:`scores`.
         strength: see :func:`scores`; :mod:`berdslib.retrieval.strength` says how to choose one.
-        extract: cuts root and perspective out of raw queries, in place of those that the queries know; such as
-            ``partial(extract_by, "rule")``, see :func:`berdslib.llm.extraction.extract_by`. A question without
-            perspectives is then a raw query, too; where nothing can be cut out of it, it is searched as it is, and a
-            warning says how many those are.
+        extract: cuts root and perspective out of raw queries, in place of those that the queries know; see
+            :func:`berdslib.llm.extraction.extract_by`. A question without perspectives is then a raw query, too; where
+            nothing can be cut out of it, it is searched as it is, and a warning says how many those are.
         name: what the retriever is called in tables; "" for the method's name.
         folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.models.corpus_vectors.encode_corpus`.
         text_of: what is encoded of a passage, such as ``card.passage_text``.

@@ -23,10 +23,10 @@ from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_run
 from berdslib.errors import InputError
 from berdslib.evaluation.sides import top
 from berdslib.llm.chat import ChatModel, Messages, Reply
-from berdslib.llm.local import make_chat
 from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag, one_line
+from berdslib.models.chat import make_chat
 from berdslib.stats import sum_by_cluster
 
 _TAGS = ("<passage>", "</passage>")
@@ -300,7 +300,7 @@ class Extractive:
 
 
 def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int = 200) -> ChatModel:
-    """Return who answers: "extractive", or whatever :func:`berdslib.llm.local.make_chat` knows.
+    """Return who answers: "extractive", or whatever :func:`berdslib.models.chat.make_chat` knows.
 
     Answers in the file of recordings are not asked again. An essay of 100 words has about 140 tokens; PIR allowed 80.
     """

@@ -11,8 +11,8 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.chat import Chat, official_answer, probability_of_yes, strict_answer
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.llm.chat import ChatError, Endpoint, RefusedError, Reply, UnavailableError
-from berdslib.llm.local import make_chat
 from berdslib.llm.recorded import Kept, Recorded
+from berdslib.models.chat import make_chat
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_a_judge_by_name_reads_recorded_answers(tmp_path):
     assert judge.p_yes([pair()]).tolist() == pytest.approx([0.8]) and judge.id.startswith("chat(some-model,")
     with pytest.raises(MissingDataError, match="holds no answer"):
         judge.p_yes([pair()._replace(perspective="Something else.")])
-    with pytest.raises(MissingDataError, match="'nowhere' is not on this machine"):
+    with pytest.raises(MissingDataError, match="'nowhere' is neither on this machine"):
         make_judge("chat:local:nowhere")
     with pytest.raises(InputError, match="is not a chat model"):
         make_judge("chat:recorded:")

@@ -148,8 +148,3 @@ def test_an_answer_that_breaks_off_is_never_taken_for_the_whole(value, data):
 )
 def test_thoughts_are_no_answer(answer):
     assert parse_perspectives(answer) == [("Final", "real")]
-
-
-def test_an_answer_that_breaks_off_while_thinking_is_an_error():
-    with pytest.raises(InputError, match="while thinking"):
-        parse_perspectives('<think>First idea {"Draft": "maybe"} but then')

@@ -59,6 +59,8 @@ def test_answers_come_in_the_order_of_the_questions(workers):
     assert [one.reply.text for one in found] == [f"Q{i}" for i in range(60)]
     assert model.most == workers and {one.problem for one in found} == {""}
     assert ask_all(model, []) == []
+    with pytest.raises(InputError, match="workers"):
+        ask_all(model, [say("q0")], workers=0)
 
 
 def test_one_that_cannot_be_reached_is_that_ones_problem():
@@ -111,34 +113,6 @@ def test_a_record_that_cannot_be_written_is_not_the_questions_fault(tmp_path):
         ask_all(recording, [say(f"q{i}") for i in range(3)])
 
 
-@pytest.mark.parametrize("workers", [0, -1])
-def test_nobody_to_ask_is_refused(workers):
-    with pytest.raises(InputError, match="workers"):
-        ask_all(Model(), [say("q0")], workers=workers)
-
-
-@pytest.mark.parametrize("error", [BudgetError("used up"), ChatError("status 401")])
-def test_the_cause_is_told_however_many_are_left(monkeypatch, error):
-    """What is not asked any more must not pass for a model that is gone, nor a later error for the first."""
-
-    class Ending(Model):
-        def complete(self, messages):
-            if messages[-1]["content"] == "q9":
-                raise error
-            time.sleep(0.05)
-            if messages[-1]["content"] in ("q8", "q10", "q11"):
-                raise ChatError("another one, later")
-            return Reply("yes")
-
-    def looked_at_late(asked):
-        time.sleep(0.5)
-        return as_completed(asked)
-
-    monkeypatch.setattr("berdslib.llm.asking.as_completed", looked_at_late)
-    with pytest.raises(type(error), match=str(error)):
-        ask_all(Ending(), [say(f"q{i}") for i in range(200)], workers=4)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["interrupt", "refused"])
 @pytest.mark.parametrize("failure", [(503, {}, {}), (429, {"Retry-After": "40"}, {}), (200, {}, b"<html>")])
@@ -161,25 +135,6 @@ def test_after_the_end_nothing_waits_and_nothing_is_tried_again(monkeypatch, way
             ask_all(model, [say(text) for text in ("q0", "q1", "q2", "the end", "q3")], workers=4)
         left, sent = time.monotonic(), len(server.seen)
     assert left - ended[0][0] < 3 and sent == ended[0][1] == 4
-
-
-@pytest.mark.slow
-def test_after_the_end_nobody_asks_without_a_schema(monkeypatch):
-    def step(body):
-        if body["messages"][-1]["content"] == "the end":
-            time.sleep(0.3)
-            return 404, {}, {"error": {"message": "no such model"}}
-        time.sleep(0.8)
-        return 400, {}, {"error": {"message": "response_format is not supported"}}
-
-    with chat_server() as server:
-        server.script = [step]
-        make = endpoint_at(server, monkeypatch)
-        started = time.monotonic()
-        with pytest.raises(ChatError, match="no such model"):
-            ask_all(make(schema={"type": "object"}), [say("the end"), say("q0")], workers=2)
-        assert len(server.seen) == 2
-        assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize("error", [ChatError("status 401"), BudgetError("used up"), ValueError("a bug")])

@@ -54,26 +54,6 @@ def test_a_worked_example():
     assert model.asked == 4 and budgeted.spent == 240 and budgeted.id == "model"
 
 
-def test_the_limit_itself_may_be_spent():
-    for limit, fits in ((189, True), (188.99, False)):
-        budgeted = Budgeted(Model((89, 100)), prices=(1e6, 1e6), limit=limit)
-        if fits:
-            budgeted.complete(say("hello"))
-        else:
-            with pytest.raises(BudgetError):
-                budgeted.complete(say("hello"))
-        assert budgeted.spent == (189 if fits else 0)
-
-
-def test_what_nobody_knows_counts_as_the_most():
-    budgeted = Budgeted(Model((0, 0), UnavailableError("cut off")), prices=(1e6, 1e6), limit=1000)
-    budgeted.complete(say("hello"))
-    assert budgeted.spent == 189
-    with pytest.raises(UnavailableError):
-        budgeted.complete(say("hello"))
-    assert budgeted.spent == 2 * 189
-
-
 def test_requests_under_way_are_set_aside():
     class Waiting(Model):
         def complete(self, messages):
@@ -171,14 +151,6 @@ def test_no_cent_is_lost(tmp_path):
     with pytest.raises(BudgetError):
         budgeted.complete(say("hello"))
     assert Budgeted(Model((1, 1)), prices=(0, 1e-7), limit=1, ledger=path).spent == 0.3
-
-
-@pytest.mark.parametrize("there", ["a folder", "a file for a folder"])
-def test_a_ledger_that_cannot_be_opened_is_named(tmp_path, there):
-    path = tmp_path / "s.jsonl"
-    path.mkdir() if there == "a folder" else path.write_text("")
-    with pytest.raises(InputError, match=r"s.jsonl.*: cannot be opened"):
-        Budgeted(Model((1, 1)), prices=PRICES, limit=1, ledger=path if there == "a folder" else path / "s.jsonl")
 
 
 def test_an_attempt_is_in_the_ledger_before_it_is_sent(tmp_path):

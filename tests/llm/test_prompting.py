@@ -7,9 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.judging.chat import Chat
 from berdslib.llm.prompting import (
-    PUBLISHED,
     PURPOSES,
     TASKS,
     Prompt,
@@ -63,27 +61,6 @@ def test_an_example_is_a_turn_of_its_own(user_cache, tmp_path):
     assert published_path("perspective_detection", "published-one-shot").name == "perspective_detection-one-shot.txt"
 
 
-def test_the_judges_show_a_wordings_own_example(user_cache, tmp_path):
-    from tiny import mistral_tokenizer
-
-    from berdslib.data.records import Passage
-    from berdslib.judging.base import Pair
-    from berdslib.judging.yesno import YesNoJudge
-
-    prompt = imported(tmp_path, ONE_SHOT, wording="published-one-shot")
-    pair = Pair("q", 0, Passage("d", "Cats."), "Dogs.")
-    assert [t["role"] for t in Chat(Silent(), prompt=prompt).messages(pair)] == ["system", "user", "assistant", "user"]
-    tokenizer = mistral_tokenizer(["Yes No " * 50], words=["Yes", "No"])
-    for shots in (0, 1):
-        text = tokenizer.decode(YesNoJudge(tokenizer, prompt=prompt, shots=shots).token_ids(pair))
-        assert text.count("They fly.") == 1 and "Ferry" not in text
-        assert text.index("They fly.") < text.index("No") < text.index("Cats.")
-
-
-class Silent:
-    id = "silent"
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -121,26 +98,6 @@ def test_wordings_are_named(user_cache):
         load_prompt("essay_writing", "published")
 
 
-def test_where_the_authors_keep_their_wordings_is_on_record():
-    files = [one for task in PUBLISHED.values() for one in task.values()]
-    assert len(files) == len(set(files)) == 5 and set(PUBLISHED) <= set(TASKS)
-    for one in files:
-        assert one.url.startswith("https://raw.githubusercontent.com/timchen0618/berds/") and one.bytes > 100
-        assert len(one.sha256) == 64 and set(one.sha256) <= set("0123456789abcdef")
-
-
-def test_a_wording_that_cannot_be_written_whole_leaves_the_old_one(user_cache, tmp_path, monkeypatch):
-    before = imported(tmp_path, CHAT)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as disk, pytest.raises(InputError, match="cannot be written"):
-        disk.setattr("os.replace", full)
-        imported(tmp_path, CHAT.replace("?", "??"))
-    assert load_prompt("perspective_detection", "published", TASKS["perspective_detection"]) == before
-
-
 # ---------------------------------------------------------------- several examples
 
 
@@ -156,14 +113,6 @@ def test_several_examples_are_several_turns(user_cache, tmp_path):
         "Ask.\n=== example ===\n{}\n=== answer ===\n{}\n=== example ===\n{}\n=== answer ===\n{}\n=== user ===\n{}"
     )
     assert imported(tmp_path, with_lines.format(*(t for _, t in [*shown, asked])), "question_from_arguments") == prompt
-
-
-def test_examples_as_printed_stay_one_text(user_cache, tmp_path):
-    printed = "One: Cats [2]. Two: Dogs [sic]. Question: Which?\n\nOne: [Doc\u00a01] Two: [Document 2] Question:"
-    prompt = imported(tmp_path, "\ufeff" + printed, "question_from_arguments")
-    assert prompt.example == () and prompt.user == printed.replace("[Doc\u00a01]", "{first}").replace(
-        "[Document 2]", "{second}"
-    )
 
 
 # ---------------------------------------------------------------- filling

@@ -11,8 +11,8 @@ from chat_server import ASK, Saying, chat_server, endpoint_at
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import Reply
-from berdslib.llm.local import make_chat
 from berdslib.llm.recorded import Kept, Recorded, exchange_key
+from berdslib.models.chat import make_chat
 
 
 @pytest.fixture
@@ -46,6 +46,9 @@ def test_a_recording_that_was_cut_off_loses_only_its_last_line(tmp_path, caplog)
         Recorded(tmp_path / "said.jsonl", "m")
     with pytest.raises(InputError, match="cannot be read"):
         Recorded(tmp_path / "none.jsonl", "m")
+    (tmp_path / "empty.jsonl").touch()
+    with pytest.raises(InputError, match="answers of 0 models"):
+        make_chat(f"recorded:{tmp_path / 'empty.jsonl'}")
 
 
 FOREIGN = ['{"my": "thesis, one line"}', '{"my": "thesis"', "one\ntwo\nthree", "\n\nthree", "one\n", "\xff\xfe"]
@@ -112,7 +115,8 @@ def test_s18_a_full_disk_leaves_whole_lines(tmp_path, small_disk):
     ["[" * 100_000, '{"key": "k", "text": 5}', '{"key": ["k"], "text": "x"}',
      '{"key": "k", "text": "x", "first_token": 3}', '{"key": "k", "text": "x", "first_token": [["Yes", 1e400]]}',
      '{"key": "k", "text": "x", "first_token": [["Yes", -1' + "0" * 400 + "]]}",
-     '{"key": "k", "text": "x", "first_token": [[5, -1]]}'],
+     '{"key": "k", "text": "x", "first_token": [[5, -1]]}', '{"key": "k", "text": "x", "usage": 3}', "{}",
+     *(f'{{"key": "k", "text": "x", "usage": {{"prompt_tokens": {n}}}}}' for n in (-1, '"7"', "1e3"))],
 )  # fmt: skip
 def test_s11_a_hostile_recording_is_named_by_file_and_line(tmp_path, row):
     (tmp_path / "said.jsonl").write_text(f'{row}\n{{"key": "l", "text": "No"}}\n')
@@ -176,32 +180,6 @@ def test_recorded_answers_by_name(tmp_path):
     assert exchange_key("parrot", say("a")) in path.read_text()
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [("", "answers of 0 models"), ("{}\n{}\n", "not a recorded answer"), (None, "cannot be read")],
-)
-def test_a_file_without_recorded_answers_says_so(tmp_path, content, words):
-    path = tmp_path / "a.jsonl"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(InputError, match=words):
-        make_chat(f"recorded:{path}")
-
-
-def test_what_was_kept_in_this_session_is_not_asked_again(tmp_path):
-    class Counting:
-        id, asked = "counting", 0
-
-        def complete(self, messages):
-            self.asked += 1
-            return Reply("fine")
-
-    model = Counting()
-    kept, messages = Kept(model, tmp_path / "kept.jsonl"), [{"role": "user", "content": "hello"}]
-    assert kept.complete(messages) == kept.complete(messages) and model.asked == 1
-    assert len((tmp_path / "kept.jsonl").read_text().splitlines()) == 1
-
-
 def test_threads_that_ask_the_same_ask_once(tmp_path):
     class Slow(Parrot):
         def complete(self, messages):
@@ -230,14 +208,3 @@ def test_what_was_used_and_why_it_ended_is_recorded_and_recordings_of_old_are_re
     row = {"key": exchange_key("m", say("a")), "model": "m", "messages": say("a"), "text": "Yes"}
     path.write_text(json.dumps({**row, "first_token": [["Yes", -0.1]]}) + "\n")
     assert Recorded(path).complete(say("a")) == Reply("Yes", (("Yes", -0.1),))
-
-
-@pytest.mark.parametrize(
-    "used", ["3", "[]", '{"prompt_tokens": -1}', '{"prompt_tokens": "7"}', '{"prompt_tokens": 1e3}']
-)
-def test_usage_that_is_none_is_named_by_file_and_line(tmp_path, used):
-    (tmp_path / "said.jsonl").write_text(
-        f'{{"key": "k", "text": "x", "usage": {used}}}\n{{"key": "l", "text": "No"}}\n'
-    )
-    with pytest.raises(InputError, match=r"said.jsonl:1: not a recorded answer"):
-        Recorded(tmp_path / "said.jsonl")

@@ -1,30 +1,25 @@
 """Encoding in shards: the same vectors whoever encodes, a killed run goes on, and no vectors of something else."""
 
 import hashlib
-import json
 import logging
 import multiprocessing
 import os
 import pickle
-import random
 import re
 import signal
 import threading
 import time
-import tracemalloc
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from berdslib.data.corpus import Corpus, write_corpus
+from berdslib.data.corpus import write_corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import BerdsError, InputError
-from berdslib.models import corpus_vectors as encoding
 from berdslib.models import encoders
 from berdslib.models.corpus_vectors import encode_corpus
-from berdslib.models.encoders import get_encoder
 from berdslib.models.vectors import CachedEncoder
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.index import NumpyIndex, Rescored, make_index
@@ -97,37 +92,6 @@ def test_what_is_encoded_is_not_encoded_again(corpus, log, folder):
     assert len(calls(log)) == 10
 
 
-def test_a_worker_is_sent_the_path_of_a_corpus_and_no_texts(corpus, log, folder, monkeypatch):
-    monkeypatch.setattr(encoding, "_AHEAD", 3)
-    sent = []
-
-    class Recording(ThreadPoolExecutor):
-        def submit(self, function, /, *arguments):
-            sent.append(arguments)
-            return super().submit(function, *arguments)
-
-    with Recording(4) as pool:
-        np.testing.assert_array_equal(encode_corpus(corpus, Fake(log), folder, 100, pool), expected(PASSAGES))
-    assert all(any(isinstance(a, Corpus) for a in arguments) for arguments in sent) and len(sent) == 10
-    assert max(len(pickle.dumps(arguments)) for arguments in sent) < 1500
-
-
-def test_only_what_is_encoded_of_a_passage_matters(log, folder):
-    encode_corpus(PASSAGES, Fake(log), folder)
-    moved = [Passage(p.docno, p.full_text) for p in PASSAGES]
-    encode_corpus(moved, Fake(log), folder)
-    encode_corpus(PASSAGES, Fake(log), folder.with_name("texts"), text_of=text_alone)
-    np.testing.assert_array_equal(
-        encode_corpus(PASSAGES, Fake(log), folder.with_name("texts"), text_of=text_alone),
-        true_vectors([p.text for p in PASSAGES]),
-    )
-    assert len(calls(log)) == 2
-
-
-def text_alone(passage):
-    return passage.text
-
-
 def test_vectors_of_another_encoder_or_corpus_are_never_returned(log, folder):
     encode_corpus(PASSAGES, Fake(log, "one"), folder)
     others = [
@@ -161,13 +125,6 @@ def test_a_run_that_failed_goes_on_where_it_stopped(log, folder):
     before = len(calls(log))
     np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
     assert [first for _, first, _ in calls(log)[before:]] == [p.full_text for p in PASSAGES[300::100]]
-
-
-def test_a_run_goes_on_with_another_shard_size_and_not_with_another_encoder(log, folder):
-    stopped(folder, log, 3)
-    with pytest.raises(InputError, match=r"'encoder': 'fake'.*'encoder': 'two'"):
-        encode_corpus(PASSAGES, Fake(log, "two"), folder, 100)
-    np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 64), expected(PASSAGES))
 
 
 def test_an_encoder_that_returns_something_else(log, folder):
@@ -235,24 +192,24 @@ def _killed_while_joining(log, folder):
     encode_corpus(PASSAGES, Fake(log), folder, 100)
 
 
-def test_folders_that_are_refused(tmp_path, log, folder):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").touch()
-    with pytest.raises(InputError, match="has other content"):
-        encode_corpus(PASSAGES, Fake(log), tmp_path / "mine")
-    folder.mkdir()
-    for text in ("{", "[]", json.dumps({"encoder": "x"})):
-        (folder / "manifest.json").write_text(text)
-        with pytest.raises(InputError, match="is no manifest"):
-            encode_corpus(PASSAGES, Fake(log), folder)
-    with pytest.raises(InputError, match="no passages"):
-        encode_corpus([], Fake(log), folder)
-
-
 def test_of_a_cached_encoder_the_one_inside_is_used(tmp_path, log, folder):
     cached = CachedEncoder(Fake(log), tmp_path / "embeddings")
     np.testing.assert_array_equal(encode_corpus(PASSAGES, cached, folder), expected(PASSAGES))
-    assert not list((tmp_path / "embeddings").glob("*.f32"))
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [({"letter.txt": ""}, "has other content"),
+     *(({"manifest.json": text}, "is no manifest") for text in ("{", "[]", '{"encoder": "x"}'))],
+)  # fmt: skip
+def test_folders_that_are_refused(folder, log, there, words):
+    folder.mkdir()
+    for name, text in there.items():
+        (folder / name).write_text(text)
+    with pytest.raises(InputError, match=words):
+        encode_corpus(PASSAGES, Fake(log), folder)
+    with pytest.raises(InputError, match="no passages"):
+        encode_corpus([], Fake(log), folder)
 
 
 # ---------------------------------------------------------------- the dense retriever
@@ -299,28 +256,6 @@ def test_dense_uses_an_index_that_holds_vectors_and_encodes_nothing(corpus, log,
         Dense(PASSAGES, Fake(log), index=opened, executor=pool)
 
 
-def test_dense_fills_an_empty_index(log):
-    index = make_index("faiss-ivf", effort=77)
-    run = Dense(PASSAGES, Fake(log), index=index).search([Question("q", "text number 500")], 5)
-    assert len(index) == 1000 and index.effort == 77
-    assert (
-        run["docno"].tolist()
-        == Dense(PASSAGES, Fake(log)).search([Question("q", "text number 500")], 5)["docno"].tolist()
-    )
-
-
-def test_dense_holds_nothing_for_a_passage_on_disk(tmp_path, log):
-    """20,000 docnos in a list, and their order, would be 1.4 MB."""
-    corpus = write_corpus((Passage(f"docno-{i}", "x") for i in range(20_000)), tmp_path / "c")
-    np.save(tmp_path / "v.npy", np.zeros((20_000, 8), np.float32))
-    tracemalloc.start()
-    dense = Dense(corpus, Fake(log), index=NumpyIndex.open(tmp_path / "v.npy"))
-    held, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    print(f"bytes a passage: {held / 20_000:.2f}, at most {peak / 20_000:.2f}")
-    assert peak < 40_000 and dense.search([Question("q", "x")], 2)["docno"].tolist() == ["docno-0", "docno-1"]
-
-
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "large_corpora.md"
 
 
@@ -340,14 +275,6 @@ def test_the_steps_of_the_document_lead_to_a_run(corpus, log, tmp_path, monkeypa
     assert set(names["words"].search(questions, 5)["docno"]) >= {"d500", "d777"}
 
 
-@pytest.mark.slow
-def test_minilm_in_shards_equals_minilm_at_once(tmp_path):
-    passages = [Passage(f"d{i}", f"The {w} of town number {i}.") for i, w in enumerate(["price", "mayor", "road"] * 5)]
-    encoder = get_encoder("minilm", cached=False)
-    got = encode_corpus(write_corpus(passages, tmp_path / "c"), encoder, tmp_path / "v", 4)
-    np.testing.assert_allclose(got, encoder.encode_passages([p.text for p in passages]), atol=1e-5)
-
-
 # ---------------------------------------------------------------- several processes, killed
 
 
@@ -361,11 +288,6 @@ def two_workers():
     return ProcessPoolExecutor(2, multiprocessing.get_context("spawn"), _end_with_parent)
 
 
-def _encode_with_two(corpus, log, folder, shard, delay):
-    with two_workers() as pool:
-        encode_corpus(corpus, Fake(log, delay=delay), folder, shard, pool)
-
-
 @pytest.mark.slow
 def test_a_killed_worker_is_an_error_that_keeps_what_is_done(corpus, log, folder, tmp_path):
     with two_workers() as pool, pytest.raises(BerdsError, match=r"worker process was killed.*call again to go on"):
@@ -375,42 +297,6 @@ def test_a_killed_worker_is_an_error_that_keeps_what_is_done(corpus, log, folder
         got = encode_corpus(corpus, Fake(log, deadly=tmp_path / "dead"), folder, 50, pool)
     np.testing.assert_array_equal(got, expected(PASSAGES))
     assert before < 20 and 20 <= len(calls(log)) <= 22  # lost: what the two were at
-
-
-@pytest.mark.slow
-def test_killed_at_random_moments_the_result_is_that_of_an_unbroken_run(tmp_path, log, folder):
-    """50,000 passages, two workers; the caller is killed three times, and once a worker."""
-    corpus = write_corpus((Passage(f"d{i}", f"passage {i * 7919 % 50_021}") for i in range(50_000)), tmp_path / "c")
-    unbroken = encode_corpus(corpus, Fake(tmp_path / "other.tsv"), tmp_path / "unbroken", 500)
-    seed = random.randrange(10**6)
-    chance, context = random.Random(seed), multiprocessing.get_context("spawn")
-    seen = []
-    for _ in range(3):
-        before = len(calls(log))
-        process = context.Process(target=_encode_with_two, args=(corpus, log, folder, 500, 0.05))
-        process.start()
-        until, wanted = time.monotonic() + 120, before + chance.randrange(4, 25)
-        while len(calls(log)) < wanted:
-            assert process.is_alive() and time.monotonic() < until, f"seed {seed}"
-            time.sleep(chance.random() * 0.02)
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        time.sleep(0.5)  # the workers end with it
-        seen.append(len(list((folder / "shards").glob("[0-9]*.npy"))))
-        assert not (folder / "vectors.npy").exists()
-    with two_workers() as pool, pytest.raises(BerdsError, match="killed"):
-        encode_corpus(corpus, Fake(log, deadly=tmp_path / "dead"), folder, 500, pool)
-    kept = len(list((folder / "shards").glob("[0-9]*.npy")))
-    before = len(calls(log))
-    with two_workers() as pool:
-        got = encode_corpus(corpus, Fake(log), folder, 500, pool)
-    np.testing.assert_array_equal(got, unbroken)
-    np.testing.assert_array_equal(got, expected(corpus))
-    assert (folder / "vectors.npy").read_bytes() == (tmp_path / "unbroken" / "vectors.npy").read_bytes()
-    assert seen == sorted(seen) and seen[0] > 0
-    assert len(calls(log)) - before == 100 - kept, f"seed {seed}"
-    assert len(calls(log)) <= 100 + 2 * 4  # each kill lost what two workers were at
-    print(f"seed {seed}: of 100 shards {seen} after the kills, {kept} after that of a worker, all at the end")
 
 
 # ---------------------------------------------------------------- dask
@@ -434,12 +320,3 @@ def test_dask_gives_the_same_and_a_worker_that_is_killed_again_and_again_is_an_e
         assert len(calls(log)) == 10 and str(os.getpid()) not in {pid for pid, _, _ in calls(log)}
         with pytest.raises(BerdsError, match=r"worker process was killed.*call again to go on"):
             encode_corpus(corpus, Deadly(log), tmp_path / "other", 500, executor)
-
-
-def test_an_index_serves_one_corpus_after_another_with_the_ties_of_each(log):
-    index = make_index("numpy")
-    index.add(np.ones((3, 8), np.float32))
-    for names in ("abc", "zyx"):
-        passages = [Passage(name, "same") for name in names]
-        run = Dense(passages, Fake(log), index=index).search([Question("q", "what?")], 2)
-        assert run["docno"].tolist() == sorted(names)[:2]

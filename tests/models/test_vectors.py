@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from berdslib.errors import InputError
-from berdslib.models.encoders import get_encoder
 from berdslib.models.vectors import CachedEncoder
 
 CHUNK = 100
@@ -50,19 +49,14 @@ def encoded(log):
 
 
 def assert_whole(folder, texts, role="p"):
-    """Return how many rows the table lists, sure that each holds the vector of its text and no two are one."""
+    """Return how many vectors are kept, sure that each is that of its text."""
     by_key = {hashlib.sha256(f"{role}\0{text}".encode()).digest(): text for text in texts}
-    (table_path,) = folder.glob("*.sqlite")
-    with sqlite3.connect(table_path) as table:
-        stored = table.execute("SELECT key, at FROM row").fetchall()
-    rows = np.fromfile(next(folder.glob("*.f32")), dtype="<f4")
-    rows = rows[: len(rows) // 8 * 8].reshape(-1, 8)
-    assert sorted(at for _, at in stored) == list(range(len(stored)))
-    if stored:
-        np.testing.assert_array_equal(
-            rows[[at for _, at in stored]], true_vectors([by_key[k] for k, _ in stored], role)
-        )
-    return len(stored)
+    (path,) = folder.glob("*.sqlite")
+    with sqlite3.connect(path) as table:
+        kept = table.execute("SELECT key, numbers FROM vector").fetchall()
+    for key, numbers in kept:
+        assert numbers == true_vectors([by_key[key]], role).tobytes()
+    return len(kept)
 
 
 @pytest.fixture
@@ -99,37 +93,29 @@ def test_repeats_within_a_call_and_texts_that_nearly_repeat(log, folder):
     assert len(log.read_text().splitlines()) == len(set(asked))
 
 
-def test_questions_and_passages_are_kept_apart(log, folder):
-    encoder = cached(log, folder)
-    for _ in range(2):
-        np.testing.assert_array_equal(encoder.encode_queries(["same"]), true_vectors(["same"], "q"))
-        np.testing.assert_array_equal(encoder.encode_passages(["same"]), true_vectors(["same"], "p"))
-    assert encoded(log) == ["same", "same"]
-
-
 def test_each_model_has_its_own_file(log, folder):
     for model in ("one", "two", "one"):
         encoder = cached(log, folder, model=model)
         assert encoder.id == model
         encoder.encode_passages(["same"])
-    assert encoded(log) == ["same", "same"]
-    assert len(list(folder.glob("*.f32"))) == len(list(folder.glob("*.sqlite"))) == 2
+    assert encoded(log) == ["same", "same"] and len(list(folder.glob("*.sqlite"))) == 2
 
 
-def test_rows_that_lie_together_are_a_read_only_view_of_the_file(log, folder):
-    encoder = cached(log, folder)
-    encoder.encode_passages(TEXTS[:250])
-    together = encoder.encode_passages(TEXTS[50:200])
-    assert isinstance(together, np.memmap) and isinstance(together.base, np.memmap)
-    np.testing.assert_array_equal(together, true_vectors(TEXTS[50:200]))
-    with pytest.raises(ValueError, match="read-only"):
-        together[0, 0] = 0.0
-    for apart in (TEXTS[200:50:-1], TEXTS[::3][:60], [TEXTS[7], TEXTS[7], TEXTS[8]]):
-        got = encoder.encode_passages(apart)
-        assert not isinstance(got, np.memmap)
-        np.testing.assert_array_equal(got, true_vectors(apart))
-        got[:] = 0.0  # a copy: the file stays as it is
-    assert assert_whole(folder, TEXTS) == 250
+@pytest.mark.parametrize("left", [100, 60, 0])
+def test_a_cache_of_old_is_taken_over_as_far_as_its_file_goes(log, folder, left):
+    """Rows in a file of their own, their places in a table; a file that was cut short gives what it holds."""
+    folder.mkdir()
+    stem = folder / hashlib.sha256(b"fake").hexdigest()[:16]
+    with sqlite3.connect(stem.with_suffix(".sqlite")) as table:
+        table.execute("CREATE TABLE row (key BLOB PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID")
+        table.execute("CREATE TABLE model (id TEXT, dim INTEGER)")
+        table.execute("INSERT INTO model VALUES ('fake', 8)")
+        keys = [hashlib.sha256(f"p\0{text}".encode()).digest() for text in TEXTS[:100]]
+        table.executemany("INSERT INTO row VALUES (?, ?)", [(key, i) for i, key in enumerate(keys)])
+    stem.with_suffix(".f32").write_bytes(true_vectors(TEXTS[:left]).tobytes() + b"half")
+    np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS[:120]), true_vectors(TEXTS[:120]))
+    assert encoded(log) == TEXTS[left:120] and assert_whole(folder, TEXTS) == 120
+    assert not stem.with_suffix(".f32").exists()
 
 
 def test_an_encoder_that_fails_leaves_the_chunks_before_it(log, folder):
@@ -169,7 +155,7 @@ class Broken:
 
 def test_a_damaged_cache_is_named_as_what_it_is(log, folder):
     cached = CachedEncoder(Broken(), folder)
-    cached._table_path.write_bytes(b"no database at all" * 100)
+    cached._path.write_bytes(b"no database at all" * 100)
     with pytest.raises(InputError, match=r"\.sqlite: cannot be used as a cache of vectors: file is not a database"):
         cached.encode_passages(["a"])
 
@@ -189,57 +175,6 @@ def test_vectors_of_another_shape_are_an_error(log, folder, width):
         with pytest.raises(InputError, match="shape"):
             CachedEncoder(wrong, folder).encode_passages(TEXTS[:20])
     assert assert_whole(folder, TEXTS) == 10
-
-
-@pytest.mark.parametrize("left", [0, 33, 32 * 100 - 1, None])
-def test_a_file_that_was_cut_short_is_an_error_until_it_is_deleted(log, folder, left):
-    cached(log, folder).encode_passages(TEXTS[:100])
-    (rows,), (table,) = folder.glob("*.f32"), folder.glob("*.sqlite")
-    if left is None:
-        rows.unlink()
-    else:
-        os.truncate(rows, left)
-    for asked in (TEXTS[:100], TEXTS[99:101], TEXTS[100:120]):  # known, mixed, new: an append must not leave a gap
-        with pytest.raises(InputError, match=f"{rows.name}: holds .* cut short; delete it and {table.name}"):
-            cached(log, folder).encode_passages(asked)
-    rows.unlink(missing_ok=True)
-    table.unlink()
-    np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS[:100]), true_vectors(TEXTS[:100]))
-
-
-@pytest.mark.parametrize("extra", [1, 4, 32 * 50 + 3])
-def test_bytes_beyond_the_last_committed_row_do_no_harm(log, folder, extra):
-    cached(log, folder).encode_passages(TEXTS[:100])
-    (rows,) = folder.glob("*.f32")
-    with open(rows, "ab") as file:
-        file.write(b"\xff" * extra)
-    for asked in (TEXTS[:100], TEXTS[50:150], TEXTS[:150]):
-        np.testing.assert_array_equal(cached(log, folder).encode_passages(asked), true_vectors(asked))
-    assert assert_whole(folder, TEXTS) == 150
-    assert encoded(log) == TEXTS[:150]
-
-
-def test_the_last_row_is_found_without_reading_the_whole_table(log, folder):
-    cached(log, folder).encode_passages(TEXTS[:100])
-    with sqlite3.connect(next(folder.glob("*.sqlite"))) as table:
-        plan = table.execute("EXPLAIN QUERY PLAN SELECT max(at) FROM row").fetchall()
-        assert "INDEX by_row" in str(plan)
-        table.execute("DROP INDEX by_row")  # as in a cache of old
-    np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS[:150]), true_vectors(TEXTS[:150]))
-    assert assert_whole(folder, TEXTS) == 150
-
-
-@pytest.mark.slow
-def test_minilm_cached_equals_minilm_itself(user_cache):
-    texts = [f"{kind} {i}{' runs' * (i % 4)}" for i in range(75) for kind in ("cats", "banks", "voters", "a town")]
-    plain, kept = get_encoder("minilm", cached=False), get_encoder("minilm")
-    got = kept.encode_passages(texts)
-    # The batches must be the same for equal bits: padding to another length moves the last one.
-    np.testing.assert_array_equal(got, np.concatenate([plain.encode_passages(t) for t in (texts[:256], texts[256:])]))
-    np.testing.assert_array_equal(get_encoder("minilm").encode_passages(texts[::-1]), got[::-1])
-    np.testing.assert_array_equal(kept.encode_queries(texts[:8]), plain.encode_queries(texts[:8]))
-    np.testing.assert_allclose(got[:40], plain.encode_passages(texts[:40]), atol=1e-6)
-    assert got.shape == (300, 384) and got.dtype == np.float32
 
 
 # ---------------------------------------------------------------- several processes
@@ -282,10 +217,8 @@ def test_two_processes_encode_every_text_once_and_take_turns(tmp_path, log, fold
         np.testing.assert_array_equal(np.load(answer), true_vectors(texts))
     assert sorted(encoded(log)) == sorted(TEXTS)
     assert assert_whole(folder, TEXTS) == len(TEXTS)
-    assert next(folder.glob("*.f32")).stat().st_size == len(TEXTS) * 32
     shares = Counter(line.split("\t")[0] for line in log.read_text().splitlines())
     assert len(shares) == 2 and min(shares.values()) >= 3 * CHUNK  # half each, were it not for chance
-    print("texts encoded by each process:", sorted(shares.values()))
 
 
 def _open_again_and_again(folders):
@@ -297,59 +230,47 @@ def _open_again_and_again(folders):
 @pytest.mark.slow
 def test_processes_may_create_the_cache_at_the_same_moment(tmp_path):
     """With SQLite's write-ahead log 1 of 30 such openings failed with "database is locked"."""
-    folders = [tmp_path / f"cache{i}" for i in range(40)]
+    folders = [tmp_path / f"cache{i}" for i in range(15)]
     _finish(*[_start(_open_again_and_again, folders) for _ in range(3)])
     for folder in folders:
         assert assert_whole(folder, TEXTS) == 20
         assert len(encoded(tmp_path / f"{folder.name}.tsv")) == 20
 
 
-class Stopping(CachedEncoder):
-    """Stands still at a chosen moment of its n-th append, and says so by a file, to be killed there."""
+class Stopping(Fake):
+    """Stands still at its n-th call, inside the transaction, and says so by a file, to be killed there."""
 
-    def __init__(self, log, folder, moment, nth, here):
-        super().__init__(Fake(log, delay=0.05), folder, chunk=CHUNK)
-        self.moment, self.left, self.here = moment, nth, here
+    def __init__(self, log, nth, here):
+        super().__init__(log, delay=0.05)
+        self.left, self.here = nth, here
 
-    def _append(self, vectors, first):
+    def encode_passages(self, texts):
         self.left -= 1
-        if self.left:
-            super()._append(vectors, first)
-            return
-        if self.moment == "within":  # 20 rows and a bit
-            with open(self._rows_path, "r+b") as file:
-                file.seek(first * 32)
-                file.write(vectors.tobytes()[: 32 * 20 + 3])
-        elif self.moment == "after":
-            super()._append(vectors, first)
-        self.here.touch()
-        time.sleep(600)
+        vectors = super().encode_passages(texts)
+        if not self.left:
+            self.here.touch()
+            time.sleep(600)
+        return vectors
 
 
-def _encode_and_stop(log, folder, texts, room, moment, nth, here):
-    encoder = Stopping(log, folder, moment, nth, here)
+def _encode_and_stop(log, folder, texts, room, nth, here):
+    encoder = CachedEncoder(Stopping(log, nth, here), folder, chunk=CHUNK)
     _meet(room, 2)
     encoder.encode_passages(texts)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("moment", "nth"),
-    [("before", 2), ("within", 5), ("after", 8)],
-    ids=["first-chunk-committed", "in-the-middle-of-an-append", "rows-written-but-not-committed"],
-)
-def test_sigkill_leaves_the_cache_whole(tmp_path, log, folder, moment, nth):
+def test_sigkill_leaves_the_cache_whole(tmp_path, log, folder):
     """Of two processes that take turns one is killed, holding the lock, while the other waits for it."""
-    here, answer = tmp_path / "here", tmp_path / "survivor.npy"
-    # The first 800 texts are the victim's own, so that it gets to its 8th append however fast the survivor is.
+    here, answer, nth = tmp_path / "here", tmp_path / "survivor.npy", 5
+    # The first 800 texts are the victim's own, so that it gets to its 5th chunk however fast the survivor is.
     first, second = TEXTS[:1000], TEXTS[:799:-1]
-    victim = _start(_encode_and_stop, log, folder, first, tmp_path / "room", moment, nth, here)
+    victim = _start(_encode_and_stop, log, folder, first, tmp_path / "room", nth, here)
     survivor = _start(_encode, log, folder, second, tmp_path / "room", answer)
     until = time.monotonic() + 60
     while not here.exists():
         assert victim.is_alive() and time.monotonic() < until
         time.sleep(0.01)
-    committed = assert_whole(folder, TEXTS)
     assert survivor.is_alive() and not answer.exists()
     os.kill(victim.pid, signal.SIGKILL)
     victim.join()
@@ -361,4 +282,3 @@ def test_sigkill_leaves_the_cache_whole(tmp_path, log, folder, moment, nth):
     np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS), true_vectors(TEXTS))
     assert encoded(log)[before:] == TEXTS[(nth - 1) * CHUNK : 800]
     assert assert_whole(folder, TEXTS) == len(TEXTS)
-    print(f"{moment}: {committed} rows at the kill, {kept} after the survivor, {len(TEXTS) - kept} by the third call")

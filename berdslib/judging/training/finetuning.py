@@ -24,7 +24,7 @@ from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal, padded
 from berdslib.judging.training.pairs import Example
 from berdslib.judging.yesno import answer_tokens
-from berdslib.models.loading import has_bf16, keep_freed_memory
+from berdslib.models.loading import has_bf16
 from berdslib.models.pair_classifier import encode_pairs
 
 if TYPE_CHECKING:
@@ -279,7 +279,6 @@ def _freeze(model: Any, part: str) -> None:
 def _train(
     model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path, made_of: str, kind: _Kind
 ) -> Trained:
-    keep_freed_memory()
     rows = [{**kind.tokens(e), "supports": e.supports} for e in examples]
     work, result = folder / f"checkpoints-{made_of}", folder / "model"
     trainer = _trainer_class(kind)(

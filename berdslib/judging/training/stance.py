@@ -20,7 +20,6 @@ from berdslib.errors import InputError
 from berdslib.files import atomic_path
 from berdslib.judging.stance import StanceModel, TogetherModel, autocast, learned
 from berdslib.judging.training.pairs import Example
-from berdslib.models.loading import keep_freed_memory
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +78,6 @@ def train(
     """
     from tqdm.auto import tqdm
 
-    keep_freed_memory()
     folder.mkdir(parents=True, exist_ok=True)
     cut = batches_of_pairs if isinstance(model, TogetherModel) else batches
     plan = [batch for number in range(recipe.passes) for batch in cut(examples(number), recipe, number)]

@@ -8,21 +8,51 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from berdslib.checkpoint import (
-    REPORT,
-    damage_named,
-    device,
-    language_model_numbers,
-    local_mark,
-    missing_weights,
-    require_weights,
-)
-from berdslib.errors import InputError, MissingDataError
+from berdslib.errors import InputError
 from berdslib.llm.chat import ChatModel, Endpoint, Messages, Reply
 from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import control_tokens, defuse
+from berdslib.models.loading import checkpoint_mark, language_model_numbers, load_model, load_weights, read_tokenizer
 
 _ALTERNATIVES = 20  # of the first token, as many as endpoints offer
+
+
+def make_chat(
+    name: str, *, max_tokens: int = 200, logprobs: bool = False, schema: dict[str, Any] | None = None, **options: Any
+) -> ChatModel:
+    """Return a chat model by name.
+
+    Args:
+        name: "local:FOLDER" for a checkpoint on this machine (or its id on the Hugging Face hub); "recorded:FILE" for
+            the answers in a file, nothing else; any other name is a model behind an OpenAI-compatible endpoint
+            (BERDS_CHAT_URL, OPENAI_API_KEY).
+        max_tokens: longest answer; recorded answers are as long as they are.
+        logprobs: ask an endpoint for the alternatives of each token; the others give what they have.
+        schema: a JSON schema for the answers of an endpoint; the others are held to a form by the prompt alone.
+        options: passed to :class:`LocalChat` or :class:`~berdslib.llm.chat.Endpoint`.
+
+    Raises:
+        InputError: no name, or a file that cannot be read or holds the answers of several models.
+        MissingDataError: a local model that is not there.
+    """
+    kind, _, rest = name.partition(":")
+    if kind == "local" and rest:
+        return load_local_chat(rest, max_tokens=max_tokens, **options)
+    if kind == "recorded" and rest:
+        return Recorded(Path(rest))
+    if not name.strip() or kind in ("local", "recorded"):
+        raise InputError(f"{name!r} is not a chat model; use local:FOLDER, recorded:FILE or an endpoint's model")
+    return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, **options)
+
+
+def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
+    """Load a chat model from a folder, the Hugging Face cache or the hub. Options as of :class:`LocalChat`."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = load_model(checkpoint, partial(read_tokenizer, AutoTokenizer, checkpoint))
+    model = load_weights(AutoModelForCausalLM, checkpoint, dtype=language_model_numbers())
+    # Other weights in the same folder give other answers, which a record must tell apart.
+    return LocalChat(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), **options)
 
 
 class LocalChat:
@@ -64,11 +94,11 @@ class LocalChat:
                 f"{ids.shape[1]} tokens of messages and {self.max_tokens} of answer do not fit into the {room} tokens "
                 f"that {self.id} can read; give it fewer or shorter passages"
             )
-        generation = self._generation()
+        settings = self._settings()
         with self._lock, torch.inference_mode():
-            out = self.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), generation_config=generation)
+            out = self.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), generation_config=settings)
         said = out.sequences[0, ids.shape[1] :].tolist()
-        finish = "stop" if said[-1] in generation.eos_token_id else "length"
+        finish = "stop" if said[-1] in settings.eos_token_id else "length"
         best = torch.log_softmax(out.logits[0][0].double(), dim=-1).topk(min(_ALTERNATIVES, out.logits[0].shape[1]))
         first = tuple((self.tokenizer.decode([int(i)]), float(p)) for p, i in zip(*best, strict=True))
         answer = self.tokenizer.decode(said, skip_special_tokens=True)
@@ -95,7 +125,7 @@ class LocalChat:
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
-    def _generation(self) -> Any:
+    def _settings(self) -> Any:
         """Return all settings that bear on the answer, so that none comes from the checkpoint's own defaults."""
         from transformers import GenerationConfig
 
@@ -112,54 +142,3 @@ class LocalChat:
             return_dict_in_generate=True,
             output_logits=True,
         )
-
-
-def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
-    """Load a chat model from a folder or the Hugging Face cache; nothing is downloaded. Options as of LocalChat."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    settings: dict[str, Any] = {"local_files_only": True, "dtype": language_model_numbers(), **REPORT}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint, local_files_only=True)
-        with damage_named(checkpoint):
-            loaded: Any = AutoModelForCausalLM.from_pretrained(checkpoint, **settings)
-    except InputError:  # a ValueError too
-        raise
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise MissingDataError(
-            f"model {checkpoint!r} is not on this machine: no such folder, nor in the Hugging Face cache ({reason}). "
-            f"With a network, fetch it once with:  hf download {checkpoint}"
-        ) from error
-    model, report = loaded
-    require_weights(checkpoint, missing_weights(report))
-    # Other weights in the same folder give other answers, which a record must tell apart.
-    return LocalChat(model.to(device()).eval(), tokenizer, checkpoint + local_mark(checkpoint), **options)
-
-
-def make_chat(
-    name: str, *, max_tokens: int = 200, logprobs: bool = False, schema: dict[str, Any] | None = None, **options: Any
-) -> ChatModel:
-    """Return a chat model by name.
-
-    Args:
-        name: "local:FOLDER" for a checkpoint on this machine (or its id, where it is in the Hugging Face cache);
-            "recorded:FILE" for the answers in a file, nothing else; any other name is a model behind an
-            OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY).
-        max_tokens: longest answer; recorded answers are as long as they are.
-        logprobs: ask an endpoint for the alternatives of each token; the others give what they have.
-        schema: a JSON schema for the answers of an endpoint; the others are held to a form by the prompt alone.
-        options: passed to :class:`LocalChat` or :class:`~berdslib.llm.chat.Endpoint`.
-
-    Raises:
-        InputError: no name, or a file that cannot be read or holds the answers of several models.
-        MissingDataError: a local model that is not there.
-    """
-    kind, _, rest = name.partition(":")
-    if kind == "local" and rest:
-        return load_local_chat(rest, max_tokens=max_tokens, **options)
-    if kind == "recorded" and rest:
-        return Recorded(Path(rest))
-    if not name.strip() or kind in ("local", "recorded"):
-        raise InputError(f"{name!r} is not a chat model; use local:FOLDER, recorded:FILE or an endpoint's model")
-    return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, **options)
