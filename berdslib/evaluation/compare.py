@@ -6,9 +6,9 @@ All functions take scores as an experiment has them: system → frame of one row
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from string import ascii_lowercase
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -178,13 +178,9 @@ def questions_for(
     rows = []
     for first, second in _pairs(list(columns), baselines):
         spread = spread_of((columns[first] - columns[second]).round(_DIGITS), groups, clusters=clusters)
-        wish: dict[str, Any] = {
-            "wanted": wanted,
-            "alpha": alpha,
-            "binary": bool(np.isin([columns[first], columns[second]], (0, 1)).all()),
-        }
-        needed = [questions_needed(x, spread, **wish) if spread > 0 else None for x in differences]
-        rows.append((first, second, spread, *needed))
+        binary = bool(np.isin([columns[first], columns[second]], (0, 1)).all())
+        needed = partial(questions_needed, spread=spread, wanted=wanted, alpha=alpha, binary=binary)
+        rows.append((first, second, spread, *(needed(x) if spread > 0 else None for x in differences)))
     frame = pd.DataFrame(rows, columns=["first", "second", "spread", *differences])
     return frame.astype(dict.fromkeys(differences, "Int64"))
 

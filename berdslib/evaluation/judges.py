@@ -12,7 +12,7 @@ import pandas as pd
 from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation.tables import check_not_taken
-from berdslib.stats import cluster_bootstrap, ratio_of_sums, yes_or_no
+from berdslib.stats import both_kinds, cluster_bootstrap, ratio_of_sums, yes_or_no
 
 PAIR_KEY = ["qid", "pid", "docno"]
 ALL = "all"
@@ -81,15 +81,21 @@ def _outcomes(labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
 
 def _measures(counts: np.ndarray) -> np.ndarray:
     """Turn (r, 4) counts into (r, 6) measures, in the order of Agreement's fields after n."""
-    both, false_yes, false_no, neither = counts.T.astype(np.float64)
-    n = both + false_yes + false_no + neither
+    both, false_yes, false_no, _ = counts.T.astype(np.float64)
     said, true = both + false_yes, both + false_no
-    accuracy = (both + neither) / n
-    by_chance = (said * true + (n - said) * (n - true)) / n**2
-    kappa = np.full(len(n), np.nan)
-    np.divide(accuracy - by_chance, 1 - by_chance, out=kappa, where=by_chance < 1)
-    shares = _ratio(2 * both, said + true), _ratio(both, said), _ratio(both, true), said / n
-    return np.stack([accuracy, *shares, kappa], axis=1)
+    same, kappa = same_and_kappa(counts.reshape(-1, 2, 2)).T
+    shares = _ratio(2 * both, said + true), _ratio(both, said), _ratio(both, true), said / counts.sum(axis=1)
+    return np.stack([same, *shares, kappa], axis=1)
+
+
+def same_and_kappa(tables: np.ndarray) -> np.ndarray:
+    """Return the share on the diagonal of tables (r, c, c) and Cohen's kappa, (r, 2); NaN where chance explains all."""
+    n = tables.sum(axis=(1, 2))
+    same = np.trace(tables, axis1=1, axis2=2) / n
+    by_chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1) / n**2
+    over = 1 - by_chance
+    kappa = np.divide(same - by_chance, over, out=np.full(len(n), np.nan), where=over > 1e-12)
+    return np.column_stack([same, kappa])
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -161,7 +167,7 @@ def auc(labels: np.ndarray, p_yes: np.ndarray) -> float:
     >>> auc([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])
     0.875
     """
-    return float(_auc(_by_value(*_both_kinds(labels, p_yes)).sum(axis=0)[None])[0, 0])
+    return float(_auc(_by_value(*both_kinds(labels, p_yes)).sum(axis=0)[None])[0, 0])
 
 
 def probability_report(
@@ -182,7 +188,7 @@ def probability_report(
     Returns:
         Frame with columns measure, value, low, high; rows auc and calibration_error.
     """
-    labels, p_yes = _both_kinds(labels, p_yes)
+    labels, p_yes = both_kinds(labels, p_yes)
     _probabilities(labels, p_yes)
     # What each pair adds to its bin: the error is the sum over bins of |sum of p - sum of yes|, by the number of pairs.
     excess = np.zeros((len(labels), bins + 1))
@@ -390,35 +396,21 @@ def judge_agreement_table(
         raise InputError("there are no runs")
     if questions:
         check_questions(questions)
-    verdicts, reference = check_verdicts(verdicts), check_verdicts(reference)
     sources = {q.qid: q.source for q in questions}
     check_not_taken(ALL, sources.values())
-    pairs = verdicts.merge(reference, on=PAIR_KEY, suffixes=("", "_reference"))
+    pairs = check_verdicts(verdicts).merge(check_verdicts(reference), on=PAIR_KEY, suffixes=("", "_reference"))
     rows = []
     for name, listed in runs.items():
         run = check_run(listed)
         mine = pairs.merge(run.loc[run["rank"] <= k, ["qid", "docno"]], on=["qid", "docno"])
         if mine.empty:
             raise InputError(f"no pair in the top {k} of the run {name!r} was judged by both judges")
-        source = mine["qid"].map(sources)
-        for dataset in [ALL, *dict.fromkeys(sources.values())]:
-            part = mine if dataset == ALL else mine[source == dataset]
-            if len(part):
-                found = agreement(part["supports_reference"].to_numpy(), part["supports"].to_numpy())
-                positive = part["supports_reference"].mean()
-                rows.append((name, dataset, found.n, found.accuracy, found.f1, positive))
+        parts = [(source, mine[mine["qid"].map(sources) == source]) for source in dict.fromkeys(sources.values())]
+        for dataset, part in [(ALL, mine), *((source, part) for source, part in parts if len(part))]:
+            found = agreement(part["supports_reference"].to_numpy(), part["supports"].to_numpy())
+            positive = part["supports_reference"].mean()
+            rows.append((name, dataset, found.n, found.accuracy, found.f1, positive))
     return pd.DataFrame(rows, columns=["run", "dataset", "n", "accuracy", "f1", "positive_share"])
-
-
-def _both_kinds(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    labels, p_yes = yes_or_no(labels), np.asarray(p_yes, dtype=np.float64)
-    if labels.shape != p_yes.shape or labels.ndim != 1:
-        raise InputError(f"labels and probabilities must be of one length; got {labels.shape} and {p_yes.shape}")
-    if not labels.any() or labels.all():
-        raise InputError("both a yes and a no are needed among the labels")
-    if not np.isfinite(p_yes).all():
-        raise InputError("every probability must be a finite number", field="p_yes")
-    return labels, p_yes
 
 
 def _probabilities(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

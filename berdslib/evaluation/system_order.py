@@ -17,6 +17,7 @@ import pandas as pd
 
 from berdslib.errors import InputError
 from berdslib.evaluation.judge_error import corrected_mean
+from berdslib.evaluation.judges import same_and_kappa
 from berdslib.stats import cluster_bootstrap, paired_test
 
 _DIGITS = 12  # means of equal scores differ in their last bits
@@ -150,20 +151,10 @@ def question_agreement(
     c = len(values)
     counts = np.zeros((len(true), c * c))
     np.add.at(counts, (np.arange(len(true))[:, None], a * c + b), 1)
-    ends = np.transpose(cluster_bootstrap(counts, clusters, _same_and_kappa, **drawing))
+    ends = np.transpose(
+        cluster_bootstrap(counts, clusters, lambda sums: same_and_kappa(sums.reshape(-1, c, c)), **drawing)
+    )
     return {name: Estimate(*map(float, row)) for name, row in zip(("same", "kappa"), ends, strict=True)}
-
-
-def _same_and_kappa(counts: np.ndarray) -> np.ndarray:
-    """Return the share on the diagonal and Cohen's kappa (r, 2) of tables (r, c * c)."""
-    c = round(np.sqrt(counts.shape[1]))
-    tables = counts.reshape(-1, c, c)
-    n = tables.sum(axis=(1, 2))
-    same = np.trace(tables, axis1=1, axis2=2) / n
-    by_chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1) / n**2
-    over = 1 - by_chance
-    kappa = np.divide(same - by_chance, over, out=np.full(len(n), np.nan), where=over > 1e-12)
-    return np.column_stack([same, kappa])
 
 
 # ---------------------------------------------------------------- with a few labels
@@ -214,50 +205,47 @@ def labelling_trials(
     if len(names) < 2:
         raise InputError("all questions overlap; labels say how others turn out only from 2 that do not")
     members = [np.flatnonzero(owner == i) for i in range(len(names))]
-    rng, truth, m = np.random.default_rng(seed), true.mean(axis=0), true.shape[1]
-    # (trials, estimates, systems, [value, low, high, weight])
-    results = np.empty((draws, 3, m, 4))
+    rng, rows = np.random.default_rng(seed), []
     for trial in range(draws):
         drawn = [members[i] for i in rng.integers(0, len(members), len(members))]
-        ids = np.repeat(np.arange(len(drawn)), [len(d) for d in drawn])
-        rows = np.concatenate(drawn)
+        ids, at = np.repeat(np.arange(len(drawn)), [len(d) for d in drawn]), np.concatenate(drawn)
         # Clusters are drawn in random order already, so the first ones are a random choice; two at least.
         last = max(1, int(ids[min(labelled, len(ids)) - 1]))
-        human = np.where((ids <= last)[:, None], true[rows], np.nan)
-        for system in range(m):
-            results[trial, :, system] = _estimates(found[rows, system], human[:, system], ids, level)
-    return _summary(results, truth, labelled, list(gold.columns))
+        for i, system in enumerate(gold.columns):
+            judge, human = found[at, i], np.where(ids <= last, true[at, i], np.nan)
+            both = corrected_mean(judge, human, clusters=ids.tolist(), level=level)
+            alone = corrected_mean(np.zeros_like(judge), human, clusters=ids.tolist(), level=level)
+            key = trial, system, true[:, i].mean()
+            rows += [
+                (*key, JUDGE_ALONE, both.judge_value, both.judge_low, both.judge_high, 1.0),
+                (*key, LABELS_ALONE, alone.value, alone.low, alone.high, 0.0),
+                (*key, CORRECTED, both.value, both.low, both.high, both.weight),
+            ]
+    columns = ["trial", "system", "truth", "estimate", "value", "low", "high", "weight"]
+    return _summary(pd.DataFrame(rows, columns=columns)).assign(labelled=labelled)[list(_SUMMARY)]
 
 
-def _estimates(judge: np.ndarray, human: np.ndarray, ids: np.ndarray, level: float) -> list[tuple[float, ...]]:
-    """Return value, low, high and the judge's weight by judge alone, labels alone, and both."""
-    both = corrected_mean(judge, human, clusters=ids, level=level)  # type: ignore[arg-type] # numbers are as good
-    alone = corrected_mean(np.zeros_like(judge), human, clusters=ids, level=level)  # type: ignore[arg-type]
-    return [
-        (both.judge_value, both.judge_low, both.judge_high, 1.0),
-        (alone.value, alone.low, alone.high, 0.0),
-        (both.value, both.low, both.high, both.weight),
-    ]
+_SUMMARY = ("labelled", "estimate", "system", "bias", "error", "width", "coverage", "weight", "tau")
 
 
-def _summary(results: np.ndarray, truth: np.ndarray, labelled: int, systems: list[str]) -> pd.DataFrame:
-    values, low, high, weight = np.moveaxis(results, -1, 0)
-    miss = values - truth
-    found = {
-        "bias": miss.mean(axis=0),
-        "error": np.sqrt((miss**2).mean(axis=0)),
-        "width": (high - low).mean(axis=0),
-        "coverage": ((low <= truth + 1e-9) & (truth - 1e-9 <= high)).mean(axis=0),
-        "weight": weight.mean(axis=0),
-    }
-    rows = []
-    for i, name in enumerate((JUDGE_ALONE, LABELS_ALONE, CORRECTED)):
-        of_all = [(np.abs(v) if key == "bias" else v)[i].mean() for key, v in found.items()]
-        taus = _tau_b(values[:, i].round(_DIGITS), np.tile(truth.round(_DIGITS), (len(values), 1)))
-        tau = float(np.nanmean(taus)) if np.isfinite(taus).any() else np.nan
-        rows.append((labelled, name, "all", *of_all, tau))
-        rows += [(labelled, name, s, *(v[i, j] for v in found.values()), np.nan) for j, s in enumerate(systems)]
-    return pd.DataFrame(rows, columns=["labelled", "estimate", "system", *found, "tau"])
+def _summary(trials: pd.DataFrame) -> pd.DataFrame:
+    """Average over trials, by estimate: a row for all systems (of the size of the bias), then one for each."""
+    miss = trials["value"] - trials["truth"]
+    holds = (trials["low"] <= trials["truth"] + 1e-9) & (trials["truth"] - 1e-9 <= trials["high"])
+    width = trials["high"] - trials["low"]
+    trials = trials.assign(bias=miss, error=miss**2, width=width, coverage=holds)
+    parts = []
+    for estimate, part in trials.groupby("estimate", sort=False):
+        own = part.groupby("system", sort=False)[["bias", "error", "width", "coverage", "weight"]].mean()
+        own["error"] **= 0.5
+        values, truth = (
+            part.pivot(index="trial", columns="system", values=v).round(_DIGITS) for v in ("value", "truth")
+        )
+        taus = _tau_b(values.to_numpy(), truth.to_numpy())
+        tau = taus[np.isfinite(taus)].mean() if np.isfinite(taus).any() else np.nan
+        every = own.assign(bias=own["bias"].abs()).mean().to_frame("all").T.assign(tau=tau)
+        parts.append(pd.concat([every, own]).assign(estimate=estimate))
+    return pd.concat(parts).rename_axis("system").reset_index()
 
 
 # ---------------------------------------------------------------- checks
