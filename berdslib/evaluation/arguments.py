@@ -112,17 +112,9 @@ def evaluate_arguments(
 def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -> pd.DataFrame:
     """Score a run by one group measure or rKL for each property by itself.
 
-    Args:
-        run: as for :func:`evaluate_arguments`.
-        scenario: queries, arguments and their authors.
-        measure: one that is computed for each property.
-
     Returns:
         Frame qid x property; NaN where the query names the property, or where it is left out. Its ``attrs`` say of
         which release, and whether that is synthetic.
-
-    Raises:
-        InputError: several measures, one that only looks at relevance, or as for :func:`evaluate_arguments`.
     """
     wanted = measures_of_scenario(measure)
     if len(wanted) != 1 or wanted[0].NAME not in _PER_PROPERTY:
@@ -139,11 +131,7 @@ def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -
 
 
 def measures_of_scenario(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
-    """Return measures as a list, see :func:`berdslib.evaluation.measures.parse_measures`.
-
-    Raises:
-        InputError: one that is not computed over a scenario.
-    """
+    """Return measures as a list, see :func:`berdslib.evaluation.measures.parse_measures`, if computed here."""
     wanted = parse_measures(measures)
     computed = RELEVANCE_MEASURES | _PER_PROPERTY
     if other := next((m for m in wanted if m.NAME not in computed), None):
@@ -253,6 +241,8 @@ def _score(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.n
     # The published script looks at every query, whatever it names.
     asked = naming(case.scenario, variable.name) & (measures[0].NAME not in _OFFICIAL)
     scores = np.full((len(case.top), len(measures)), np.nan)
+    if not variable.groups:  # nobody's is known
+        return scores
     for score, names in ((_fairness, _FAIRNESS), (_diversity, _PER_PROPERTY - _FAIRNESS | RELEVANCE_MEASURES)):
         if places := _places(measures, names):
             scores[:, places] = score(case, variable, np.flatnonzero(~asked), [measures[i] for i in places])
@@ -350,26 +340,16 @@ def group_shares(
     """Compare how often each group of authors is among the first k with its share of the corpus.
 
     Of each property, the queries that name it are left out. Shares are of all arguments, and of all that are listed
-    at the first k places, whether the author's group is known or not.
-
-    Args:
-        run: as for :func:`evaluate_arguments`.
-        scenario: queries, arguments and their authors.
-        k: how many arguments of each list are looked at.
-        smallest: groups with fewer arguments in the corpus are put together as "(smaller groups)", with the next larger
-            one where these are too few together. It is a number of arguments, not of people: an author writes several,
-            about ten in the task's data.
-        drawing: level, resamples, seed of the bootstrap of whole issues: the queries of one find the same arguments.
+    at the first k places, whether the author's group is known or not. Groups with fewer arguments in the corpus than
+    `smallest` are put together as "(smaller groups)", with the next larger one where these are too few together. It is
+    a number of arguments, not of people: an author writes several, about ten in the task's data. `drawing` is level,
+    resamples, seed of the bootstrap of whole issues: the queries of one find the same arguments.
 
     Returns:
         Frame with one row a group, those of a property together, the largest first: property, group, corpus_share,
         shown_share, ratio = shown_share / corpus_share (1 = neither favoured nor hidden), low, high (the interval of
         the ratio; NaN where all queries are on one issue), queries (how many were looked at), synthetic (whether the
         data are). NaN where nothing is listed.
-
-    Raises:
-        InputError: k or smallest is not a whole number from 1, a level that is not between 0 and 1, no resamples, or as
-            for :func:`evaluate_arguments`.
     """
     check_k(k)
     check_k(smallest, "smallest")
@@ -495,15 +475,9 @@ def without_small(variable: Variable, smallest: int) -> Variable:
 
 
 def protected(sizes: np.ndarray) -> np.ndarray:
-    """Return which groups are minorities: all but the largest of the corpus.
+    """Return which groups are minorities, (m,) bool: all but the largest of the corpus.
 
     Where several are the largest, all of these are the majority; where all groups are equally large, all count.
-
-    Args:
-        sizes: (m,) int, how many passages of the corpus each group has.
-
-    Returns:
-        (m,) bool.
 
     >>> protected(np.array([5, 2, 5, 1])).tolist(), protected(np.array([3, 3])).tolist()
     ([False, True, False, True], [True, True])

@@ -52,17 +52,7 @@ def agreement(labels: np.ndarray, answers: np.ndarray) -> Agreement:
 
 
 def agreement_report(labels: np.ndarray, answers: np.ndarray, clusters: Sequence[str], **drawing: Any) -> pd.DataFrame:
-    """Return each measure of agreement with a bootstrap interval that draws whole clusters.
-
-    Args:
-        labels: (n,) bool.
-        answers: (n,) bool.
-        clusters: (n,) the question of each pair.
-        drawing: level, resamples, seed.
-
-    Returns:
-        Frame with columns measure, value, low, high; one row per field of :class:`Agreement` but n.
-    """
+    """Return each measure of agreement (the fields of :class:`Agreement` but n) as rows measure, value, low, high."""
     return _report(Agreement._fields[1:], _outcomes(labels, answers), clusters, _measures, **drawing)
 
 
@@ -112,17 +102,11 @@ def calibration_table(
 
     Bins hold about equally many pairs by default: supporting passages are rare, most probabilities crowd near 0, and
     of ten equally wide bins eight would hold a handful of pairs. Pairs of equal probability share a bin, so that a
-    judge that says 0 or 1 only has two bins.
-
-    Args:
-        labels: (n,) bool, the truth.
-        p_yes: (n,) probabilities.
-        bins: how many at most; empty ones are left out.
-        equal_counts: False for equally wide bins.
+    judge that says 0 or 1 only has two bins. With `equal_counts` False, bins are equally wide.
 
     Returns:
         Frame with columns low, high (a bin is low < p <= high, the first one holds its low as well), n, mean_p,
-        share_yes; one row per bin.
+        share_yes; one row per bin that is not empty.
 
     >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
     [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
@@ -173,20 +157,11 @@ def auc(labels: np.ndarray, p_yes: np.ndarray) -> float:
 def probability_report(
     labels: np.ndarray, p_yes: np.ndarray, clusters: Sequence[str], *, bins: int = 10, **drawing: Any
 ) -> pd.DataFrame:
-    """Return AUC and calibration error, each with a bootstrap interval that draws whole clusters.
+    """Return AUC and calibration error as rows measure, value, low, high; labels of both kinds are needed.
 
-    The bins of the calibration error are those of all pairs. A drawn sample adds its own noise to each bin, and the
-    error is a sum of distances, so that its interval lies a little high; at small numbers it may begin above the value.
-
-    Args:
-        labels: (n,) bool, with both a yes and a no among them.
-        p_yes: (n,) probabilities.
-        clusters: (n,) the question of each pair.
-        bins: see :func:`calibration_table`.
-        drawing: level, resamples, seed; samples that hold no yes or no no have no AUC.
-
-    Returns:
-        Frame with columns measure, value, low, high; rows auc and calibration_error.
+    The bins of the calibration error are those of all pairs, see :func:`calibration_table`. A drawn sample adds its own
+    noise to each bin, and the error is a sum of distances, so that its interval lies a little high; at small numbers it
+    may begin above the value. Samples that hold no yes or no no have no AUC.
     """
     labels, p_yes = both_kinds(labels, p_yes)
     _probabilities(labels, p_yes)
@@ -229,10 +204,7 @@ def _error_of_bins(sums: np.ndarray) -> np.ndarray:
 def agreement_by(pairs: pd.DataFrame, by: str | Sequence[str], **drawing: Any) -> pd.DataFrame:
     """Break a judge's agreement with labels down by any column: data set, retriever, length of the document.
 
-    Args:
-        pairs: frame with columns qid (the question, drawn as a whole), label (bool), answer (bool) and those of `by`.
-        by: one column or several.
-        drawing: level, resamples, seed.
+    `pairs` has the columns qid (the question, drawn as a whole), label (bool), answer (bool) and those of `by`.
 
     Returns:
         One row per value of `by`, with the columns of `by` and n, questions, labelled_yes (share of pairs whose label
@@ -251,10 +223,7 @@ def agreement_by(pairs: pd.DataFrame, by: str | Sequence[str], **drawing: Any) -
 def answers_by(pairs: pd.DataFrame, by: str, **drawing: Any) -> pd.DataFrame:
     """Say what a judge answers to each kind of pair, also where all pairs of a kind have one label and F1 says nothing.
 
-    Args:
-        pairs: frame with columns qid (the question, drawn as a whole), label (bool), answer (bool), p_yes and `by`.
-        by: the column with the kinds.
-        drawing: level, resamples, seed.
+    `pairs` as :func:`agreement_by`, and p_yes.
 
     Returns:
         One row a kind, in order of appearance: `by`, n, questions, labelled_yes (share of pairs), mean_p, mean_p_low,
@@ -306,10 +275,7 @@ def length_bucket(texts: Sequence[str], edges: Sequence[int] = LENGTH_EDGES) -> 
 def opposed_pairs(verdicts: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """Find documents that argue one of a question's two perspectives, and a judge's verdicts on both.
 
-    Args:
-        verdicts: verdict frame of the judge.
-        labels: verdict frame of the truth. Perspectives 0 and 1 of its questions must be a statement and its negation;
-            leave other questions out.
+    Perspectives 0 and 1 of the questions in `labels`, the truth, must be a statement and its negation.
 
     Returns:
         Frame with columns qid, docno, p_right (p_yes of the perspective that the document supports) and p_wrong; the
@@ -335,14 +301,8 @@ def negation_report(
 ) -> pd.DataFrame:
     """Measure whether a judge distinguishes a statement from its negation, on the same documents.
 
-    A judge of topics, blind to sides, is right in half of the cases and says yes, or no, to both.
-
-    Args:
-        p_right: (n,) its probability for the one of the two that the document supports.
-        p_wrong: (n,) that for the other.
-        clusters: (n,) the question of each document.
-        threshold: of the judge; yes at this probability and above.
-        drawing: level, resamples, seed.
+    `p_right` is its probability for the one of the two that the document supports, `p_wrong` that for the other. A
+    judge of topics, blind to sides, is right in half of the cases and says yes, or no, to both.
 
     Returns:
         Frame with columns measure, value, low, high; rows right_higher (the right one has the higher probability, a
@@ -375,21 +335,11 @@ def judge_agreement_table(
 
     A judge that was tuned on the output of one retriever may be worse on that of another. The paper draws 300 pairs per
     corpus and retriever and takes GPT-4 as the reference; here every pair counts that both judges judged, so that the
-    reference, which costs more, may have judged a sample.
-
-    Args:
-        verdicts: verdict frame of the judge.
-        reference: verdict frame of the judge it is compared with.
-        runs: name → run, all over the corpus that was judged; for several corpora join the tables.
-        k: how deep to look.
-        questions: adds rows for each of their data sets (`source`); the paper has none.
+    reference, which costs more, may have judged a sample. `runs` are all over the corpus that was judged; `questions`
+    adds rows for each of their data sets (`source`); the paper has none.
 
     Returns:
         Frame with columns run, dataset ("all" first), n, accuracy, f1, positive_share (of the reference); from 0 to 1.
-
-    Raises:
-        InputError: k is no whole number from 1, no runs, a frame that is no run or no verdicts, a data set called
-            "all", or a run of which both judges have judged nothing.
     """
     check_k(k)
     if not runs:

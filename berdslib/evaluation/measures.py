@@ -43,10 +43,8 @@ from berdslib.data.records import (
 )
 from berdslib.errors import InputError
 from berdslib.evaluation.tables import (
-    Cutoff,
     Tables,
     at,
-    deepest_of,
     discounted,
     ideal_gains,
     ideal_novel_gains,
@@ -54,7 +52,6 @@ from berdslib.evaluation.tables import (
     novel_gains,
     pairs_of,
     per_rank,
-    places,
     question_tables,
     ratio,
     shown,
@@ -69,8 +66,8 @@ MAX_CUTOFF = 1_000_000
 
 # ---------------------------------------------------------------- what a measure is
 
-# The parameters that may be set, the tables of many questions, and the cut-offs → for each cut-off the scores (…,).
-Kernel = Callable[[Mapping[str, Any], Tables, Sequence[Cutoff]], list[np.ndarray]]
+# The parameters that may be set, the tables of many questions, and the cut-offs, int (…, c), from 1 → scores (…, c).
+Kernel = Callable[[Mapping[str, Any], Tables, np.ndarray], np.ndarray]
 
 
 class Kind(NamedTuple):
@@ -146,16 +143,15 @@ def own_measure(score: Callable[[np.ndarray, int], float], name: str) -> Kind:
         name: what it is called.
     """
 
-    def of_one(table: np.ndarray, length: int, k: Cutoff) -> float:
-        k = k or max(int(length), 1)
+    def of_one(table: np.ndarray, length: int, k: int) -> float:
         found = score(table[: min(k, length)], k)
         if isinstance(found, str) or np.ndim(found) or not np.isfinite(found):
             raise InputError(f"the measure {name!r} returned {shortened(found)}; a number is needed", field="make")
         return float(found)
 
-    def kernel(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
-        both = list(zip(tables.listed, tables.length, strict=True))
-        return [np.array([of_one(table, length, k) for table, length in both]) for k in ks]
+    def kernel(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
+        each = zip(tables.listed, tables.length, cuts.tolist(), strict=True)
+        return np.array([[of_one(table, length, k) for k in ks] for table, length, ks in each])
 
     question = (score.__doc__ or "registered by you").strip().splitlines()[0]
     return Kind(_new_measure(name, question, kernel), kernel)
@@ -165,20 +161,19 @@ def own_measure(score: Callable[[np.ndarray, int], float], name: str) -> Kind:
 
 
 @measure("Are all perspectives among the top k?")
-def MRecall(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:  # noqa: N802
+def MRecall(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:  # noqa: N802
     """1 if the top k support all perspectives, or at least k of them where there are more than k; else 0.
 
     BeRDS section 3, after Min et al. (2021). Not monotone in k while k is smaller than the number of perspectives: a
     list that shows 1 of 3 perspectives has MRecall@1 = 1 and MRecall@2 = 0 (divergences.md B2).
     """
-    seen, m = shown(tables), tables.listed.shape[-1]
-    return [(at(seen, k) >= np.minimum(m, k)).astype(np.float64) for k in places(tables, ks)]
+    wanted = np.minimum(tables.listed.shape[-1], cuts)
+    return (at(shown(tables), cuts) >= wanted).astype(np.float64)
 
 
-def _share_that_supports(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+def _share_that_supports(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
     """Share of the top k that supports at least one perspective; a shorter list still counts k. BeRDS section 3."""
-    useful = np.cumsum(tables.listed.any(axis=-1), axis=-1)
-    return [at(useful, k) / k for k in places(tables, ks)]
+    return np.asarray(at(np.cumsum(tables.listed.any(axis=-1), axis=-1), cuts) / cuts)
 
 
 # The same number as P over the union of the perspectives, under the paper's name.
@@ -187,50 +182,48 @@ measure(P)(_share_that_supports)
 
 
 @measure("Share of the perspectives that the top k support")
-def Coverage(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:  # noqa: N802
+def Coverage(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:  # noqa: N802
     """Share of all the question's perspectives that the top k support: the graded form of MRecall.
 
     Unlike StRecall (ndeval) it counts perspectives that no judged passage supports.
     """
-    seen = shown(tables)
-    return [at(seen, k) / tables.listed.shape[-1] for k in places(tables, ks)]
+    return np.asarray(at(shown(tables), cuts) / tables.listed.shape[-1])
 
 
 @measure(StRecall)
-def _subtopic_recall(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+def _subtopic_recall(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
     """Share of the perspectives that any judged passage supports which the top k support."""
-    seen, reachable = shown(tables), tables.pool.any(axis=-2).sum(axis=-1)
-    return [ratio(at(seen, k), reachable) for k in places(tables, ks)]
+    return ratio(at(shown(tables), cuts), _reachable(tables))
+
+
+def _reachable(tables: Tables) -> np.ndarray:
+    """Return how many perspectives any judged passage supports, (…, 1)."""
+    return np.asarray(tables.pool.any(axis=-2).sum(axis=-1, keepdims=True))
 
 
 @measure(nDCG)
-def _ndcg(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+def _ndcg(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
     """DCG of how many perspectives each passage supports, over that of the best order."""
-    found = discounted(tables.listed.sum(axis=-1))
-    cuts = places(tables, ks)
-    best = discounted(ideal_gains(tables.pool, deepest_of(cuts)))
-    return [ratio(at(found, k), at(best, k)) for k in cuts]
+    found, best = tables.listed.sum(axis=-1), ideal_gains(tables.pool, cuts.max())
+    return ratio(at(discounted(found), cuts), at(discounted(best), cuts))
 
 
 @measure(alpha_nDCG, parameters=["alpha"])
-def _alpha_ndcg(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+def _alpha_ndcg(given: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
     """DCG of novel gains, over that of the greedy ideal."""
-    cuts = places(tables, ks)
-    found = discounted(novel_gains(tables.listed, given["alpha"]))
-    best = discounted(ideal_novel_gains(tables.pool, given["alpha"], deepest_of(cuts)))
-    return [ratio(at(found, k), at(best, k)) for k in cuts]
+    found = novel_gains(tables.listed, given["alpha"])
+    best = ideal_novel_gains(tables.pool, given["alpha"], cuts.max())
+    return ratio(at(discounted(found), cuts), at(discounted(best), cuts))
 
 
 @measure(ERR_IA)
-def _err_ia(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+def _err_ia(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
     """Intent-aware expected reciprocal rank, normalised as ndeval does."""
     # By the gain of a list in which every passage supports every reachable perspective.
     # (At k = 1 ndeval does not normalise, and can print values above 1; here it is done for every k.)
-    cuts = places(tables, ks)
     found = np.cumsum(per_rank(novel_gains(tables.listed, 0.5)), axis=-1)
-    best = np.cumsum(per_rank(0.5 ** np.arange(deepest_of(cuts))))
-    reachable = tables.pool.any(axis=-2).sum(axis=-1)
-    return [ratio(at(found, k), reachable * best[np.asarray(k) - 1]) for k in cuts]
+    best = np.cumsum(per_rank(0.5 ** np.arange(cuts.max())))
+    return ratio(at(found, cuts), _reachable(tables) * best[cuts - 1])
 
 
 # The published variants, the paper's own first.
@@ -247,7 +240,7 @@ PRECALL = {
     parameters={name: ParamInfo(dtype=str, choices=list(v), default=v[0]) for name, v in PRECALL.items()},
     own_lists=True,
 )
-def pRecall(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:  # noqa: N802
+def pRecall(given: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:  # noqa: N802
     """Are the gold texts of a question found from each of its perspectives? PIR section 2.3, equation 1.
 
     The question is asked once from each perspective, and each list is scored by the verdicts on its own perspective;
@@ -256,11 +249,12 @@ def pRecall(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> l
     scores 1; ``single`` a question with a single perspective: "keep" its score, or count it as "zero" (the authors'
     code); ``gold`` "own", or "official", as the authors' notebook leaves it (divergences.md P1).
     """
-    return [_p_recall(given, tables, k) for k in ks]
+    return np.stack([_p_recall(given, tables, k) for k in np.moveaxis(cuts, -1, 0)], axis=-1)
 
 
-def _p_recall(given: Mapping[str, Any], tables: Tables, k: Cutoff) -> np.ndarray:
-    top, m = tables.own[..., :k, :], tables.own.shape[-1]
+def _p_recall(given: Mapping[str, Any], tables: Tables, k: np.ndarray) -> np.ndarray:
+    within = np.arange(tables.own.shape[-2]) < k[..., None]
+    top, m = tables.own & within[..., None, :, None], tables.own.shape[-1]
     if given["single"] == "zero" and m == 1:
         return np.zeros(top.shape[:-3])
     hits = np.diagonal(top, axis1=-3, axis2=-1).sum(axis=-2)  # of each perspective in its own list
@@ -434,14 +428,14 @@ def score_tables(measures: Sequence[Measure], tables: Tables) -> np.ndarray:
     Returns:
         (…, measures) float64.
     """
-    scores = np.zeros((*tables.length.shape, len(measures)))
+    length = np.maximum(tables.length, 1)
+    scores = np.zeros((*length.shape, len(measures)))
     for family in families(measures):
-        one = measures[family[0]]
+        one, ks = measures[family[0]], [cutoff_of(measures[i]) for i in family]
         kernel = MEASURES[str(one.NAME)].kernel
         assert kernel is not None
-        values = kernel(parameters(one), tables, [cutoff_of(measures[i]) for i in family])
-        for i, value in zip(family, values, strict=True):
-            scores[..., i] = value
+        cuts = np.stack([length if k is None else np.full_like(length, k) for k in ks], axis=-1)
+        scores[..., family] = kernel(parameters(one), tables, cuts)
     return scores
 
 

@@ -47,16 +47,8 @@ def system_tau(
     """Return Kendall's tau-b between the systems' means by gold and by a judge.
 
     A sample of questions is a noisier world than all of them, in which near ties turn: the interval says how another
-    draw of such questions might turn out, and tends to lie a little low.
-
-    Args:
-        gold: (questions x systems) scores by gold.
-        judged: the same by a judge.
-        clusters: (n,) what each question is drawn with.
-        drawing: level, resamples, seed of the bootstrap; a sample in which either has all systems tied has no tau.
-
-    Raises:
-        InputError: frames of different questions or systems, fewer than two systems, a score that is not finite.
+    draw of such questions might turn out, and tends to lie a little low. A sample in which either has all systems tied
+    has no tau.
 
     Source: Kendall (1945); for rankings of systems, Voorhees (2000).
     """
@@ -83,14 +75,8 @@ def _tau_b(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
     """Test every two systems against each other by gold.
 
-    Args:
-        gold: (questions x systems) scores.
-        clusters: (n,) what each question is drawn with.
-        seed: of the test.
-
-    Returns:
-        Frame with columns first, second, difference (of the means, first - second) and p_value: paired randomisation
-        test of each pair by itself, without correction for their number.
+    The frame has first, second, difference (of the means, first - second) and p_value: paired randomisation test of
+    each pair by itself, without correction for their number.
     """
     rows = []
     for first, second in combinations(gold.columns, 2):
@@ -101,16 +87,10 @@ def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) 
 
 
 def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame, alpha: float = 0.05) -> dict[str, float]:
-    """Say how a judge orders those pairs of systems that differ by gold.
+    """Say how a judge orders those pairs of :func:`system_pairs` that differ by gold, with a p-value below alpha.
 
-    Args:
-        pairs: of :func:`system_pairs`.
-        judged: (questions x systems) scores by the judge.
-        alpha: a pair differs if its p-value is below.
-
-    Returns:
-        pairs (how many differ), and the shares of them that the judge orders alike, reversed, or has as equal (tied);
-        NaN where none differs.
+    Returns pairs (how many differ), and the shares of them that the judge orders alike, reversed, or has as equal
+    (tied); NaN where none differs.
     """
     differ = pairs[pairs["p_value"] < alpha]
     means = judged.mean()
@@ -132,18 +112,8 @@ def question_agreement(
 ) -> dict[str, Estimate]:
     """Say how often a judge gives one question and system the score that gold gives it.
 
-    Args:
-        gold: (questions x systems) scores by gold.
-        judged: the same by a judge.
-        clusters: (n,) what each question is drawn with.
-        drawing: level, resamples, seed of the bootstrap.
-
-    Returns:
-        same (share of questions and systems with equal scores) and kappa (Cohen's, the scores as classes; NaN where
-        both have one score for all).
-
-    Raises:
-        InputError: as :func:`system_tau`.
+    Returns same (share of questions and systems with equal scores) and kappa (Cohen's, the scores as classes; NaN where
+    both have one score for all).
     """
     true, found = _matched(gold, judged, clusters)
     values, place = np.unique(np.concatenate([true, found]).round(_DIGITS), return_inverse=True)
@@ -172,18 +142,9 @@ def labelling_trials(
 ) -> pd.DataFrame:
     """Try out what people's labels on a few questions give: prediction-powered means against labels or judge alone.
 
-    The questions at hand stand for all questions there are. In each trial as many clusters as there are are drawn
-    from them with repetition, the judge scores them all, and people label some of them: clusters in random order, until
-    there are so many questions. Each system's mean is then estimated in three ways.
-
-    Args:
-        gold: (questions x systems) scores by gold, for every question.
-        judged: the same by a judge.
-        clusters: (n,) what each question is drawn with.
-        labelled: how many questions people label in a trial.
-        draws: trials.
-        level: coverage that the intervals aim at.
-        seed: of the draws.
+    The questions at hand stand for all questions there are. In each trial (`draws` of them) as many clusters as there
+    are are drawn from them with repetition, the judge scores them all, and people label some of them: clusters in
+    random order, until there are `labelled` questions. Each system's mean is then estimated in three ways.
 
     Returns:
         One row for each estimate ("judge alone", "labels alone", "corrected") and system, and one for each estimate
@@ -191,10 +152,6 @@ def labelling_trials(
         of its size), error (root mean square), width (mean, of the interval), coverage (share of trials whose interval
         holds the truth), weight (mean, what the judge counts) and, over all systems only, tau (mean tau-b of the
         estimates with the true means, over trials in which it is defined).
-
-    Raises:
-        InputError: as :func:`system_tau`; or fewer than 2 labelled questions, more than there are, or no draws; or all
-            questions of one cluster.
     """
     true, found = _matched(gold, judged, clusters)
     if not 2 <= labelled <= len(true) or draws < 1:

@@ -101,7 +101,8 @@ def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Stack arrays, filled up to the largest of them with False or 0."""
     stacked = np.zeros((len(arrays), *np.max([a.shape for a in arrays], axis=0)), dtype=arrays[0].dtype)
     for i, array in enumerate(arrays):
-        stacked[(i, *(slice(n) for n in array.shape))] = array
+        corner: tuple[int | slice, ...] = (i, *(slice(n) for n in array.shape))
+        stacked[corner] = array
     return stacked
 
 
@@ -169,7 +170,7 @@ def per_rank(gains: np.ndarray) -> np.ndarray:
 
 def ratio(value: np.ndarray, best: np.ndarray) -> np.ndarray:
     """Return value / best, 0 where the best is 0."""
-    value, best = np.asarray(value, dtype=np.float64), np.asarray(best)
+    value = np.asarray(value, dtype=np.float64)
     return np.divide(value, best, out=np.zeros(np.broadcast_shapes(value.shape, best.shape)), where=best > 0)
 
 
@@ -178,25 +179,10 @@ def shown(tables: Tables) -> np.ndarray:
     return np.asarray(np.logical_or.accumulate(tables.listed, axis=-2).sum(axis=-1))
 
 
-def places(tables: Tables, ks: Sequence[Cutoff]) -> list[int | np.ndarray]:
-    """Return the cut-offs as numbers; for None, the length of each list, (…,), at least 1."""
-    return [np.maximum(tables.length, 1) if k is None else k for k in ks]
-
-
-def deepest_of(cuts: Sequence[int | np.ndarray]) -> int:
-    """Return the largest of some cut-offs."""
-    return max(int(np.max(k)) for k in cuts)
-
-
-def at(curve: np.ndarray, k: int | np.ndarray) -> np.ndarray:
-    """Return what a curve (…, n) has gathered after k places, (…,): where it ends before, nothing more comes."""
+def at(curve: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """Return what a curve (…, n) has gathered after some places (…, c): where it ends before, nothing more comes."""
     n = curve.shape[-1]
-    if not n:
-        return np.zeros(curve.shape[:-1])
-    place = np.minimum(k, n) - 1
-    if np.ndim(place) == 0:
-        return np.asarray(curve[..., place])
-    return np.asarray(np.take_along_axis(curve, place[..., None], axis=-1)[..., 0])
+    return np.take_along_axis(curve, np.minimum(cuts, n) - 1, axis=-1) if n else np.zeros(cuts.shape)
 
 
 def counts_at(of_group: np.ndarray, cuts: np.ndarray) -> np.ndarray:

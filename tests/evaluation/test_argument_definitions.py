@@ -18,6 +18,7 @@ from berdslib.data.scenario import SCENARIOS, open_scenario
 from berdslib.errors import InputError
 from berdslib.evaluation.argument_differences import differences
 from berdslib.evaluation.arguments import (
+    ARGUMENT_MEASURES,
     OFFICIAL_MEASURES,
     by_property,
     evaluate_arguments,
@@ -101,6 +102,26 @@ def test_a3_copies_count_in_the_gain_and_not_in_the_ideal_or_in_neither():
     # In the other scenarios a copy is another argument, in both.
     explicit = small_scenario(women, [0], asked={"gender": ("female",)}, texts=texts)
     assert both(explicit, [0, 1, 2, 3, 4], nDCG @ 4, official_nDCG @ 4) == [1.0, 1.0]
+
+
+def test_a5_diversity_after_relevance_changes_nothing_here():
+    scenario = small_scenario("AABB", [0, 1])
+    run, gold = listing(scenario, [0, 1, 2]), scenario.gold.copy()
+
+    def official_ndcg_at_4(answers):
+        return dcg(*(float(i in answers) for i in (0, 1, 2))) / dcg(*[1.0] * min(4, len(answers)))
+
+    def official_diversity(answers):  # fills the caller's own list up to k, here with what happens to come next
+        answers += [i for i in (2, 3) if len(answers) < 4]
+
+    answers = [0, 1]
+    before = official_ndcg_at_4(answers)
+    official_diversity(answers)
+    assert (before, official_ndcg_at_4(answers)) == (1.0, pytest.approx(dcg(1, 1, 1) / dcg(1, 1, 1, 1)))
+    first = evaluate_arguments(run, scenario, [nDCG @ 4, official_nDCG @ 4])
+    evaluate_arguments(run, scenario, [*ARGUMENT_MEASURES, *OFFICIAL_MEASURES])
+    pd.testing.assert_frame_equal(evaluate_arguments(run, scenario, [nDCG @ 4, official_nDCG @ 4]), first)
+    assert first.iloc[0].tolist() == [1.0, 1.0] and scenario.gold.equals(gold)
 
 
 def test_a6_of_1000_answers_the_last_is_not_put_first_and_else_nothing_is_lost():

@@ -99,19 +99,6 @@ def test_agreement_by_counts_each_part_for_itself(pairs):
     assert table.loc["dpr", "f1_high"] < table.loc["bm25", "f1_low"]
 
 
-def test_agreement_by_draws_whole_questions(pairs):
-    # Ten copies of every pair are no new evidence: the interval stays, where pairs drawn singly would make it narrow.
-    copies = pd.concat([pairs] * 10)
-    columns = ["f1", "f1_low", "f1_high", "accuracy_low", "accuracy_high"]
-    one, ten = (agreement_by(p, "dataset", resamples=2000)[columns].to_numpy() for p in (pairs, copies))
-    np.testing.assert_allclose(one, ten)
-    report = agreement_report(
-        pairs["label"].to_numpy(), pairs["answer"].to_numpy(), pairs["qid"].tolist(), resamples=2000
-    ).set_index("measure")
-    whole = agreement_by(pairs.assign(all=1), "all", resamples=2000).iloc[0]
-    assert (whole["f1_low"], whole["f1_high"]) == (report.loc["f1", "low"], report.loc["f1", "high"])
-
-
 def test_agreement_by_two_columns_and_by_length(pairs):
     table = agreement_by(pairs, ["dataset", "retriever"], resamples=100)
     assert list(zip(table["dataset"], table["retriever"], strict=True)) == [

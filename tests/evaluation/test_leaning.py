@@ -204,15 +204,3 @@ def test_flips_by_hand():
     questions = [question(qid) for qid in ways]
     row = leaning.flips(listed(*lists_of(all_lists(ways)), questions), questions).iloc[0]
     assert row[["n", "follow", "turn", "stay", "oppose"]].tolist() == [4, 0.5, 0.25, 0.25, 0.25]
-
-
-@pytest.mark.slow
-def test_lists_that_know_nothing_of_the_query_follow_it_in_5_of_100_cases():
-    """False positives of the test, where both lists are drawn from the same passages."""
-    hits = 0
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        ways = {f"q{i}": three_ways((1, 1), *map(tuple, rng.binomial(3, 0.5, (2, 2)))) for i in range(15)}
-        table = listed(*lists_of(all_lists(ways)), [question(qid) for qid in ways], 10)
-        hits += bool(leaning.sycophancy(table, resamples=200).iloc[0]["p_value"] <= 0.05)
-    assert hits <= 12  # of 100 at 5 %: more happens in fewer than 1 of 300 runs of this test

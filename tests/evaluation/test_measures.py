@@ -165,6 +165,13 @@ def test_b1_official_cutoff_depends_on_row_order_ours_does_not():
     assert official == [0.0, 1.0]
 
 
+def test_b1_short_list_is_padded_with_covers_nothing():
+    q = question("q", 2)
+    verdicts = verdicts_of({("q", "a"): [1, 0]})
+    got = evaluate(ranked_run({"q": ["a"]}), verdicts, [q], [Precision @ 5, MRecall @ 5]).iloc[0]
+    assert got.tolist() == [0.2, 0.0]
+
+
 def test_b2_more_perspectives_than_k_and_not_monotone():
     q = question("q", 3)
     verdicts = verdicts_of({("q", "a"): [1, 0, 0], ("q", "b"): [1, 0, 0]})

@@ -158,23 +158,3 @@ def test_rows_by_hand_where_every_question_is_alike():
     assert table.loc[(JUDGE_ALONE, "all"), ["bias", "tau"]].tolist() == [0.375, 1]
     assert table.loc[(CORRECTED, "s1"), ["bias", "error", "width", "coverage"]].tolist() == [0, 0, 0, 1]
     assert set(table["labelled"]) == {3} and len(table) == 9
-
-
-GOOD = frame([[1, 0], [0, 1], [1, 1]])
-
-
-@pytest.mark.parametrize(
-    ("gold", "judged", "clusters", "message"),
-    [
-        (GOOD, GOOD[::-1], ["a", "b", "c"], "same questions and systems"),
-        (GOOD, GOOD.rename(columns={"s0": "x"}), ["a", "b", "c"], "same questions and systems"),
-        (GOOD[["s0"]], GOOD[["s0"]], ["a", "b", "c"], "two systems at least, not 1"),
-        (GOOD, GOOD, ["a"], "3 questions, but 1 clusters"),
-        (GOOD, GOOD * np.nan, ["a", "b", "c"], "finite"),
-        (GOOD[:0], GOOD[:0], [], "there must be some"),
-    ],
-)
-def test_what_cannot_be_compared_is_an_error(gold, judged, clusters, message):
-    for compare in (system_tau, question_agreement, lambda *given: labelling_trials(*given, 2)):
-        with pytest.raises(InputError, match=message):
-            compare(gold, judged, clusters)
