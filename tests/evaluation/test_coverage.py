@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berdslib.data.records import Question, make_verdicts, ranked_run
@@ -68,6 +68,7 @@ def test_passages_without_a_verdict_are_counted():
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(
     lists=st.lists(st.permutations(range(6)), min_size=1, max_size=4),
     yes=st.sets(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 5))),
