@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from berdslib.data.collection import Collection
-from berdslib.data.records import Question, check_questions, check_verdicts, list_ids
+from berdslib.data.records import Question, check_questions, check_verdicts
 from berdslib.data.scenario import Scenario
 from berdslib.data.trec import write_trec_run, write_verdicts
 from berdslib.errors import InputError, known, says_what_it_takes
@@ -34,7 +34,18 @@ from berdslib.judging.baselines import Gold
 from berdslib.retrieval.base import run_of
 from berdslib.retrieval.rerank import Scorer
 from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, is_recorded, judge_of, store_of
-from berdslib.study.scoring import System, Systems, build, deepest, listed, named_systems, scored, stacked, verdicts_on
+from berdslib.study.scoring import (
+    System,
+    Systems,
+    build,
+    check_belongs,
+    deepest,
+    listed,
+    named_systems,
+    scored,
+    stacked,
+    verdicts_on,
+)
 from berdslib.study.tables import MACRO, counted, escape, file_stems, paper_table, score_table
 
 logger = logging.getLogger(__name__)
@@ -216,6 +227,7 @@ def experiment(
     """
     named = named_systems(systems)  # first: a collection in its place would be searched for systems
     wanted, collections = parse_measures(measures), collections_of(data)
+    k, kinds = deepest(wanted), {"questions": any_list(wanted), "perspectives": looks_at_perspectives(wanted)}
     _check(collections, wanted, judge, baseline, named, seed)
     who = None if is_recorded(judge) else judge_of(judge, collections[0])
     kept, scorers = store_of(store), dict[str, Scorer]()
@@ -228,7 +240,6 @@ def experiment(
             logger.warning("%s both reorders lists and scores them, so what it gains by that is circular", who.id)
         return found
 
-    k, kinds = deepest(wanted), {"questions": any_list(wanted), "perspectives": looks_at_perspectives(wanted)}
     parts = []
     for one in collections:
         built = build(
@@ -271,23 +282,14 @@ def _check(
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise InputError(f"a whole number is needed, not {seed!r}", field="seed")
     everybody = [q for one in collections for q in one.questions]
-    if twice := [qid for qid, count in Counter(q.qid for q in everybody).items() if count > 1]:
-        raise InputError(f"question {twice[0]!r} is in two collections", field="qid")
     check_questions(everybody, need_perspectives=True)
     # Questions that name no source are told apart by their collection's name.
     names = Counter(one.name for one in collections if any(not q.source for q in one.questions))
     if twice := [name for name, count in names.items() if count > 1]:
         raise InputError(f"two collections are called {twice[0]!r}; give one another name", field="name")
-    ids = list_ids(everybody)
     given = {name: run_of(name, system) for name, system in named.items() if isinstance(system, pd.DataFrame)}
-    given |= {"the judge": judge.verdicts} if isinstance(judge, Gold) else {}
-    for name, frame in given.items():
-        if len(frame) and not frame["qid"].isin(ids).any():
-            there = f"{frame['qid'].iloc[0]!r} against {everybody[0].qid!r} …"
-            raise InputError(f"{name} and the questions do not belong together: {there}", field="qid")
-    for m in measures:
-        if "cutoff" not in m.params:
-            raise InputError(f"{m} needs a cut-off, such as {m}@5")
+    for name, frame in (given | ({"the judge": judge.verdicts} if isinstance(judge, Gold) else {})).items():
+        check_belongs(name, frame, everybody)
     if baseline is not None:
         known("baseline", baseline, named)
 

@@ -16,7 +16,7 @@ import pandas as pd
 from berdslib.data import trec
 from berdslib.data.catalogue import DATASETS, Dataset
 from berdslib.data.collection import Collection
-from berdslib.data.records import Passage, Question, check_k, check_run, check_verdicts, list_ids
+from berdslib.data.records import Passage, Question, check_k, check_run, check_verdicts
 from berdslib.data.scenario import Handout, Scenario
 from berdslib.errors import InputError, check_call, known, says_what_it_takes
 from berdslib.evaluation import measures as measuring
@@ -113,7 +113,8 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
     if isinstance(collection, Handout) and collection.asked and not is_recorded(judge):
         problem = f"{collection.name!r} asks who wrote a text, which no judge may be asked; its answers are recorded"
         raise InputError(problem, field="judge")
-    clean = _run_of(run, collection)  # before a model is loaded
+    clean = check_run(run)
+    scoring.check_belongs("the run", clean, collection.questions)  # before a model is loaded
     return scoring.judged([clean], collection, judge_of(judge, collection), k, kept)
 
 
@@ -267,14 +268,6 @@ def _own_dataset(make: Callable[..., Any], name: str) -> Dataset:
 
 def _are_its_own(verdicts: pd.DataFrame, scenario: Scenario) -> bool:
     return scenario.gold is not None and check_verdicts(verdicts).equals(scenario.gold)
-
-
-def _run_of(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
-    clean = check_run(run)
-    if len(clean) and not clean["qid"].isin(list_ids(collection.questions)).any():
-        there = f"{clean['qid'].iloc[0]!r} against {collection.questions[0].qid!r} …"
-        raise InputError(f"the run and the questions do not belong together: {there}", field="run")
-    return clean
 
 
 def texts_of(given: str | Sequence[str], field: str) -> list[str]:

@@ -258,8 +258,6 @@ def _check(
         raise InputError("name judges to be compared with gold, such as 'laptop'; gold itself is there anyway")
     if twice := [name for i, name in enumerate(judges) if name in judges[:i]]:
         raise InputError(f"the judge {twice[0]!r} is named twice", field="judges")
-    if without := [str(m) for m in measures if "cutoff" not in m.params]:
-        raise InputError(f"{without[0]} needs a cut-off, such as {without[0]}@5", field="measures")
     if looks_at_perspectives(measures):
         raise InputError("pRecall looks at a list for each perspective; measures of one list are compared here")
     if len(named) < ENOUGH_SYSTEMS:
