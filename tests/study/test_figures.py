@@ -128,11 +128,6 @@ def test_many_systems_are_sorted_dots_with_the_baseline_as_a_line():
         assert line.get_xdata()[0] == pytest.approx(values[2])
 
 
-def test_a_baseline_that_is_not_there_is_refused():
-    with pytest.raises(InputError, match="unknown system of the table 'z'"):
-        figures.compare_systems(means_of({"a": {"P": 0.3}}), ["P"], baseline="z")
-
-
 def test_lists_side_by_side_mark_what_came_in_and_join_what_stayed():
     question = Question("q", "Is it?", (DOLLARS, "It is not."))
     verdicts = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "a", 1.0, True), ("q", 1, "c", 1.0, True)], "hand")
@@ -180,20 +175,6 @@ def test_a_table_of_differences_to_the_baseline():
     assert not table["star"].any()
     with pytest.raises(InputError, match="baseline"):
         figures.difference_table(experiment(runs, parts, ["P@1"]), "P@1")
-
-
-def test_bars_of_groups_are_sorted():
-    figure = figures.group_bars_figure({"s": pd.Series({"a": 1, "b": 3, "c": 2})}, 2.0, "places")
-    assert [bar.get_width() for bar in figure.axes[0].patches] == [1, 2, 3]
-
-
-def test_a_rank_table_takes_runs_counted_from_0():
-    question = Question("q", "Is it?", ("It is.",))
-    run = ranked_run({"q": ["a", "b", "c"]})
-    verdicts = make_verdicts([("q", 0, "a", 1.0, True)], "hand")
-    want = figures.rank_table(question, {"s": run}, verdicts, 2)
-    raw = verdicts.assign(supports=1)
-    pd.testing.assert_frame_equal(figures.rank_table(question, {"s": run.assign(rank=run["rank"] - 1)}, raw, 2), want)
 
 
 def test_fairness_stands_over_relevance_and_less_rkl_is_higher():
@@ -273,27 +254,6 @@ def test_judges_stand_beside_yes_to_all():
     assert [axis.lines[-1].get_xdata()[0] for axis in (left, right)] == pytest.approx([100 / 3, 20])
 
 
-def test_correlations_are_drawn_with_their_intervals_from_the_top():
-    rows = [("a", "stance", 0.1, -0.2, 0.4), ("b", "stance", 0.5, 0.3, 0.6), ("a", "tone", 0.0, -0.1, 0.1),
-            ("b", "tone", -0.5, -0.6, -0.3)]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["system", "target", "r", "low", "high"])
-    (axis,) = figures.correlations_figure(table, ["stance", "tone"], ["b", "a"], "n = 4").axes
-    for container, values in zip(axis.containers, ([0.5, 0.1], [-0.5, 0.0]), strict=True):
-        assert container.lines[0].get_xdata().tolist() == values
-    ends = [segment[:, 0].tolist() for segment in axis.containers[0].lines[2][0].get_segments()]
-    np.testing.assert_allclose(ends, [[0.3, 0.6], [-0.2, 0.4]])
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "a"] and axis.yaxis_inverted()
-
-
-def test_lines_of_more_columns_than_there_are_colours_are_told_apart():
-    table = pd.DataFrame({f"MRecall@{k}": [10.0, 20.0] for k in range(1, 10)}, index=[0.0, 1.0])
-    drawn = list(figures.lines(table, "x", "y", dashed={"MRecall@2": 15.0}).axes[0].lines)
-    solid = [(line.get_color(), line.get_marker()) for line in drawn if line.get_linestyle() == "-"]
-    assert len(set(solid)) == len(solid) == 9
-    (dashed,) = [line for line in drawn if line.get_linestyle() == "--"]
-    assert set(dashed.get_ydata()) == {15.0} and dashed.get_color() == solid[1][0]
-
-
 def test_marks_stand_at_their_values_with_their_own_intervals():
     rows = [("a", "x", 0.5, 0.4, 0.9), ("b", "x", 0.2, 0.1, 0.3), ("b", "y", 0.6, 0.6, 0.6)]
     table = pd.DataFrame(rows, columns=["system", "panel", "mean", "low", "high"])
@@ -318,17 +278,3 @@ def test_loss_curves_mark_the_lowest_validation():
     assert "lowest on validation: pass 2" in [text.get_text() for text in axis.get_legend().get_texts()]
     coin = next(line for line in axis.lines if line.get_ls() == ":")
     assert set(coin.get_ydata()) == {math.log(2)}
-
-
-def test_rank_errors_in_percent_with_names_as_they_are():
-    figure = figures.rank_errors(pd.DataFrame({DOLLARS: [1.0, 0.25]}, index=[1, 4]))
-    assert figure.axes[0].lines[0].get_ydata().tolist() == [100, 25] and (DOLLARS, False) in shown(figure)
-
-
-def test_thresholds_by_share_beside_yes_to_all():
-    rows = [(DOLLARS, 0.2, 0.5, 0.6), (DOLLARS, 0.5, 0.3, 0.7)]
-    figure = figures.threshold_by_share(pd.DataFrame(rows, columns=["judge", "share", "threshold", "f1"]))
-    left, right = figure.axes
-    assert left.lines[0].get_ydata().tolist() == [0.5, 0.3] and (DOLLARS, False) in shown(figure)
-    # Precision is the share and recall is 1: 2 * .2 / 1.2 and 2 * .5 / 1.5.
-    assert right.lines[-1].get_ydata() == pytest.approx([100 / 3, 200 / 3])

@@ -263,9 +263,9 @@ def test_a_judge_that_scores_may_not_reorder(sample, tmp_path):
 # ---------------------------------------------------------------- ways to fuse
 
 
-ASKED = Question("q", "Should zoos close?", ("Yes.", "No."))
+ZOOS = Question("q", "Should zoos close?", ("Yes.", "No."))
 FOUND = {"": ["a", "b", "c"], "one": ["b", "d"], "two": ["e", "b", "a"]}  # by statement; "" is the question's own list
-MADE = {"q": [("first", "one"), ("second", "two")]}
+STATED = {"q": [("first", "one"), ("second", "two")]}
 
 
 class Lists:
@@ -278,7 +278,7 @@ class Lists:
 
     def search(self, questions, k):
         self.calls.append(([q.text for q in questions], k))
-        texts = {q.qid: q.text.removeprefix(ASKED.text).strip() for q in questions}
+        texts = {q.qid: q.text.removeprefix(ZOOS.text).strip() for q in questions}
         return ranked_run({qid: self.found[text][:k] for qid, text in texts.items()})
 
 
@@ -286,10 +286,10 @@ def test_a_sweep_scores_every_fusion_and_says_how_far_it_is_from_the_usual_const
     # "a" argues yes, "e" no: round robin of all three has both in its first three, so has every sum of reciprocals;
     # of one expansion and the question, nothing shows "no".
     gold = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "e", 1.0, True)], "gold")
-    data = Collection("zoo", [ASKED], [Passage(d, d) for d in "abcde"], gold=gold, expansions=MADE)
+    data = Collection("zoo", [ZOOS], [Passage(d, d) for d in "abcde"], gold=gold, expansions=STATED)
     lists, options = Lists(FOUND), {"numbers": (0, 1, 2), "constants": (0,), "store": tmp_path / "v.sqlite"}
     table = fusion_sweep(lists, data, ["MRecall@3", "Precision@3"], depth=9, **options)
-    assert lists.calls == [([ASKED.text, f"{ASKED.text} one", f"{ASKED.text} two"], 9)]  # each list once
+    assert lists.calls == [([ZOOS.text, f"{ZOOS.text} one", f"{ZOOS.text} two"], 9)]  # each list once
     assert set(table["fusion"]) == {"round robin", "rrf:0", "rrf:60"} and set(table["n"]) == {1}
     means = table.set_index(["measure", "number", "original", "fusion"])["mean"]
     assert means["MRecall@3", 2, True, "round robin"] == means["MRecall@3", 2, True, "rrf:60"] == 1
