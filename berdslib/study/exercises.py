@@ -172,8 +172,9 @@ def _plain(value: Any) -> Any:
         return math.nan
     if isinstance(value, np.ndarray | np.generic) or type(value).__module__ == "torch":
         return value.tolist()
-    listed = tuple | range | KeysView | ValuesView | pd.Index | pd.api.extensions.ExtensionArray
-    return list(value) if isinstance(value, listed) else value
+    if isinstance(value, tuple | range | KeysView | ValuesView | pd.Index | pd.api.extensions.ExtensionArray):
+        return list(value)
+    return value
 
 
 def _bare(value: Any) -> Any:

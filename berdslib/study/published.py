@@ -73,18 +73,6 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
     return float(rows["value"].iloc[0])
 
 
-def published_figure(figure: str, version: str = "v2") -> pd.DataFrame:
-    """Return what a paper's text says of one of its figures: numbers, and in which direction a difference goes.
-
-    One row a statement, with the columns of figures.csv as text; arguments as for :func:`published_table`.
-    """
-    paper = VERSIONS[known("version", version, VERSIONS)][0].split()[0]
-    rows = read_shipped("figures")
-    number = str(figure).strip().removeprefix("Figure").strip()
-    mine = (rows["paper"] == paper) & (rows["version"] == version.replace("pir", "")) & (rows["figure"] == number)
-    return rows[mine].reset_index(drop=True)
-
-
 def reproduction_map() -> pd.DataFrame:
     """Return the map of every table and figure: whether it is rebuilt, where, by which grid, and if not, why.
 

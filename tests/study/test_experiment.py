@@ -16,14 +16,13 @@ from berdslib.data.records import Passage, Question, make_run, make_verdicts, ra
 from berdslib.data.trec import read_trec_run, read_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation import compare
-from berdslib.evaluation.measures import MRecall, Precision, alpha_nDCG, evaluate, parse_measure
+from berdslib.evaluation.measures import MRecall, Precision, evaluate, parse_measure
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Gold, Overlap
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
 from berdslib.stats import mean_interval, paired_test
 from berdslib.study.experiment import Experiment, experiment, write_experiment
-from berdslib.study.scoring import pooled
 from berdslib.study.tables import MACRO, escape, file_stems, paper_table, score_table
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
@@ -143,16 +142,6 @@ def test_a_judge_is_asked_once_for_what_several_systems_list(systems, sample, qu
     again = experiment(systems, sample, [MRecall @ 5], judge=judge, store=store)
     assert judge.asked == len(found.verdicts)
     pd.testing.assert_frame_equal(again.table, found.table)
-
-
-def test_with_a_judge_all_systems_face_the_same_ideal_list():
-    """Scored against its own list alone, the system that found the lesser passage would be called perfect."""
-    asked = [Question("q", "Cats?", ("Cats purr.", "Cats bite."))]
-    passages = [Passage("one", "Cats purr."), Passage("both", "Cats purr. Cats bite.")]
-    lists = {"good": ranked_run({"q": ["both"]}), "lesser": ranked_run({"q": ["one"]})}
-    found = experiment(lists, Collection("cats", asked, passages), [alpha_nDCG @ 1], judge=Overlap(threshold=1.0))
-    assert found.scores["good"].iloc[0, 0] == 1.0
-    assert found.scores["lesser"].iloc[0, 0] == 0.5
 
 
 def test_a_finished_run_is_a_system(result, systems, sample, questions):
@@ -348,12 +337,6 @@ def test_each_collection_is_searched_and_judged_by_itself():
     assert set(judged.verdicts["qid"]) == {"q", "w"}
 
 
-def test_a_finished_run_may_be_of_several_collections():
-    run = ranked_run({"q": ["a", "b"], "w": ["a"], "elsewhere": ["x"]})
-    found = experiment({"theirs": run}, [CATS, DOGS], "MRecall@2")
-    assert found.scores["theirs"]["MRecall@2"].to_dict() == {"q": 1.0, "w": 0.0}
-
-
 def test_what_several_collections_cannot_share():
     with pytest.raises(InputError, match=r"'ab' searches one corpus, and there are several; bd.register"):
         experiment([Fixed("ab", "a")], [CATS, DOGS], "MRecall@2")
@@ -388,19 +371,6 @@ def test_p_recall_of_a_run_needs_the_lists_of_perspectives():
     lists = ranked_run({"q#0": ["b", "a"], "q#1": ["b"]})
     assert experiment({"theirs": lists}, CATS, "pRecall@2").scores["theirs"].iloc[0, 0] == 1.0
     assert experiment({"theirs": lists}, CATS, "pRecall@1").scores["theirs"].iloc[0, 0] == 0.5
-
-
-def test_the_pool_counts_what_perspectives_found():
-    """A passage found from a perspective belongs to the pool of its question, once."""
-    runs = [ranked_run({"q": ["a", "c"], "q#0": ["a", "d"], "elsewhere": ["x"]}), ranked_run({"q#1": ["b", "a"]})]
-    assert set(pooled(runs, ASKED, 2)["docno"]) == {"a", "b", "c", "d"}
-    assert sorted(pooled(runs, ASKED, 1)["docno"]) == ["a", "b"]
-    assert set(pooled(runs, ASKED, 2)["qid"]) == {"q"}
-    lists = {"theirs": ranked_run({"q#0": ["a"], "q#1": ["b"]})}
-    found = experiment(lists, CATS, "pRecall@1", judge="overlap")
-    assert set(found.verdicts[["qid", "pid", "docno"]].itertuples(index=False, name=None)) == {
-        ("q", pid, docno) for pid in (0, 1) for docno in ("a", "b")
-    }
 
 
 # ---------------------------------------------------------------- what is shown
@@ -481,14 +451,3 @@ def test_latex_holds_whatever_a_collection_is_called():
     for data in (hostile, [hostile, DOGS]):
         found = experiment(["bm25", "rank-bm25"], data, "MRecall@2", baseline="bm25")
         assert HOSTILE in found.caption and caption_of(found.to_latex()) == found.caption
-
-
-def test_questions_with_one_perspective_are_counted_in_the_caption():
-    asked = [Question("a", "Cats?", ("Cats purr.",)), Question("b", "Cats?", ("Cats purr.", "Cats bite."))]
-    data = Collection("pets", asked, [Passage("x", "Cats purr."), Passage("y", "Cats bite.")])
-    said = "1 of 2 questions have a single perspective, where MRecall amounts to a hit rate"
-    found = experiment("bm25", data, ["MRecall@2", "Precision@2"], judge=Overlap())
-    for shown in (repr(found), found._repr_html_(), found.to_latex()):
-        assert said in shown
-    assert "single" not in experiment("bm25", data, "Precision@2", judge=Overlap()).caption
-    assert "single" not in experiment("bm25", data.only(asked[1:]), "MRecall@2", judge=Overlap()).caption

@@ -85,20 +85,10 @@ def test_every_combination_once_and_typed(project):
     assert got == [*want, {"x": 0.0001, "i": 9}]  # 1e-4 is text to YAML, and a number to the notebook
     assert all(type(p["x"]) is float and type(p["i"]) is int for p in got)
     assert len({run.folder for run in grid.runs}) == 5
-    assert {run.folder.parent for run in grid.runs} == {project / "papermill_runs"}
-
-
-def test_only_runs_and_the_order_of_names_do_not_matter(project):
-    grid = grid_of(project, "runs:\n- {i: 1, x: 2}\n- {x: 2, i: 1}\n- {}\n")
-    assert [run.parameters for run in grid.runs] == [{"x": 2.0, "i": 1}, {}]
-
-
-def test_another_notebook_is_another_folder(project):
-    text = "runs: [{i: 1}]\n"
-    before = grid_of(project, text).runs[0].folder
-    assert grid_of(project, text).runs[0].folder == before
     write_notebook(project, LOG + SCORES + "\n# changed")
-    assert grid_of(project, text).runs[0].folder != before
+    other = grid_of(project, "runs:\n- {i: 1, ks: [5], x: 1}\n- {x: 1, ks: [5], i: 1}\n- {}\n").runs
+    assert len(other) == 2 and other[0].folder not in {run.folder for run in grid.runs}
+    assert {run.folder.parent for run in grid.runs} == {project / "papermill_runs"}
 
 
 @pytest.mark.slow
@@ -436,9 +426,11 @@ def alive(pid):
 # ---------------------------------------------------------------- a cluster
 
 
-def test_a_scheduler_without_dask(project, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
+def test_a_scheduler_that_is_not_there_or_without_dask(project, monkeypatch):
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
+    with pytest.raises(InputError, match="no dask scheduler at 'nonsense'"):
+        run_grid(read_grid(path), scheduler="nonsense", progress=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
     result = tried("notebook", "grid", path, "--scheduler", "tcp://127.0.0.1:1")
     assert result.exit_code == 1 and "pip install 'berdslib[cluster]'" in result.stderr
 
@@ -456,13 +448,6 @@ def test_on_a_dask_cluster(project):
     assert sorted(executed(project)) == [1, 2, 3, 3]
     assert [row["state"] for row in status(grid)] == ["finished", "finished", "unfinished"]
     assert grid_table(grid)["i"].unique().tolist() == [1, 2]
-
-
-def test_a_scheduler_that_is_not_there(project):
-    pytest.importorskip("distributed")
-    grid = grid_of(project, "grid: {i: [1]}\n")
-    with pytest.raises(InputError, match="no dask scheduler at 'nonsense'"):
-        run_grid(grid, scheduler="nonsense", progress=False)
 
 
 # ---------------------------------------------------------------- the shipped one

@@ -20,7 +20,6 @@ from berdslib.retrieval.expansion import chat_expansions, expanded_search, hyde_
 from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
 from berdslib.retrieval.systems import make_systems
 from berdslib.study import scoring
-from berdslib.study.experiment import experiment
 from berdslib.study.front import search
 from berdslib.study.scoring import build
 
@@ -67,12 +66,6 @@ class Nothing:
 
     def search(self, questions, k):
         raise AssertionError("searched")
-
-
-def test_an_unknown_part_is_named_before_anything_is_built(sample, monkeypatch):
-    monkeypatch.setattr(systems_module, "make_retriever", lambda *_, **__: pytest.fail("built"))
-    with pytest.raises(InputError, match=r"'bm25\+mrm:0.5': unknown part 'mrm'"):
-        experiment(["bm25", "bm25+mrm:0.5"], sample)
 
 
 def test_files_have_no_recorded_expansions_and_rules_are_always_there(sample, tmp_path):

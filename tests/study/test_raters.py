@@ -1,7 +1,5 @@
 """Judges as instruments, on a small world whose answers are known and on the sample; and beside labels."""
 
-import logging
-
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -180,18 +178,11 @@ def test_questions_that_all_overlap_are_found_before_anything_is_judged(small, r
         assert order["tau"] == 1 and order[["tau_low", "tau_high", "same_low", "kappa_high"]].isna().all()
 
 
-def test_few_systems_and_few_questions_are_said(small, runs, judges, caplog):
-    with caplog.at_level(logging.WARNING):
-        judge_systems(runs, small, ["knows"], "Coverage@2", labelled=(3, 7), draws=2)
-    assert "4 systems: a tau of fewer than 12" in caplog.text and "than there are: 6" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"systems": "bm25"}, "an order needs two systems at least"),
         ({"judges": ["gold"]}, "name judges to be compared with gold"),
-        ({"judges": ["knows", "knows"]}, "'knows' is named twice"),
         ({"measures": "MRecall"}, "MRecall needs a cut-off, such as MRecall@5"),
         ({"measures": "pRecall@5"}, "measures of one list are compared here"),
         ({"labelled": (20, 1)}, "at least 2 questions are labelled"),
@@ -328,18 +319,3 @@ def test_all_about_one_judge_by_hand(monkeypatch, judge_report):
     negation = report.negation.set_index("measure")["value"]
     assert negation["right_higher"] == pytest.approx(2 / 3) and negation["sum_of_p"] == pytest.approx(1)
     assert negation[["both_yes", "both_no"]].tolist() == [0, 0]
-
-
-def test_intervals_of_negations_draw_topics(monkeypatch, judge_report):
-    # Right about all documents of one topic, wrong about all of the other: a draw of two topics may hold either twice.
-    pairs = [
-        StancePair(topic, f"{topic} {i}", f"We should {no}ban {topic}", not no, NEGATED if no else PROPOSAL)
-        for topic in ("zoos", "cars") for i in range(20) for no in ("", "not ")
-    ]  # fmt: skip
-
-    def answer(pairs):
-        return [0.8 if (p.qid == "zoos") != (" not " in p.perspective) else 0.2 for p in pairs]
-
-    monkeypatch.setitem(JUDGES._things, "partial", own_judge(lambda: answer, "partial"))
-    negation = judge_report(pairs, "partial").negation.set_index("measure")
-    assert negation.loc["right_higher", ["value", "low", "high"]].tolist() == [0.5, 0, 1]
