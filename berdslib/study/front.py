@@ -207,7 +207,7 @@ def read_run(path: str | Path) -> pd.DataFrame:
 
 def _own_dataset(make: Callable[..., Any], name: str) -> Dataset:
     title = (make.__doc__ or "registered by you").strip().splitlines()[0]
-    about = {"paper": "support", "kind": "both", "source": "yours", "licence": "", "size": ""}
+    about: dict[str, Any] = {"paper": "support", "kind": "both", "source": "yours", "licence": "", "size": ""}
     return Dataset(name=name, title=title, make=make, **about)
 
 

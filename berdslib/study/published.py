@@ -39,10 +39,6 @@ def published_table(table: str, version: str = "v2") -> pd.DataFrame:
     Returns:
         One row a number, in the printed order, with the columns of the file: text, "" where a column does not apply,
         but `k` (Int64, missing where there is none) and `value` (float, in the printed unit: percent stays percent).
-
-    Raises:
-        InputError: an unknown version or table, with a list of those there are.
-        MissingDataError: the published numbers do not come with this installation.
     """
     numbers = _numbers(known("version", version, VERSIONS))
     wanted = str(table).strip().removeprefix("Table").strip()
@@ -57,9 +53,6 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
         table: the table's number.
         version: "v1", "v2" or "pir".
         where: column = value, such as ``corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall"``.
-
-    Raises:
-        InputError: an unknown table or column, or not exactly one number matches.
 
     >>> published_value("3", corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall", k=5)
     10.8
@@ -237,9 +230,6 @@ def beside(
         setting: what ours was measured with; what the table does not depend on may stay empty.
         version: "v1" or "v2" of BeRDS, or "pir".
         stand_in: our name → the published one that it stands for, such as {"minilm": "contriever"}.
-
-    Raises:
-        InputError: an unknown table, or two of our numbers for one cell.
     """
     numbers = published_table(table, version)
     title = f"{VERSIONS[version][0]}, Table {numbers['table'].iloc[0]}: {numbers['title'].iloc[0]}"

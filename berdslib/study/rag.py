@@ -90,9 +90,6 @@ def answer_questions(
     Returns:
         One row a question: qid, docnos (shown passages, with blanks between), answer, exact_match (1.0 or 0.0).
 
-    Raises:
-        InputError: a question without accepted answers, or a listed passage that the corpus does not hold.
-
     Source: PIR, section 3.3 and appendix A.8.
     """
     if without := [q.qid for q in queries if not golds.get(q.qid)]:
@@ -191,9 +188,6 @@ def polarity(text: str) -> float:
 def stance_of(perspective: str) -> int:
     """Return 1 for a perspective that supports its topic, -1 for one that opposes it.
 
-    Raises:
-        InputError: the words name no side, or both.
-
     >>> stance_of("a claim that opposes the argument")
     -1
     """
@@ -273,11 +267,7 @@ class Extractive:
     id = "extractive"
 
     def complete(self, messages: Messages) -> Reply:
-        """Return an answer or, where the message names a topic, an essay; both empty without passages.
-
-        Raises:
-            InputError: the message follows another wording than ours.
-        """
+        """Return an answer or, where the message names a topic, an essay; both empty without passages."""
         *found, rest = re.split(r"<passage>\n(.*?)\n</passage>", messages[-1]["content"], flags=re.S)
         texts = found[1::2]
         if "\nTopic: " in rest:

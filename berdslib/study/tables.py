@@ -42,9 +42,6 @@ def score_table(
             in intervals and tests: they are not independent.
         baseline: name of the system that the others are tested against.
         seed: of the test.
-
-    Raises:
-        InputError: a data set with the name that the mean over all data sets has.
     """
     sources = np.array([q.source or "questions" for q in questions])
     if MACRO in sources:

@@ -198,9 +198,6 @@ class Lists:
 def systems_of(retriever: str, way: str, weights: Sequence[float] = WEIGHTS) -> list[str]:
     """Return the systems of a way: one for each weight, or one where nothing in it has a weight.
 
-    Raises:
-        InputError: a way that is no part of a system, or one with weights of which there are none.
-
     >>> systems_of("bm25", "expand:rule+mmr", [0.5, 0.9])
     ['bm25+expand:rule+mmr:0.5', 'bm25+expand:rule+mmr:0.9']
     """
@@ -249,10 +246,6 @@ def lists_table(
         most_loss: share of Precision@k that may be lost.
         store: where verdicts are kept; None for the user's cache.
         seed: of split and tests.
-
-    Raises:
-        InputError: an unknown way, retriever or judge; one judge that both reorders and scores; a source with a single
-            question.
     """
     for cutoff in (k, deeper, depth):
         check_k(cutoff)

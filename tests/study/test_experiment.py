@@ -18,7 +18,7 @@ from berdslib.errors import InputError
 from berdslib.evaluation import compare
 from berdslib.evaluation.measures import MRecall, Precision, evaluate, parse_measure
 from berdslib.judging.base import Pair
-from berdslib.judging.baselines import Gold, Overlap
+from berdslib.judging.baselines import Overlap
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
 from berdslib.stats import mean_interval, paired_test
@@ -106,14 +106,6 @@ def test_intervals_tests_and_differences_are_those_of_the_statistics(result, sys
     alone = experiment(systems, sample, MEASURES)
     assert alone.table[["difference", "p_value"]].isna().all(axis=None)
     pd.testing.assert_frame_equal(alone.table[COLUMNS[:7]], result.table[COLUMNS[:7]])
-
-
-def test_gold_as_a_judge_scores_as_gold_verdicts_do(result, systems, sample):
-    by_id = Gold(sample.gold)
-    for judge, called in ((None, "gold"), ("gold", "gold"), (" gold ", "gold"), (by_id, by_id.id)):
-        judged = experiment(systems, sample, MEASURES, judge=judge, baseline="rank-bm25")
-        pd.testing.assert_frame_equal(judged.table, result.table)
-        assert judged.judge == called
 
 
 def test_a_judge_that_is_named_goes_before_recorded_verdicts(systems, sample):

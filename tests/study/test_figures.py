@@ -1,7 +1,5 @@
 """Figures draw foreign text as it stands, whatever it holds."""
 
-import math
-
 import matplotlib
 
 matplotlib.use("Agg")
@@ -268,13 +266,3 @@ def test_every_figure_is_found_by_its_name_and_no_import_is():
     assert {"intervals", "lines", "rank_table", "sides_figure"} <= set(dir(figures)) and "pd" not in dir(figures)
     with pytest.raises(AttributeError, match="no attribute 'intervalls'"):
         figures.intervalls  # noqa: B018
-
-
-def test_loss_curves_mark_the_lowest_validation():
-    table = pd.DataFrame({"passes": [1, 2, 3], "training": [0.7, 0.5, 0.2], "validation": [0.7, 0.6, 0.9]})
-    axis = figures.loss_curves(table).axes[0]
-    mark = next(line for line in axis.lines if line.get_marker() == "o")
-    assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (2, 0.6)
-    assert "lowest on validation: pass 2" in [text.get_text() for text in axis.get_legend().get_texts()]
-    coin = next(line for line in axis.lines if line.get_ls() == ":")
-    assert set(coin.get_ydata()) == {math.log(2)}

@@ -205,18 +205,3 @@ def test_who_argues_a_generated_perspective_is_the_aspect_judge_of_the_call(two,
     assert len(asked) == 2 and asked[0].startswith("overlap") and asked[1].startswith("random")
     with pytest.raises(InputError, match=r"unknown judge 'overlop'. Did you mean 'overlap'"):
         search("bm25+coverage:0.5", two, 5, aspect_judge="overlop")
-
-
-@pytest.mark.parametrize(
-    ("system", "said"),
-    [
-        ("bm25+expand:chat:recorded:none.jsonl", "none.jsonl: cannot be read"),
-        ("bm25+expand:chat:", "'' is not a chat model"),
-        ("bm25+expand:caht:gpt", "unknown way to ask for expansions 'caht'. Did you mean 'chat'? Known: chat, hyde"),
-        ("bm25+coverage:0.5+expand:chat:gpt", "expand must come before coverage"),
-    ],
-)
-def test_what_no_chat_model_can_make_is_said(two, system, said):
-    with pytest.raises(InputError) as caught:
-        search(system, two, 5)
-    assert said in str(caught.value) and "\n" not in str(caught.value)
