@@ -124,14 +124,14 @@ def compare_systems(
     wide = rows.pivot(index="system", columns="measure", values="mean")[list(measures)]
     if baseline is not None:
         known("system of the table", baseline, wide.index)
-    best_first = rows.drop_duplicates("system")["system"].iloc[::-1]
-    best_first = wide.reindex(best_first).sort_values(measures[0], ascending=False, kind="stable").index
+    upwards = rows.drop_duplicates("system")["system"].iloc[::-1]
+    best_first = wide.reindex(upwards).sort_values(measures[0], ascending=False, kind="stable").index
     order = pd.MultiIndex.from_product([measures, best_first], names=["measure", "system"])
     ordered = rows.set_index(["measure", "system"]).reindex(order).reset_index()
     figure = intervals(
         ordered, "system", panel="measure", xlabel="", xlim=(0, 100), written=True,
         looks={None: {**look(0), "clip_on": False}},  # a mark at 0 or 100, too
-        lines=None if baseline is None else dict(wide.loc[baseline] * 100),
+        lines=None if baseline is None else {m: wide[m][baseline] * 100 for m in measures},
     )  # fmt: skip
     scores = f"score, %, {'mean' if dataset == 'macro' else plain(dataset)} ({int(rows['n'].iloc[0])} questions)"
     figure.supxlabel(scores + ("" if baseline is None else f"; dashed: {plain(baseline)}"), fontsize=11)
@@ -145,12 +145,10 @@ def ceilings_figure(scores: pd.DataFrame, measure: str) -> Figure:
         scores: columns retriever, corpus, mean, low, high and ceiling, in percent, one row a retriever and corpus.
         measure: what the means are of.
     """
-    ceilings = scores.drop_duplicates("corpus").set_index("corpus")["ceiling"]
-    named = {corpus: f"{corpus} (ceiling {ceiling:.1f})" for corpus, ceiling in ceilings.items()}
+    named = scores["corpus"] + scores["ceiling"].map(" (ceiling {:.1f})".format)
     options: dict[str, Any] = {"scale": 1, "xlim": (0, 105), "xlabel": f"{measure}, %", "written": True}
-    lines = {name: ceilings[corpus] for corpus, name in named.items()}
-    shown = scores.assign(corpus=scores["corpus"].map(named))
-    return intervals(shown, "retriever", panel="corpus", lines=lines, size=(3.0, 0.5), **options)
+    lines = dict(zip(named, scores["ceiling"], strict=True))
+    return intervals(scores.assign(named=named), "retriever", panel="named", lines=lines, size=(3.0, 0.5), **options)
 
 
 def difference_table(result: Experiment, measure: str) -> pd.DataFrame:
