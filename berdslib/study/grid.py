@@ -310,7 +310,8 @@ def run_grid(
     failures: dict[str, str] = {}
     todo = [run for run in grid.runs if not _finished(run)]
     total, shown = len(grid.runs), progress and bool(todo)
-    bar = tqdm(total=total, initial=total - len(todo), desc=grid.path.stem, unit="run", disable=not shown)
+    disable = None if shown else True  # None: where there is no terminal
+    bar = tqdm(total=total, initial=total - len(todo), desc=grid.path.stem, unit="run", disable=disable)
     with bar, _executor(workers, scheduler) if todo else contextlib.nullcontext() as pool:
         at_once = len(todo) if scheduler else workers  # a cluster may grow: it is handed everything
         for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_after):

@@ -25,6 +25,7 @@ from berdslib.files import StrPath
 from berdslib.judging.base import Pair
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
+from berdslib.progress import chunk_starts
 from berdslib.stats import mean_interval
 from berdslib.study.arguments import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
 from berdslib.study.scoring import System, Systems, build, deepest, judged, listed, named_systems, pooled
@@ -217,13 +218,12 @@ def _labels(
     seed: int,
 ) -> pd.DataFrame:
     """Return what labels of so many questions give, for each (judge, measure, number); none of more than there are."""
-    from tqdm.auto import tqdm
-
     possible = [(judge, measure, n) for judge, measure, n in trials if n <= len(clusters)]
     if len(possible) < len(trials):
         logger.warning("no more questions can be labelled than there are: %d", len(clusters))
     parts = []
-    for judge, measure, n in tqdm(possible, desc="labels", disable=len(possible) < 4, leave=False):
+    for place in chunk_starts(len(possible), 1, "labels"):
+        judge, measure, n = possible[place]
         gold, theirs = (scores[who, measure] for who in (GOLD, judge))
         found = system_order.labelling_trials(gold, theirs, clusters, n, draws=draws, seed=seed)
         parts.append(found.assign(judge=judge, measure=measure))
