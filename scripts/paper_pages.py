@@ -31,7 +31,6 @@ from berdslib.study.published import (
     formats,
     latex,
     long_table,
-    published_figure,
     published_table,
     read_shipped,
 )
@@ -51,6 +50,18 @@ NAMES = {
 }  # fmt: skip
 SHARES = ("share_support", "share_oppose", "share_undermine", "share_left", "share_center", "share_right")
 PICTURE_DPI = 110  # of the pictures on a page: a notebook shows many; the files are sharper
+
+
+def published_figure(figure: str, version: str = "v2") -> pd.DataFrame:
+    """Return what a paper's text says of one of its figures: numbers, and in which direction a difference goes.
+
+    One row a statement, with the columns of figures.csv as text; arguments as for :func:`published_table`.
+    """
+    paper = VERSIONS[known("version", version, VERSIONS)][0].split()[0]
+    rows = read_shipped("figures")
+    number = str(figure).strip().removeprefix("Figure").strip()
+    mine = (rows["paper"] == paper) & (rows["version"] == version.replace("pir", "")) & (rows["figure"] == number)
+    return rows[mine].reset_index(drop=True)
 
 
 # ---------------------------------------------------------------- drawing

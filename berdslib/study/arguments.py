@@ -26,11 +26,7 @@ def are_questions(data: object) -> TypeGuard[Sequence[Question]]:
 
 
 def collection_of(data: Data) -> Collection:
-    """Return a collection, or the one that a name or a path stands for.
-
-    Raises:
-        InputError: neither; or what :func:`berdslib.data.load.load` refuses.
-    """
+    """Return a collection, or the one that a name or a path stands for."""
     if isinstance(data, Collection):
         return data
     if isinstance(data, str | Path):
@@ -43,11 +39,7 @@ def collection_of(data: Data) -> Collection:
 
 
 def collections_of(data: Data | Sequence[Data]) -> list[Collection]:
-    """Return one or several collections as a list.
-
-    Raises:
-        InputError: none at all, or as :func:`collection_of`.
-    """
+    """Return one or several collections as a list."""
     if not isinstance(data, list | tuple) or isinstance(data, Question) or (are_questions(data) and data):
         return [collection_of(data)]  # type: ignore[arg-type] # anything else is refused there
     if not data:
@@ -56,11 +48,7 @@ def collections_of(data: Data | Sequence[Data]) -> list[Collection]:
 
 
 def store_of(store: Store) -> VerdictStore:
-    """Return a store of verdicts: as it is, that of a file, or where none is given that in the user's cache.
-
-    Raises:
-        InputError: something else.
-    """
+    """Return a store of verdicts: as it is, that of a file, or where none is given that in the user's cache."""
     if isinstance(store, VerdictStore):
         return store
     if store is not None and not isinstance(store, str | Path):
@@ -74,12 +62,7 @@ def is_recorded(judge: AnyJudge) -> bool:
 
 
 def judge_of(judge: AnyJudge, collection: Collection) -> Judge:
-    """Return a judge by name, as it is, or made of a function; recorded verdicts where none is named.
-
-    Raises:
-        InputError: an unknown name, something that is no judge, or no recorded verdicts.
-        MissingDataError: a model that is neither on this machine nor reachable.
-    """
+    """Return a judge by name, as it is, or made of a function; recorded verdicts where none is named."""
     if is_recorded(judge):
         if collection.gold is None:
             raise InputError(f"{collection.name!r} has no recorded verdicts; name one, such as 'laptop'", field="judge")

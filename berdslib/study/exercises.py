@@ -121,20 +121,45 @@ def _wrong_function(given: Any, cases: Sequence[Case], tolerance: float | None) 
 def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
     """Return how an answer differs from what is expected, "" if it does not."""
     given, expected = _plain(given), _plain(expected)
-    if expected is None:
-        return "" if given is None else f"{shortened(given)} is returned where nothing should be."
-    if isinstance(expected, bool) or isinstance(given, bool):
+    if expected is None or isinstance(expected, bool) or isinstance(given, bool):
         return "" if given is expected else f"{shortened(given)} is not the answer."
+    kinds: tuple[tuple[Any, str], ...] = (
+        (Real, "A number"),
+        (str, "A text"),
+        (Mapping, f"One value for each of {shortened(list(expected))}" if isinstance(expected, Mapping) else ""),
+        (Set, "A set"),
+        (list, f"A list of {len(expected)}" if isinstance(expected, list) else ""),
+    )
+    for kind, what in kinds:
+        also = isinstance(expected, Set) and isinstance(given, list)
+        if isinstance(expected, kind) and not (isinstance(given, kind) or also):
+            return f"{what} is asked for, and this is {_kind(given)}."
     if isinstance(expected, Real):
-        return _off(given, float(expected), tolerance)
-    if isinstance(expected, str):
-        return _other_text(given, expected)
-    if isinstance(expected, Mapping):
-        return _other_mapping(given, expected, tolerance)
+        return _off(float(given), float(expected), tolerance)
     if isinstance(expected, Set):
-        return _other_set(given, expected)
+        try:
+            missing, extra = len(expected - set(given)), len(set(given) - expected)
+        except TypeError:  # a list of lists
+            return "The items are lists themselves."
+        return f"{missing} of {len(expected)} are missing, and {extra} do not belong." if missing or extra else ""
+    if isinstance(expected, Mapping):
+        if missing_keys := [key for key in expected if key not in given]:
+            return f"There is no value for {shortened(missing_keys)}."
+        if surplus := [key for key in given if key not in expected]:
+            return f"{shortened(surplus)} does not belong."
+        found = {f"For {shortened(key)}": _difference(given[key], expected[key], tolerance) for key in expected}
+        return next((f"{where}: {problem}" for where, problem in found.items() if problem), "")
     if isinstance(expected, list):
-        return _other_list(given, expected, tolerance)
+        if len(given) != len(expected):
+            return f"{len(expected)} items are asked for, not {len(given)}."
+        problems = [_difference(mine, value, tolerance) for mine, value in zip(given, expected, strict=True)]
+        if any(problems) and sorted(map(repr, given)) == sorted(map(repr, expected)):
+            return "The items are right, and their order is not."
+        return next((f"Item {place}: {problem}" for place, problem in enumerate(problems, 1) if problem), "")
+    if isinstance(expected, str):
+        given, expected = given.strip(), expected.strip()
+        if given != expected and given.casefold() == expected.casefold():
+            return f"{shortened(given)} differs in capital letters only."
     return "" if given == expected else f"{shortened(given)} is not the answer."  # a date, say
 
 
@@ -147,9 +172,9 @@ def _plain(value: Any) -> Any:
         return math.nan
     if isinstance(value, np.ndarray | np.generic) or type(value).__module__ == "torch":
         return value.tolist()
-    if isinstance(value, pd.Index | pd.api.extensions.ExtensionArray):
+    if isinstance(value, tuple | range | KeysView | ValuesView | pd.Index | pd.api.extensions.ExtensionArray):
         return list(value)
-    return list(value) if isinstance(value, tuple | range | KeysView | ValuesView) else value
+    return value
 
 
 def _bare(value: Any) -> Any:
@@ -160,10 +185,12 @@ def _bare(value: Any) -> Any:
     return [_bare(one) for one in value] if isinstance(value, list) else value
 
 
-def _off(given: Any, expected: float, tolerance: float | None) -> str:
-    if not isinstance(given, Real):
-        return f"A number is asked for, and this is {_kind(given)}."
-    number = float(given)
+def _kind(given: Any) -> str:
+    name = type(given).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _off(number: float, expected: float, tolerance: float | None) -> str:
     near = (0.05 if abs(expected) > 1 else 0.005) if tolerance is None else tolerance
     if math.isclose(number, expected, rel_tol=0, abs_tol=near) or (math.isnan(number) and math.isnan(expected)):
         return ""
@@ -175,59 +202,6 @@ def _off(given: Any, expected: float, tolerance: float | None) -> str:
     if math.isnan(number):
         return "It came out as NaN: something was divided by nothing, or a value is missing."
     return f"{shown} is too {'large' if number > expected else 'small'}."
-
-
-def _other_text(given: Any, expected: str) -> str:
-    if not isinstance(given, str):
-        return f"A text is asked for, and this is {_kind(given)}."
-    if given.strip() == expected.strip():
-        return ""
-    if given.strip().casefold() == expected.strip().casefold():
-        return f"{shortened(given)} differs in capital letters only."
-    return f"{shortened(given)} is not the answer."
-
-
-def _other_set(given: Any, expected: Set[Any]) -> str:
-    if isinstance(given, str) or not isinstance(given, Set | list):
-        return f"A set is asked for, and this is {_kind(given)}."
-    try:
-        mine = set(given)
-    except TypeError:  # a list of lists
-        return "The items are lists themselves."
-    missing, extra = len(expected - mine), len(mine - expected)
-    return f"{missing} of {len(expected)} are missing, and {extra} do not belong." if missing or extra else ""
-
-
-def _other_mapping(given: Any, expected: Mapping[Any, Any], tolerance: float | None) -> str:
-    if not isinstance(given, Mapping):
-        return f"One value for each of {shortened(list(expected))} is asked for, and this is {_kind(given)}."
-    if missing := [key for key in expected if key not in given]:
-        return f"There is no value for {shortened(missing)}."
-    if extra := [key for key in given if key not in expected]:
-        return f"{shortened(extra)} does not belong."
-    for key, value in expected.items():
-        if problem := _difference(given[key], value, tolerance):
-            return f"For {shortened(key)}: {problem}"
-    return ""
-
-
-def _other_list(given: Any, expected: Sequence[Any], tolerance: float | None) -> str:
-    if not isinstance(given, list):
-        return f"A list of {len(expected)} is asked for, and this is {_kind(given)}."
-    if len(given) != len(expected):
-        return f"{len(expected)} items are asked for, not {len(given)}."
-    problems = [_difference(mine, value, tolerance) for mine, value in zip(given, expected, strict=True)]
-    if not any(problems):
-        return ""
-    if sorted(map(repr, given)) == sorted(map(repr, expected)):
-        return "The items are right, and their order is not."
-    place = next(i for i, problem in enumerate(problems) if problem)
-    return f"Item {place + 1}: {problems[place]}"
-
-
-def _kind(given: Any) -> str:
-    name = type(given).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 # ---------------------------------------------------------------- copies for students

@@ -14,27 +14,22 @@ from pathlib import Path
 import pandas as pd
 
 from berdslib.data.collection import Collection
-from berdslib.data.records import Question, check_questions, check_verdicts, list_ids
+from berdslib.data.records import Question, check_questions, check_verdicts
 from berdslib.data.scenario import Scenario
 from berdslib.data.trec import write_trec_run, write_verdicts
 from berdslib.errors import InputError, known, says_what_it_takes
 from berdslib.evaluation import compare
+from berdslib.evaluation import measures as measuring
 from berdslib.evaluation.arguments import measures_of_scenario
-from berdslib.evaluation.measures import (
-    Measure,
-    any_list,
-    check_without_groups,
-    looks_at_perspectives,
-    parse_measures,
-    single_perspectives,
-)
+from berdslib.evaluation.measures import Measure
 from berdslib.files import StrPath, write_text
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
 from berdslib.retrieval.base import run_of
 from berdslib.retrieval.rerank import Scorer
+from berdslib.study import scoring
 from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, is_recorded, judge_of, store_of
-from berdslib.study.scoring import System, Systems, build, deepest, listed, named_systems, scored, stacked, verdicts_on
+from berdslib.study.scoring import System, Systems, deepest, stacked
 from berdslib.study.tables import MACRO, counted, escape, file_stems, paper_table, score_table
 
 logger = logging.getLogger(__name__)
@@ -80,7 +75,7 @@ class Experiment:
         """How the table is to be read: how many questions, of what kind, who judged, what all its marks mean."""
         sizes = self.table[self.table["dataset"] != MACRO].drop_duplicates("dataset")
         n = ", ".join(f"{row.dataset} n = {row.n}" for row in sizes.itertuples())
-        single = single_perspectives(self.questions, self.table["measure"].unique())
+        single = measuring.single_perspectives(self.questions, self.table["measure"].unique())
         n += f"; {single}" if single else ""
         stars = (
             f"; * differs from {self.baseline} (paired test, Holm, p < .05)"
@@ -214,8 +209,12 @@ def experiment(
             judge nor recorded verdicts, a question that is in two collections, or a system that returns no run; the
             message names the system.
     """
-    named = named_systems(systems)  # first: a collection in its place would be searched for systems
-    wanted, collections = parse_measures(measures), collections_of(data)
+    named = scoring.named_systems(systems)  # first: a collection in its place would be searched for systems
+    wanted, collections = measuring.parse_measures(measures), collections_of(data)
+    k, kinds = (
+        deepest(wanted),
+        {"questions": measuring.any_list(wanted), "perspectives": measuring.looks_at_perspectives(wanted)},
+    )
     _check(collections, wanted, judge, baseline, named, seed)
     who = None if is_recorded(judge) else judge_of(judge, collections[0])
     kept, scorers = store_of(store), dict[str, Scorer]()
@@ -228,15 +227,14 @@ def experiment(
             logger.warning("%s both reorders lists and scores them, so what it gains by that is circular", who.id)
         return found
 
-    k, kinds = deepest(wanted), {"questions": any_list(wanted), "perspectives": looks_at_perspectives(wanted)}
     parts = []
     for one in collections:
-        built = build(
+        built = scoring.build(
             named, one, aspect_judge=covering, depth=depth, recordings=recordings, store=kept, scorers=scorers
         )
-        runs = {name: listed(name, system, one, k, **kinds) for name, system in built.items()}
-        verdicts = verdicts_on(runs, one, who, k, kept)
-        parts.append((runs, verdicts, {name: scored(run, verdicts, one, wanted) for name, run in runs.items()}))
+        runs = {name: scoring.listed(name, system, one, k, **kinds) for name, system in built.items()}
+        verdicts = scoring.verdicts_on(runs, one, who, k, kept)
+        parts.append((runs, verdicts, {name: scoring.scored(run, verdicts, one, wanted) for name, run in runs.items()}))
     # Data sets are told apart by their source; questions from a file of one's own belong to their collection.
     questions = [counted(q, one) for one in collections for q in one.questions]
     runs = {name: stacked([runs[name] for runs, _, _ in parts]) for name in named}
@@ -262,7 +260,7 @@ def _check(
         if isinstance(one, Scenario):
             measures_of_scenario(measures)
             continue
-        check_without_groups(measures)
+        measuring.check_without_groups(measures)
         if is_recorded(judge) and one.gold is None:
             judge_of(None, one)  # says so
     if len(collections) > 1 and (bound := [n for n, s in named.items() if not isinstance(s, str | pd.DataFrame)]):
@@ -271,23 +269,14 @@ def _check(
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise InputError(f"a whole number is needed, not {seed!r}", field="seed")
     everybody = [q for one in collections for q in one.questions]
-    if twice := [qid for qid, count in Counter(q.qid for q in everybody).items() if count > 1]:
-        raise InputError(f"question {twice[0]!r} is in two collections", field="qid")
     check_questions(everybody, need_perspectives=True)
     # Questions that name no source are told apart by their collection's name.
     names = Counter(one.name for one in collections if any(not q.source for q in one.questions))
     if twice := [name for name, count in names.items() if count > 1]:
         raise InputError(f"two collections are called {twice[0]!r}; give one another name", field="name")
-    ids = list_ids(everybody)
     given = {name: run_of(name, system) for name, system in named.items() if isinstance(system, pd.DataFrame)}
-    given |= {"the judge": judge.verdicts} if isinstance(judge, Gold) else {}
-    for name, frame in given.items():
-        if len(frame) and not frame["qid"].isin(ids).any():
-            there = f"{frame['qid'].iloc[0]!r} against {everybody[0].qid!r} …"
-            raise InputError(f"{name} and the questions do not belong together: {there}", field="qid")
-    for m in measures:
-        if "cutoff" not in m.params:
-            raise InputError(f"{m} needs a cut-off, such as {m}@5")
+    for name, frame in (given | ({"the judge": judge.verdicts} if isinstance(judge, Gold) else {})).items():
+        scoring.check_belongs(name, frame, everybody)
     if baseline is not None:
         known("baseline", baseline, named)
 

@@ -16,7 +16,7 @@ import pandas as pd
 from berdslib.data import trec
 from berdslib.data.catalogue import DATASETS, Dataset
 from berdslib.data.collection import Collection
-from berdslib.data.records import Passage, Question, check_k, check_run, check_verdicts, list_ids
+from berdslib.data.records import Passage, Question, check_k, check_run, check_verdicts
 from berdslib.data.scenario import Handout, Scenario
 from berdslib.errors import InputError, check_call, known, says_what_it_takes
 from berdslib.evaluation import measures as measuring
@@ -113,7 +113,8 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
     if isinstance(collection, Handout) and collection.asked and not is_recorded(judge):
         problem = f"{collection.name!r} asks who wrote a text, which no judge may be asked; its answers are recorded"
         raise InputError(problem, field="judge")
-    clean = _run_of(run, collection)  # before a model is loaded
+    clean = check_run(run)
+    scoring.check_belongs("the run", clean, collection.questions)  # before a model is loaded
     return scoring.judged([clean], collection, judge_of(judge, collection), k, kept)
 
 
@@ -204,20 +205,19 @@ def read_run(path: str | Path) -> pd.DataFrame:
 # ---------------------------------------------------------------- names
 
 
-_KINDS: dict[str, tuple[Registry[Any], Callable[..., Any]]] = {
-    "retriever": (RETRIEVERS, lambda make, _: own_retriever(make)),
-    "judge": (JUDGES, own_judge),
-    "dataset": (DATASETS, lambda make, name: _own_dataset(make, name)),
-    "diversifier": (DIVERSIFIERS, lambda pick, _: own_diversifier(pick)),
-    "measure": (measuring.MEASURES, measuring.own_measure),
-}
-# What each is called with.
-_CALLED_WITH: dict[str, tuple[str, ...]] = {
-    "retriever": ("the passages",),
-    "judge": (),
-    "dataset": (),
-    "diversifier": ("vectors", "scores", "k", "weight"),
-    "measure": ("the first k passages, bool (k, perspectives)", "k"),
+def _own_dataset(make: Callable[..., Any], name: str) -> Dataset:
+    title = (make.__doc__ or "registered by you").strip().splitlines()[0]
+    about: dict[str, Any] = {"paper": "support", "kind": "both", "source": "yours", "licence": "", "size": ""}
+    return Dataset(name=name, title=title, make=make, **about)
+
+
+# Where each kind is kept, what wraps what the user gives, and what that is called with.
+_KINDS: dict[str, tuple[Registry[Any], Callable[..., Any], tuple[str, ...]]] = {
+    "retriever": (RETRIEVERS, lambda make, _: own_retriever(make), ("the passages",)),
+    "judge": (JUDGES, own_judge, ()),
+    "dataset": (DATASETS, _own_dataset, ()),
+    "diversifier": (DIVERSIFIERS, lambda pick, _: own_diversifier(pick), ("vectors", "scores", "k", "weight")),
+    "measure": (measuring.MEASURES, measuring.own_measure, ("the first k passages, bool (k, perspectives)", "k")),
 }
 
 
@@ -239,10 +239,10 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
     Raises:
         InputError: an unknown kind, a name that is taken or cannot be used, or something that is no function.
     """
-    registry, wrap = _KINDS[known("kind", kind, _KINDS)]
+    registry, wrap, arguments = _KINDS[known("kind", kind, _KINDS)]
     if not callable(make):
         raise InputError(f"a {kind} is added as a function, not as {type(make).__name__}", field="make")
-    check_call(f"the {kind} {name!r}", make, *_CALLED_WITH[kind])
+    check_call(f"the {kind} {name!r}", make, *arguments)
     if kind == "diversifier" and name in PARTS:
         raise InputError(f"{name!r} is a part of a system already; choose another name", field="name")
     registry.add(name, wrap(make, name))
@@ -258,23 +258,8 @@ def names(kind: str) -> list[str]:
     return _KINDS[known("kind", kind, _KINDS)][0].names()
 
 
-def _own_dataset(make: Callable[..., Any], name: str) -> Dataset:
-    first_line = (make.__doc__ or "registered by you").strip().splitlines()[0]
-    return Dataset(
-        name=name, title=first_line, paper="support", kind="both", source="yours", licence="", size="", make=make
-    )
-
-
 def _are_its_own(verdicts: pd.DataFrame, scenario: Scenario) -> bool:
     return scenario.gold is not None and check_verdicts(verdicts).equals(scenario.gold)
-
-
-def _run_of(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
-    clean = check_run(run)
-    if len(clean) and not clean["qid"].isin(list_ids(collection.questions)).any():
-        there = f"{clean['qid'].iloc[0]!r} against {collection.questions[0].qid!r} …"
-        raise InputError(f"the run and the questions do not belong together: {there}", field="run")
-    return clean
 
 
 def texts_of(given: str | Sequence[str], field: str) -> list[str]:

@@ -25,11 +25,10 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
-    CancelledError,
     Executor,
     Future,
     ProcessPoolExecutor,
@@ -45,12 +44,11 @@ from tqdm import tqdm
 from berdslib.errors import BerdsError, InputError, errors_in, known, printable
 from berdslib.files import read_lines, write_text
 from berdslib.study.notebooks import (
-    Parameter,
+    Notebook,
     check_parameters,
     find_notebook,
     notebook_folder,
-    read_notebook,
-    read_parameters,
+    open_notebook,
     run_folder,
     run_lock,
     run_notebook,
@@ -97,12 +95,10 @@ class _Loader(yaml.SafeLoader):
     """Refuses a key that stands twice in a mapping: YAML alone keeps the last value without a word."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise yaml.MarkedYAMLError(problem=f"{key.value!r} occurs twice here", problem_mark=key.start_mark)
-                seen.add(key.value)
+        names = [key.value for key, _ in node.value]
+        for i, (key, _) in enumerate(node.value):
+            if key.value in names[:i]:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} occurs twice here", problem_mark=key.start_mark)
         return super().construct_mapping(node, deep)
 
 
@@ -112,43 +108,44 @@ def read_grid(path: Path) -> Grid:
     A run's own values go before those of ``fixed``.
     """
     if path.stem.startswith("."):  # "...yaml" would write its summary beside papermill_runs
-        problem = "the name of a grid file names the folder of its summary, and cannot begin with a dot"
-        raise InputError(problem, path=path)
+        raise InputError(
+            "the name of a grid file is that of its summary's folder, and cannot begin with a dot", path=path
+        )
     document = _load_yaml(path)
     with errors_in(path):
         for field in document:
             known("field", str(field), _FIELDS)
+        return _checked(path, document)
+
+
+def _checked(path: Path, document: dict[Any, Any]) -> Grid:
     name = document.get("notebook")
     if not isinstance(name, str):
-        problem = f"a notebook's name such as '03_retrieval' is needed, not {name!r}"
-        raise InputError(problem, path=path, field="notebook")
+        raise InputError(f"a notebook's name such as '03_retrieval' is needed, not {name!r}", field="notebook")
     with errors_in(path, "notebook"):
         notebook = find_notebook(name)
-    accepted = read_parameters(notebook)
+    source = open_notebook(notebook)
 
     def check(field: str, given: dict[str, Any]) -> dict[str, Any]:
         with errors_in(path, field):
-            return _check_values(notebook, accepted, given)
+            return _check_values(source, given)
 
-    fixed = check("fixed", _mapping(path, "fixed", document.get("fixed")))
-    given = _mapping(path, "grid", document.get("grid"))
-    lists = {name: _list(path, f"grid.{name}", values) for name, values in given.items()}
-    entries = [] if document.get("runs") is None else _list(path, "runs", document["runs"])
-    for field, n in (("grid", math.prod(map(len, lists.values()))), ("runs", len(entries))):
-        if n > MOST_RUNS:
-            problem = f"{n} runs are asked for; a file may ask for at most {MOST_RUNS}"
-            raise InputError(problem, path=path, field=field)
+    fixed = check("fixed", _mapping("fixed", document.get("fixed")))
+    given = _mapping("grid", document.get("grid"))
+    lists = {name: _list(f"grid.{name}", values) for name, values in given.items()}
+    entries = [] if document.get("runs") is None else _list("runs", document["runs"])
+    if (n := (math.prod(map(len, lists.values())) if lists else 0) + len(entries)) > MOST_RUNS:
+        raise InputError(f"{n} runs are asked for; a file may ask for at most {MOST_RUNS}")
     for name in lists.keys() & fixed.keys():
-        raise InputError("is also in `fixed`; list it only once", path=path, field=f"grid.{name}")
+        raise InputError("is also in `fixed`; list it only once", field=f"grid.{name}")
     varied = {name: [check("grid", {name: value})[name] for value in values] for name, values in lists.items()}
     chosen = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values()) if varied]
     for i, entry in enumerate(entries, start=1):
-        chosen.append(check(f"runs, entry {i}", _mapping(path, f"runs, entry {i}", entry)))
+        chosen.append(check(f"runs, entry {i}", _mapping(f"runs, entry {i}", entry)))
     if not chosen:
-        raise InputError("`grid` (name: list of values) or `runs` (a list of settings) is needed", path=path)
-    cells = read_notebook(notebook)
-    made = [Run(run_folder(notebook, fixed | one, cells), fixed | one) for one in chosen]
-    return Grid(path, notebook, tuple({run.folder: run for run in made}.values()), _best(path, document.get("best")))
+        raise InputError("`grid` (name: list of values) or `runs` (a list of settings) is needed")
+    made = [Run(run_folder(source, fixed | one), fixed | one) for one in chosen]
+    return Grid(path, notebook, tuple({run.folder: run for run in made}.values()), _best(document.get("best")))
 
 
 def _load_yaml(path: Path) -> dict[Any, Any]:
@@ -157,15 +154,15 @@ def _load_yaml(path: Path) -> dict[Any, Any]:
         document = yaml.load(text, _Loader)
     except Exception as error:  # noqa: BLE001 - PyYAML raises whatever a tag makes of its value, such as !!int ''
         mark = getattr(error, "problem_mark", None)
-        reason = getattr(error, "problem", None) or (str(error).splitlines() or [type(error).__name__])[0]
+        reason = getattr(error, "problem", None) or f"{type(error).__name__} {error}".partition("\n")[0]
         raise InputError(f"not usable YAML: {reason}", path=path, line=mark.line + 1 if mark else None) from None
     if not isinstance(document, dict):
         raise InputError(f"a mapping with the fields {', '.join(_FIELDS)} was expected", path=path)
     return document
 
 
-def _check_values(notebook: Path, accepted: Mapping[str, Parameter], given: dict[str, Any]) -> dict[str, Any]:
-    values = check_parameters(notebook, given, accepted)
+def _check_values(source: Notebook, given: dict[str, Any]) -> dict[str, Any]:
+    values = check_parameters(source, given)
     if "output_dir" in values:
         raise InputError("every run has its own folder; do not set this", field="output_dir")
     for name, value in values.items():
@@ -176,31 +173,30 @@ def _check_values(notebook: Path, accepted: Mapping[str, Parameter], given: dict
     return values
 
 
-def _mapping(path: Path, field: str, value: Any) -> dict[str, Any]:
+def _mapping(field: str, value: Any) -> dict[str, Any]:
     if value is not None and (not isinstance(value, dict) or not all(isinstance(name, str) for name in value)):
-        raise InputError(f"a mapping of names to values was expected, not {value!r}", path=path, field=field)
+        raise InputError(f"a mapping of names to values was expected, not {value!r}", field=field)
     return value or {}
 
 
-def _list(path: Path, field: str, value: Any) -> list[Any]:
+def _list(field: str, value: Any) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise InputError(f"a list such as [1, 2] was expected, not {value!r}", path=path, field=field)
+        raise InputError(f"a list such as [1, 2] was expected, not {value!r}", field=field)
     return value
 
 
-def _best(path: Path, value: Any) -> Best | None:
+def _best(value: Any) -> Best | None:
     if value is None:
         return None
-    given = _mapping(path, "best", value)
-    with errors_in(path, "best"):
-        for name in given:
-            known("field", name, Best._fields)
+    given = _mapping("best", value)
+    for name in given:
+        known("field of best", name, Best._fields)
     column, largest = given.get("column"), given.get("largest", True)
     if not isinstance(column, str):
-        raise InputError(f"the name of a column of {SCORES} is needed, not {column!r}", path=path, field="best.column")
+        raise InputError(f"the name of a column of {SCORES} is needed, not {column!r}", field="best.column")
     if not isinstance(largest, bool):
-        raise InputError(f"true or false is needed, not {largest!r}", path=path, field="best.largest")
-    return Best(column, _mapping(path, "best.where", given.get("where")), largest)
+        raise InputError(f"true or false is needed, not {largest!r}", field="best.largest")
+    return Best(column, _mapping("best.where", given.get("where")), largest)
 
 
 # ---------------------------------------------------------------- what is done
@@ -245,11 +241,10 @@ def grid_table(grid: Grid) -> pd.DataFrame:
 def _labelled_scores(run: Run) -> pd.DataFrame:
     path = run.folder / SCORES
     try:
-        scores = pd.read_csv(path) if path.exists() else pd.DataFrame()
+        scores = pd.read_csv(path) if path.exists() else pd.DataFrame(index=[0])
     except ValueError as error:
         raise InputError(f"not a readable table: {error}", path=path) from None
-    if scores.empty:
-        scores = pd.DataFrame(index=[0])
+    scores = scores if len(scores) else pd.DataFrame(index=[0])
     cells = {name: _cell(value) for name, value in run.parameters.items()}
     labels = pd.DataFrame({"run": run.folder.name} | cells, index=scores.index)
     scores = scores.rename(columns={name: f"scores_{name}" for name in labels if name in scores})
@@ -269,20 +264,18 @@ def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
     best = grid.best
     if best is None or table.empty:
         return None
-    for name in (best.column, *best.where):
-        with errors_in(grid.path, "best"):
+    with errors_in(grid.path, "best"):
+        for name in (best.column, *best.where):
             known(f"column of {SCORES}", name, table.columns)
-    for name, value in best.where.items():
-        column, wanted = table[name], _cell(value)
-        table = table[(column == wanted) | (column.astype(str) == str(wanted))]  # 5 equals 5.0; in a mixed column, "5"
-    try:
-        values = pd.to_numeric(table[best.column])
-    except (TypeError, ValueError) as error:
-        raise InputError(f"column {best.column!r} of {SCORES}: {error}", path=grid.path, field="best.column") from None
-    means = values.groupby(table["run"], sort=False).mean().dropna()
-    if means.empty:
-        problem = f"no finished run has a value of {best.column!r} in rows where {best.where}"
-        raise InputError(problem, path=grid.path, field="best")
+        for name, value in best.where.items():
+            column, wanted = table[name], _cell(value)
+            table = table[(column == wanted) | (column.astype(str) == str(wanted))]  # 5 equals 5.0; in a text, "5"
+        try:
+            means = pd.to_numeric(table[best.column]).groupby(table["run"], sort=False).mean().dropna()
+        except (TypeError, ValueError) as error:
+            raise InputError(f"column {best.column!r} of {SCORES}: {error}", field="column") from None
+        if means.empty:
+            raise InputError(f"no finished run has a value of {best.column!r} in rows where {best.where}")
     name = str(means.idxmax() if best.largest else means.idxmin())
     parameters = next(run.parameters for run in grid.runs if run.folder.name == name)
     return {"run": name, "value": float(means[name]), "parameters": parameters, "compared": len(means)}
@@ -317,7 +310,8 @@ def run_grid(
     failures: dict[str, str] = {}
     todo = [run for run in grid.runs if not _finished(run)]
     total, shown = len(grid.runs), progress and bool(todo)
-    bar = tqdm(total=total, initial=total - len(todo), desc=grid.path.stem, unit="run", disable=not shown)
+    disable = None if shown else True  # None: where there is no terminal
+    bar = tqdm(total=total, initial=total - len(todo), desc=grid.path.stem, unit="run", disable=disable)
     with bar, _executor(workers, scheduler) if todo else contextlib.nullcontext() as pool:
         at_once = len(todo) if scheduler else workers  # a cluster may grow: it is handed everything
         for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_after):
@@ -345,33 +339,31 @@ def _outcomes(
         while waiting and len(running) < at_once:
             run, wait_for_it = waiting.popleft()
             running[pool.submit(_run_one, notebook, run, wait_for_it)] = run
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
-        for future in done:
-            run = running.pop(future)
-            error = CancelledError("the scheduler gave it up") if future.cancelled() else future.exception()
-            if isinstance(error, BrokenExecutor):
-                raise BerdsError(
-                    "a worker process was killed (out of memory?). Finished runs are kept; call again to go on"
-                ) from None
-            if error is None and not future.result():
-                if not stopped:
-                    waiting.append((run, True))
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            run, problem = running.pop(future), None
+            if stopped and future.cancelled():
                 continue
-            problem = None if error is None else _words(error)
+            try:
+                if not future.result():  # another call is at it
+                    waiting.extend([] if stopped else [(run, True)])
+                    continue
+            except BrokenExecutor:
+                problem = "a worker process was killed (out of memory?). Finished runs are kept; call again to go on"
+                raise BerdsError(problem) from None
+            except Exception as error:  # noqa: BLE001 - whatever a run dies of does not end the others
+                problem = str(error) if isinstance(error, BerdsError) else f"{type(error).__name__}: {error}"
             yield run, problem
             before, reason = reason, problem and problem.partition("\n")[0].replace(run.folder.name, "")
             alike = 0 if reason is None else alike + 1 if reason == before else 1
             if alike == stop_after:
-                stopped = True
+                stopped, left = True, bool(waiting)
+                waiting.clear()
                 cancelled = [other for other in running if other.cancel()]
-                if stop_after > 1 and (waiting or cancelled):
+                if alike > 1 and (left or cancelled):
                     _say(
                         f"stopped: {alike} runs in a row failed for the same reason. Mend it and call again; finished "
                         "runs are kept. To run the others all the same: --keep-going (in Python, stop_after=None)"
                     )
-                waiting.clear()
-                for other in cancelled:
-                    del running[other]
 
 
 def _say(text: str) -> None:
@@ -389,10 +381,6 @@ def _run_one(notebook: Path, run: Run, wait_for_it: bool) -> bool:
     except Timeout:
         return False
     return True
-
-
-def _words(error: BaseException) -> str:
-    return str(error) if isinstance(error, BerdsError) else f"{type(error).__name__}: {error}"
 
 
 @contextlib.contextmanager

@@ -39,10 +39,6 @@ def published_table(table: str, version: str = "v2") -> pd.DataFrame:
     Returns:
         One row a number, in the printed order, with the columns of the file: text, "" where a column does not apply,
         but `k` (Int64, missing where there is none) and `value` (float, in the printed unit: percent stays percent).
-
-    Raises:
-        InputError: an unknown version or table, with a list of those there are.
-        MissingDataError: the published numbers do not come with this installation.
     """
     numbers = _numbers(known("version", version, VERSIONS))
     wanted = str(table).strip().removeprefix("Table").strip()
@@ -58,9 +54,6 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
         version: "v1", "v2" or "pir".
         where: column = value, such as ``corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall"``.
 
-    Raises:
-        InputError: an unknown table or column, or not exactly one number matches.
-
     >>> published_value("3", corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall", k=5)
     10.8
     """
@@ -71,18 +64,6 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
         asked = ", ".join(f"{column}={value!r}" for column, value in where.items()) or "no condition"
         raise InputError(f"{len(rows)} numbers of Table {table} ({version}) match {asked}; exactly one must")
     return float(rows["value"].iloc[0])
-
-
-def published_figure(figure: str, version: str = "v2") -> pd.DataFrame:
-    """Return what a paper's text says of one of its figures: numbers, and in which direction a difference goes.
-
-    One row a statement, with the columns of figures.csv as text; arguments as for :func:`published_table`.
-    """
-    paper = VERSIONS[known("version", version, VERSIONS)][0].split()[0]
-    rows = read_shipped("figures")
-    number = str(figure).strip().removeprefix("Figure").strip()
-    mine = (rows["paper"] == paper) & (rows["version"] == version.replace("pir", "")) & (rows["figure"] == number)
-    return rows[mine].reset_index(drop=True)
 
 
 def reproduction_map() -> pd.DataFrame:
@@ -249,9 +230,6 @@ def beside(
         setting: what ours was measured with; what the table does not depend on may stay empty.
         version: "v1" or "v2" of BeRDS, or "pir".
         stand_in: our name → the published one that it stands for, such as {"minilm": "contriever"}.
-
-    Raises:
-        InputError: an unknown table, or two of our numbers for one cell.
     """
     numbers = published_table(table, version)
     title = f"{VERSIONS[version][0]}, Table {numbers['table'].iloc[0]}: {numbers['title'].iloc[0]}"

@@ -23,7 +23,7 @@ from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_run
 from berdslib.errors import InputError
 from berdslib.evaluation.sides import top
 from berdslib.llm.chat import ChatModel, Messages, Reply
-from berdslib.llm.prompting import load_prompt
+from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag, one_line
 from berdslib.models.chat import make_chat
@@ -90,9 +90,6 @@ def answer_questions(
     Returns:
         One row a question: qid, docnos (shown passages, with blanks between), answer, exact_match (1.0 or 0.0).
 
-    Raises:
-        InputError: a question without accepted answers, or a listed passage that the corpus does not hold.
-
     Source: PIR, section 3.3 and appendix A.8.
     """
     if without := [q.qid for q in queries if not golds.get(q.qid)]:
@@ -101,13 +98,10 @@ def answer_questions(
         raise InputError(f"the accepted answers to {alone[0]!r} must be a list of texts, not one text", field="golds")
     prompt = load_prompt("question_answering", wording, needs=("k", "q"))
     shown = _shown(queries, run, passages, depth)
-    asked = [prompt.messages(k=_block(found), q=_line(q.text)) for q, found in zip(queries, shown, strict=True)]
-    answers = _complete(chat, asked, workers)
-    rows = [
-        (q.qid, _docnos(found), answer, float(exact_match(answer, golds[q.qid])))
-        for q, found, answer in zip(queries, shown, answers, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["qid", "docnos", "answer", "exact_match"])
+    slots = [{"k": _block(found), "q": _line(q.text)} for q, found in zip(queries, shown, strict=True)]
+    table = _answered(queries, shown, chat, prompt, slots, workers).rename(columns={"text": "answer"})
+    right = [exact_match(answer, golds[qid]) for qid, answer in zip(table["qid"], table["answer"], strict=True)]
+    return table.assign(exact_match=np.array(right, dtype=float))
 
 
 def exact_match(answer: str, golds: Iterable[str]) -> bool:
@@ -164,25 +158,17 @@ def write_essays(
         raise InputError(
             f"{whole[0]!r} is no query for one side of a topic; a collection's `queries` are", field="root"
         )
-    stances = [stance_of(q.perspectives[0]) for q in queries]
+    shown, stances = _shown(queries, run, passages, depth), [stance_of(q.perspectives[0]) for q in queries]
     names = ["Support" if stance > 0 else "Oppose" for stance in stances]
-    shown = _shown(queries, run, passages, depth)
-    asked = [prompt.messages(k=_block(f), q=_line(q.root), s=s) for q, f, s in zip(queries, shown, names, strict=True)]
-    essays = _complete(chat, asked, workers)
-    return pd.DataFrame(
-        {
-            "qid": [q.qid for q in queries],
-            "root": [q.root for q in queries],
-            "stance": stances,
-            "docnos": [_docnos(found) for found in shown],
-            "essay": essays,
-            "words": [len(essay.split()) for essay in essays],
-            "polarity": [polarity(essay) for essay in essays],
-            "pair_polarity": [polarity(f"Topic: {q.root}; Stance: {s}") for q, s in zip(queries, names, strict=True)],
-            "passages_polarity": [
-                np.mean([polarity(p.full_text) for p in found]) if found else np.nan for found in shown
-            ],
-        }
+    slots = [{"k": _block(f), "q": _line(q.root), "s": name} for q, f, name in zip(queries, shown, names, strict=True)]
+    table = _answered(queries, shown, chat, prompt, slots, workers).rename(columns={"text": "essay"})
+    table.insert(1, "root", [q.root for q in queries])
+    table.insert(2, "stance", stances)
+    return table.assign(
+        words=[len(essay.split()) for essay in table["essay"]],
+        polarity=[polarity(essay) for essay in table["essay"]],
+        pair_polarity=[polarity(f"Topic: {q.root}; Stance: {name}") for q, name in zip(queries, names, strict=True)],
+        passages_polarity=[np.mean([polarity(p.full_text) for p in f]) if f else np.nan for f in shown],
     )
 
 
@@ -201,9 +187,6 @@ def polarity(text: str) -> float:
 
 def stance_of(perspective: str) -> int:
     """Return 1 for a perspective that supports its topic, -1 for one that opposes it.
-
-    Raises:
-        InputError: the words name no side, or both.
 
     >>> stance_of("a claim that opposes the argument")
     -1
@@ -284,11 +267,7 @@ class Extractive:
     id = "extractive"
 
     def complete(self, messages: Messages) -> Reply:
-        """Return an answer or, where the message names a topic, an essay; both empty without passages.
-
-        Raises:
-            InputError: the message follows another wording than ours.
-        """
+        """Return an answer or, where the message names a topic, an essay; both empty without passages."""
         *found, rest = re.split(r"<passage>\n(.*?)\n</passage>", messages[-1]["content"], flags=re.S)
         texts = found[1::2]
         if "\nTopic: " in rest:
@@ -341,8 +320,7 @@ def _shown(
         return [[] for _ in queries]
     best = top(check_run(run), depth, [q.qid for q in queries])  # sorted by rank; of other queries is an error
     listed = best.groupby("qid", sort=False)["docno"].agg(list).to_dict()
-    unknown = [d for q in queries for d in listed.get(q.qid, ()) if d not in passages]
-    if unknown:
+    if unknown := [d for docnos in listed.values() for d in docnos if d not in passages]:
         raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
     return [[passages[d] for d in listed.get(q.qid, ())] for q in queries]
 
@@ -350,26 +328,27 @@ def _shown(
 def _block(shown: Sequence[Passage]) -> str:
     """Return passages between tags that nothing in them can close."""
     texts = (f"{_TITLE}{p.title}\n{p.text}" if p.title else p.text for p in shown)
-    return "\n".join(f"{_TAGS[0]}\n{_sanitize(text)}\n{_TAGS[1]}" for text in texts)
-
-
-def _sanitize(text: str) -> str:
-    """Return a text from elsewhere in which nothing passes for the tag around passages."""
-    return defuse_tag(text, "passage")
+    return "\n".join(f"{_TAGS[0]}\n{defuse_tag(text, 'passage')}\n{_TAGS[1]}" for text in texts)
 
 
 def _line(text: str) -> str:
     """Return a question or topic as it stands behind its name in a prompt, on one line: it cannot begin another."""
-    return _sanitize(one_line(text))
+    return defuse_tag(one_line(text), "passage")
 
 
-def _complete(chat: ChatModel, asked: Sequence[Messages], workers: int) -> list[str]:
+def _answered(
+    queries: Sequence[Question],
+    shown: Sequence[Sequence[Passage]],
+    chat: ChatModel,
+    prompt: Prompt,
+    slots: Sequence[Mapping[str, str]],
+    workers: int,
+) -> pd.DataFrame:
+    """Return qid, docnos (what was shown) and the text that a model wrote, for each query and what fills its prompt."""
     with ThreadPoolExecutor(workers) as pool:
-        return [reply.text.strip() for reply in pool.map(chat.complete, asked)]
-
-
-def _docnos(shown: Sequence[Passage]) -> str:
-    return " ".join(p.docno for p in shown)
+        replies = list(pool.map(chat.complete, [prompt.messages(**filled) for filled in slots]))
+    docnos = [" ".join(p.docno for p in found) for found in shown]
+    return pd.DataFrame({"qid": [q.qid for q in queries], "docnos": docnos, "text": [r.text.strip() for r in replies]})
 
 
 def _sentences(text: str) -> list[str]:

@@ -17,20 +17,15 @@ from berdslib.data.readers import LabelledPair
 from berdslib.data.records import Passage, list_ids
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
+from berdslib.evaluation import system_order
 from berdslib.evaluation.judges import agreement_report, probability_report
 from berdslib.evaluation.measures import Measure, evaluate, looks_at_perspectives, parse_measures
 from berdslib.evaluation.oracle import oracle
-from berdslib.evaluation.system_order import (
-    labelling_trials,
-    ordered_alike,
-    question_agreement,
-    system_pairs,
-    system_tau,
-)
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
+from berdslib.progress import chunk_starts
 from berdslib.stats import mean_interval
 from berdslib.study.arguments import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
 from berdslib.study.scoring import System, Systems, build, deepest, judged, listed, named_systems, pooled
@@ -136,7 +131,7 @@ def judge_systems(
         labelled: numbers of questions that people label, to be tried out; of more than there are, none is tried.
         draws: trials of each.
     """
-    judges = [judges] if isinstance(judges, str) else judges
+    judges = [judges] if isinstance(judges, str) else list(dict.fromkeys(judges))
     wanted, collection, named = parse_measures(measures), collection_of(data), named_systems(systems)
     _check(collection, named, judges, wanted)
     if draws < 1 or any(n < 2 for n in labelled):  # now, not when everything has been judged
@@ -153,10 +148,8 @@ def judge_systems(
     covering = partial(judge_of, aspect_judge, collection)
     built = build(named, collection, aspect_judge=covering, depth=depth, recordings=recordings, store=kept)
     runs = {name: listed(name, one, collection, k) for name, one in built.items()}
+    tables = {GOLD: gold} | {name: judged(runs.values(), collection, judge, k, kept) for name, judge in chosen.items()}
     pool = pooled(runs.values(), questions, k)
-    tables = {GOLD: gold}
-    for name, judge in chosen.items():
-        tables[name] = judged([pool], collection, judge, max(1, len(pool)), kept)
     if len(pool):
         runs[ORACLE] = oracle(pool, gold, questions, k, depth=len(pool))
     scores: dict[tuple[str, str], pd.DataFrame] = {}
@@ -166,7 +159,8 @@ def judge_systems(
             scores[name, m] = pd.DataFrame({system: frame[m] for system, frame in found.items()})
     names, asked = [str(m) for m in wanted], len(tables[judges[0]])
     order = order_table(scores, clusters, list(named), judges, names, seed=seed)
-    labels = _labels(scores, clusters, list(named), judges, names, labelled, draws, seed)
+    compared = {key: frame[list(named)] for key, frame in scores.items()}
+    labels = _labels(compared, clusters, list(product(judges, names, labelled)), draws, seed)
     return JudgedSystems(_means(scores, clusters), order, labels, scores, runs, asked)
 
 
@@ -183,14 +177,14 @@ def order_table(
     rows = []
     for measure in measures:
         gold = scores[GOLD, measure][list(systems)]
-        differing = system_pairs(gold, clusters, seed=seed)
+        differing = system_order.system_pairs(gold, clusters, seed=seed)
         for judge in judges:
             theirs = scores[judge, measure][list(systems)]
-            found = {"tau": system_tau(gold, theirs, clusters, seed=seed)}
-            found |= question_agreement(gold, theirs, clusters, seed=seed)
+            found = {"tau": system_order.system_tau(gold, theirs, clusters, seed=seed)}
+            found |= system_order.question_agreement(gold, theirs, clusters, seed=seed)
             ends = {f"{n}{end}": v for n, e in found.items() for end, v in zip(("", "_low", "_high"), e, strict=True)}
             about = {"judge": judge, "measure": measure, "systems": len(systems)}
-            rows.append({**about, **ends, **ordered_alike(differing, theirs)})
+            rows.append({**about, **ends, **system_order.ordered_alike(differing, theirs)})
     return pd.DataFrame(rows)
 
 
@@ -219,35 +213,41 @@ def _means(scores: Mapping[tuple[str, str], pd.DataFrame], clusters: list[str]) 
 def _labels(
     scores: Mapping[tuple[str, str], pd.DataFrame],
     clusters: list[str],
-    systems: list[str],
-    judges: Sequence[str],
-    measures: Sequence[str],
-    labelled: Sequence[int],
+    trials: Sequence[tuple[str, str, int]],
     draws: int,
     seed: int,
 ) -> pd.DataFrame:
-    from tqdm.auto import tqdm
-
-    columns = ["judge", "measure", "labelled", "estimate", "system", "bias", "error", "width", "coverage", "weight"]
-    possible = [n for n in labelled if n <= len(clusters)]
-    if len(possible) < len(labelled):
+    """Return what labels of so many questions give, for each (judge, measure, number); none of more than there are."""
+    possible = [(judge, measure, n) for judge, measure, n in trials if n <= len(clusters)]
+    if len(possible) < len(trials):
         logger.warning("no more questions can be labelled than there are: %d", len(clusters))
     parts = []
-    trials = list(product(judges, measures, possible))
-    for judge, measure, n in tqdm(trials, desc="labels", disable=len(trials) < 4, leave=False):
-        gold, theirs = (scores[who, measure][systems] for who in (GOLD, judge))
-        found = labelling_trials(gold, theirs, clusters, n, draws=draws, seed=seed)
+    for place in chunk_starts(len(possible), 1, "labels"):
+        judge, measure, n = possible[place]
+        gold, theirs = (scores[who, measure] for who in (GOLD, judge))
+        found = system_order.labelling_trials(gold, theirs, clusters, n, draws=draws, seed=seed)
         parts.append(found.assign(judge=judge, measure=measure))
-    return pd.concat(parts, ignore_index=True)[[*columns, "tau"]] if parts else pd.DataFrame(columns=[*columns, "tau"])
+    columns = [
+        "judge",
+        "measure",
+        "labelled",
+        "estimate",
+        "system",
+        "bias",
+        "error",
+        "width",
+        "coverage",
+        "weight",
+        "tau",
+    ]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
 def _check(
     collection: Collection, named: Mapping[str, System], judges: Sequence[str], measures: Sequence[Measure]
 ) -> None:
     if isinstance(collection, Scenario) or collection.gold is None or not collection.passages:
-        problem = (
-            "judges are compared with recorded verdicts on passages; take a data set that has both, such as 'sample'"
-        )
+        problem = "judges are compared with recorded verdicts on passages; take a data set that has both"
         raise InputError(f"{collection.name!r}: {problem}", field="data")
     if len(named) < 2:
         problem = f"an order needs two systems at least, and {ENOUGH_SYSTEMS} or more to say much; there is one"
@@ -256,10 +256,6 @@ def _check(
         raise InputError(f"{ORACLE!r} is what the best possible list is called; give this system another name")
     if not judges or any(is_recorded(name) for name in judges):
         raise InputError("name judges to be compared with gold, such as 'laptop'; gold itself is there anyway")
-    if twice := [name for i, name in enumerate(judges) if name in judges[:i]]:
-        raise InputError(f"the judge {twice[0]!r} is named twice", field="judges")
-    if without := [str(m) for m in measures if "cutoff" not in m.params]:
-        raise InputError(f"{without[0]} needs a cut-off, such as {without[0]}@5", field="measures")
     if looks_at_perspectives(measures):
         raise InputError("pRecall looks at a list for each perspective; measures of one list are compared here")
     if len(named) < ENOUGH_SYSTEMS:

@@ -177,6 +177,15 @@ def scored(
     return evaluate(run, verdicts, collection.questions, measures)  # type: ignore[arg-type] # None is refused there
 
 
+def check_belongs(what: str, frame: pd.DataFrame, questions: Sequence[Question]) -> None:
+    """Refuse a run or verdicts of which nothing is about the questions."""
+    if len(frame) and not frame["qid"].isin(list_ids(questions)).any():
+        there = f"{frame['qid'].iloc[0]!r} against {questions[0].qid!r} …"
+        raise InputError(f"{what} and the questions do not belong together: {there}", field="qid")
+
+
 def deepest(measures: Sequence[Measure]) -> int:
     """Return the largest cut-off: how deep is searched and judged."""
+    if without := [str(m) for m in measures if "cutoff" not in m.params]:
+        raise InputError(f"{without[0]} needs a cut-off, such as {without[0]}@5", field="measures")
     return max(int(m["cutoff"]) for m in measures)

@@ -75,25 +75,27 @@ class Sides:
     def shown(self) -> dict[str, pd.DataFrame]:
         """The tables by title, as people read them: a row a system, of all data sets together."""
         whole = leaning.ALL if leaning.ALL in set(self.shares["dataset"]) else self.shares["dataset"].iloc[0]
-        mine = self.shares[(self.shares["dataset"] == whole) & (self.shares["asked"] == leaning.QUESTION)]
+        mine, tested = (
+            t[(t["dataset"] == whole) & (t["asked"] == leaning.QUESTION)] for t in (self.shares, self.asymmetry)
+        )
         first = (mine.set_index(["system", "side"])["share"] * 100).round(1).unstack("side")[list(leaning.SIDES)]
-        tested = self.asymmetry[(self.asymmetry["dataset"] == whole) & (self.asymmetry["asked"] == leaning.QUESTION)]
         first["p (one side as often as the other)"] = tested.set_index("system")["p_value"].round(3)
         first = first.reindex(list(self.runs)).rename_axis(columns=None)
         rows = self.sycophancy[self.sycophancy["dataset"] == whole].set_index("system").reindex(list(self.runs))
         second = rows[[leaning.SUPPORTING, leaning.QUESTION, leaning.OPPOSING]].round(2)
-        second["follows"] = [f"{v:.2f} [{a:.2f}, {b:.2f}]" for v, a, b in _three(rows)]
+        spans = rows[["follows", "follows_low", "follows_high"]].to_numpy()
+        second["follows"] = [f"{value:.2f} [{low:.2f}, {high:.2f}]" for value, low, high in spans]
         second["p"] = rows["p_value"].round(4)
         return {FIGURE_2: first, FIGURE_3: second}
 
     @property
     def caption(self) -> str:
         """How the tables are to be read."""
-        unknown = self.sycophancy["follows_low"].isna().any()
+        n, unknown = len(self.questions), self.sycophancy["follows_low"].isna().any()
         return (
-            f"First {self.k} passages, {_count(self.questions)} with a supporting and an opposing perspective, "
-            f"verdicts: {self.judge}; searched with the question and with each perspective ({self.form}); 95% "
-            "intervals over issues, p with Holm's correction over systems."
+            f"First {self.k} passages, {n:,} question{'' if n == 1 else 's'} with a supporting and an opposing "
+            f"perspective, verdicts: {self.judge}; searched with the question and with each perspective ({self.form}); "
+            "95% intervals over issues, p with Holm's correction over systems."
             + (" nan: a data set has one issue only, which does not say how others turn out." if unknown else "")
         )
 
@@ -105,14 +107,6 @@ class Sides:
     def _repr_html_(self) -> str:
         parts = [f"<p>{html.escape(title)}</p>{table.to_html(escape=True)}" for title, table in self.shown.items()]
         return f"{''.join(parts)}<p>{html.escape(self.caption)}</p>"
-
-
-def _count(questions: Sequence[Question]) -> str:
-    return f"{len(questions):,} question{'' if len(questions) == 1 else 's'}"
-
-
-def _three(rows: pd.DataFrame) -> list[tuple[float, float, float]]:
-    return list(zip(rows["follows"], rows["follows_low"], rows["follows_high"], strict=True))
 
 
 @says_what_it_takes
@@ -169,7 +163,9 @@ def sides(
     for name, system in asked.items():
         runs[name] = listed(name, system, collection, k, perspectives=form == QUESTION_FIRST)
         if isinstance(system, pd.DataFrame):
-            _check_perspectives(name, runs[name], collection)
+            if not set(runs[name]["qid"]) - {q.qid for q in collection.questions}:
+                there = perspective_qid(collection.questions[0].qid, 0)
+                raise InputError(f"{name!r} lists nothing for perspectives, such as {there!r}", field="qid")
         elif form == STATEMENT:
             runs[name] = stacked([runs[name], listed(name, stated[name], stated_by, k)])
     verdicts = verdicts_on(runs, collection, who, k, kept)
@@ -182,22 +178,9 @@ def statements(collection: Collection) -> Collection:
 
     Their ids are those of :func:`berdslib.data.records.perspective_qid`.
     """
-    asked = [
-        Question(perspective_qid(q.qid, pid), text, (text,), source=q.source)
-        for q in collection.questions
-        for pid, text in enumerate(q.perspectives)
+    stated = [
+        (q, perspective_qid(q.qid, pid), text) for q in collection.questions for pid, text in enumerate(q.perspectives)
     ]
-    expansions = {
-        perspective_qid(q.qid, pid): collection.expansions[q.qid]
-        for q in collection.questions
-        for pid in range(len(q.perspectives))
-        if q.qid in collection.expansions
-    }
+    asked = [Question(qid, text, (text,), source=q.source) for q, qid, text in stated]
+    expansions = {qid: collection.expansions[q.qid] for q, qid, _ in stated if q.qid in collection.expansions}
     return replace(collection, questions=asked, gold=None, expansions=expansions)
-
-
-def _check_perspectives(name: str, run: pd.DataFrame, collection: Collection) -> None:
-    """Refuse a finished run without a list that was found from a perspective."""
-    if not set(run["qid"]) - {q.qid for q in collection.questions}:
-        there = perspective_qid(collection.questions[0].qid, 0)
-        raise InputError(f"{name!r} lists nothing for perspectives, such as {there!r}", field="qid")

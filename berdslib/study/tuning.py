@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from berdslib.data.collection import Collection, Expansions
-from berdslib.data.records import Question, check_k, check_questions, ranked_run
+from berdslib.data.records import Question, check_k, ranked_run
 from berdslib.errors import InputError, known
 from berdslib.evaluation.compare import letters
 from berdslib.evaluation.measures import Measure, evaluate, parse_measures
@@ -56,7 +55,6 @@ def dev_test_split(questions: Sequence[Question], seed: int = 0) -> tuple[list[Q
     Where there are questions marked "dev" and "test", the test questions are those that are scored; a source that has
     no such marks, or one kind only, is drawn in half.
     """
-    check_questions(questions)
     rng, chosen = np.random.default_rng(seed), set()
     for source in dict.fromkeys(q.source for q in questions):
         mine = [q for q in questions if q.source == source]
@@ -100,12 +98,14 @@ def gains_and_losses(
         name: [round(macro_mean(frame[known("measure", m, columns)].to_numpy(), groups), 12) for m in (gain, cost)]
         for name, frame in scores.items()
     }
+    table = pd.DataFrame([(name, *means) for name, means in both.items()], columns=["system", gain, cost])
     base_gain, base_cost = both[baseline]
-    rows = [
-        (name, g, c, g - base_gain, 1 - c / base_cost if base_cost else 0.0, not _beaten((g, c), both.values()))
-        for name, (g, c) in both.items()
+    beaten = [
+        ((table[gain] >= g) & (table[cost] >= c) & ((table[gain] > g) | (table[cost] > c))).any()
+        for g, c in both.values()
     ]
-    return pd.DataFrame(rows, columns=["system", gain, cost, "gain", "loss", "frontier"])
+    loss = 1 - table[cost] / base_cost if base_cost else 0.0
+    return table.assign(gain=table[gain] - base_gain, loss=loss, frontier=~np.array(beaten))
 
 
 def _check_order(scores: Mapping[str, pd.DataFrame], questions: Sequence[Question]) -> None:
@@ -113,11 +113,6 @@ def _check_order(scores: Mapping[str, pd.DataFrame], questions: Sequence[Questio
     for name, frame in scores.items():
         if list(frame.index) != qids:
             raise InputError(f"the scores of {name!r} are for other questions, or in another order")
-
-
-def _beaten(one: tuple[float, float], others: Iterable[Sequence[float]]) -> bool:
-    gain, cost = one
-    return any(g >= gain and c >= cost and (g > gain or c > cost) for g, c in others)
 
 
 def choose_system(table: pd.DataFrame, most_loss: float = 0.01) -> str:
@@ -154,18 +149,12 @@ def gain_recovered(
         known("measure", measure, list(scores[known("system", name, scores)].columns))
     groups = [q.source for q in questions]
     base, mine, best = (scores[name][measure].to_numpy() for name in (baseline, system, oracle))
-    means = [macro_mean(values, groups) for values in (base, mine, best)]
-    way = means[2] - means[0]
+    found = dict(
+        zip(("baseline", "system", "oracle"), (macro_mean(v, groups) for v in (base, mine, best)), strict=True)
+    )
+    gain, way = found["system"] - found["baseline"], found["oracle"] - found["baseline"]
     low, high = difference_interval(mine - base, groups)
-    return {
-        "baseline": means[0],
-        "system": means[1],
-        "oracle": means[2],
-        "share": (means[1] - means[0]) / way if way else float("nan"),
-        "gain": means[1] - means[0],
-        "gain_low": low,
-        "gain_high": high,
-    }
+    return found | {"share": gain / way if way else float("nan"), "gain": gain, "gain_low": low, "gain_high": high}
 
 
 # ---------------------------------------------------------------- ways to better lists
@@ -208,9 +197,6 @@ class Lists:
 
 def systems_of(retriever: str, way: str, weights: Sequence[float] = WEIGHTS) -> list[str]:
     """Return the systems of a way: one for each weight, or one where nothing in it has a weight.
-
-    Raises:
-        InputError: a way that is no part of a system, or one with weights of which there are none.
 
     >>> systems_of("bm25", "expand:rule+mmr", [0.5, 0.9])
     ['bm25+expand:rule+mmr:0.5', 'bm25+expand:rule+mmr:0.9']
@@ -260,15 +246,13 @@ def lists_table(
         most_loss: share of Precision@k that may be lost.
         store: where verdicts are kept; None for the user's cache.
         seed: of split and tests.
-
-    Raises:
-        InputError: an unknown way, retriever or judge; one judge that both reorders and scores; a source with a single
-            question.
     """
     for cutoff in (k, deeper, depth):
         check_k(cutoff)
     offered = {way: systems_of(retriever, way, weights) for way in dict.fromkeys([NONE, *ways])}
-    notes = {way: note for way, (system, *_) in offered.items() if (note := _left_out(system, data))}
+    asks = {way: parse_system(system).values(*EXPANDING) for way, (system, *_) in offered.items()}
+    recorded = [way for way, names in asks.items() if RECORDED in names and not data.expansions]
+    notes = dict.fromkeys(recorded, "left out: no recorded expansions")
     way_of = {system: way for way, systems in offered.items() for system in systems if way not in notes}
     gain, cost = f"MRecall@{k}", f"Precision@{k}"
     choosing, held_out = dev_test_split(data.questions, seed)
@@ -308,12 +292,6 @@ def lists_table(
     front = ["retriever", "way", "system", "measure", "n", "mean", "low", "high", "gain", "gain_low", "gain_high"]
     table = table[[*front, "p_value", "letters", "share", "chosen", "note"]]
     return Lists(table, tried, runs, winner, choosing, held_out)
-
-
-def _left_out(system: str, data: Collection) -> str:
-    """Return why a system cannot be tried on a collection, or ""."""
-    asks = parse_system(system).values(*EXPANDING)
-    return "left out: no recorded expansions" if RECORDED in asks and not data.expansions else ""
 
 
 def _scores(
@@ -359,57 +337,6 @@ def _table(scores: Mapping[str, pd.DataFrame], questions: Sequence[Question], se
 # ---------------------------------------------------------------- ways to fuse
 
 
-class Fusion(NamedTuple):
-    """One way to make a question's lists one: the first so many expansions, with or without the question's own list."""
-
-    number: int
-    original: bool
-    constant: float | None  # of reciprocal rank fusion; None: the lists take turns
-
-    @property
-    def rule(self) -> str:
-        """How the lists are fused: "round robin", or "rrf" and its constant."""
-        return "round robin" if self.constant is None else f"rrf:{self.constant:g}"
-
-
-def fusion_runs(
-    retriever: Retriever,
-    questions: Sequence[Question],
-    expansions: Expansions,
-    *,
-    numbers: Sequence[int] = NUMBERS,
-    constants: Sequence[float] = CONSTANTS,
-    depth: int = 100,
-) -> dict[Fusion, pd.DataFrame]:
-    """Search each question and its expansions once, in one call, and fuse what is found in every way.
-
-    Args:
-        retriever: searches; the queries are the question, and the question with each statement behind it.
-        questions: the asked questions.
-        expansions: qid → [(name, statement), …], in the order in which they were generated.
-        numbers: use the first so many expansions, or all of a question that has fewer; 0: the question's list alone.
-        constants: of reciprocal rank fusion, each at least 0; round robin is always there.
-        depth: passages of each list.
-    """
-    check_k(depth, "depth")
-    check_questions(questions)
-    if not numbers or min(numbers) < 0:
-        raise InputError(f"numbers of expansions from 0 are needed, not {list(numbers)}", field="numbers")
-    if without := [q.qid for q in questions if not expansions.get(q.qid)]:
-        raise InputError(f"{len(without)} questions have no expansions, the first is {without[0]!r}", field="qid")
-    lists = expanded_lists(retriever, questions, expansions, depth, number=max(numbers) or 1, original=True)
-    runs = [ranked_run(one) for one in lists]
-    found = {}
-    for number in numbers:
-        for original in (True, False) if number else (True,):
-            chosen = runs[0 if original else 1 : 1 + number]
-            found[Fusion(number, original, None)] = round_robin(chosen)
-            for constant in constants:
-                fused = reciprocal_rank_fusion(chosen, constant=constant)
-                found[Fusion(number, original, constant)] = fused
-    return found
-
-
 def fusion_sweep(
     retriever: Retriever,
     data: Collection,
@@ -424,7 +351,16 @@ def fusion_sweep(
 ) -> pd.DataFrame:
     """Score every way to fuse the lists of a question's expansions; each is searched, and each passage judged, once.
 
-    Arguments as :func:`fusion_runs` and :func:`berdslib.study.experiment.experiment`; 60 is added to the constants.
+    Args:
+        retriever: searches; the queries are the question, and the question with each statement behind it.
+        data: the questions, their passages and expansions.
+        measures: as for :func:`berdslib.study.experiment.experiment`, like `judge` and `store`.
+        judge: scores.
+        expansions: qid → [(name, statement), …], in the order in which they were generated; None for those of `data`.
+        numbers: use the first so many expansions, or all of a question that has fewer; 0: the question's list alone.
+        constants: of reciprocal rank fusion; 60 is added, and round robin is always there.
+        depth: passages of each list.
+        store: where verdicts are kept.
 
     Returns:
         One row a fusion and measure: number, original (with the question's own list?), fusion, measure, n, mean, low,
@@ -432,22 +368,26 @@ def fusion_sweep(
         difference from reciprocal rank fusion of the same lists with the constant 60, whose own limits are NaN.
     """
     wanted, questions = parse_measures(measures), data.questions
-    every = sorted({*constants, CONSTANT})
     made = data.expansions if expansions is None else expansions
-    runs = fusion_runs(retriever, questions, made, numbers=numbers, constants=every, depth=depth)
+    if without := [q.qid for q in questions if not made.get(q.qid)]:
+        raise InputError(f"{len(without)} questions have no expansions, the first is {without[0]!r}", field="qid")
+    lists = expanded_lists(retriever, questions, made, depth, number=max(numbers) or 1, original=True)
+    single, usual = [ranked_run(one) for one in lists], f"rrf:{CONSTANT:g}"
+    runs: dict[tuple[int, bool, str], pd.DataFrame] = {}
+    for number, original in [(n, own) for n in numbers for own in ((True, False) if n else (True,))]:
+        chosen = single[0 if original else 1 : 1 + number]
+        runs[number, original, "round robin"] = round_robin(chosen)
+        for constant in sorted({*constants, CONSTANT}):
+            runs[number, original, f"rrf:{constant:g}"] = reciprocal_rank_fusion(chosen, constant=constant)
     verdicts = judged(runs.values(), data, judge_of(judge, data), deepest(wanted), store_of(store))
     scores = {fusion: evaluate(run, verdicts, questions, wanted) for fusion, run in runs.items()}
-    groups = [q.source for q in questions]
-    rows = []
+    groups, rows = [q.source for q in questions], []
     for fusion, frame in scores.items():
-        usual = scores[fusion._replace(constant=CONSTANT)]
         for measure in frame.columns:
-            values, others = frame[measure].to_numpy(), usual[measure].to_numpy()
-            low, high = mean_interval(values, groups)
-            itself = fusion.constant == CONSTANT  # nothing is compared
-            worse, better = (np.nan, np.nan) if itself else difference_interval(values - others, groups)
-            mean = macro_mean(values, groups)
-            about = (fusion.number, fusion.original, fusion.rule, str(measure), len(questions), mean, low, high)
-            rows.append((*about, mean - macro_mean(others, groups), worse, better))
+            values, others = frame[measure].to_numpy(), scores[*fusion[:2], usual][measure].to_numpy()
+            mean, itself = macro_mean(values, groups), fusion[2] == usual  # of itself, nothing is compared
+            ends = (np.nan, np.nan) if itself else difference_interval(values - others, groups)
+            spread = mean, *mean_interval(values, groups)
+            rows.append((*fusion, str(measure), len(questions), *spread, mean - macro_mean(others, groups), *ends))
     names = ["number", "original", "fusion", "measure", "n", "mean", "low", "high"]
     return pd.DataFrame(rows, columns=[*names, "difference", "difference_low", "difference_high"])

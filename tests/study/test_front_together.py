@@ -3,7 +3,6 @@
 import json
 import threading
 
-import pandas as pd
 import pytest
 
 import berdslib as bd
@@ -11,9 +10,7 @@ from berdslib.data.catalogue import DATASETS
 from berdslib.errors import InputError
 from berdslib.judging.registry import JUDGES
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.rerank import CrossEncoderRetriever
 from berdslib.retrieval.retrievers import RETRIEVERS
-from berdslib.study.scoring import build, named_systems
 
 
 @pytest.fixture(autouse=True)
@@ -58,13 +55,6 @@ def test_two_collections_of_one_name_are_refused_where_nothing_else_tells_them_a
         bd.experiment("bm25", [one, two], judge=yes)
 
 
-def test_a_finished_run_of_one_collection_scores_nothing_in_the_other():
-    data = [bd.Collection(name, [question(name)], PASSAGES) for name in "xy"]
-    run = pd.DataFrame({"qid": "x", "docno": ["a", "b"], "score": [2.0, 1.0]})
-    result = bd.experiment({"theirs": run}, data, "MRecall@2", judge=yes)
-    assert result.scores["theirs"]["MRecall@2"].to_dict() == {"x": 1.0, "y": 0.0}
-
-
 def test_an_id_of_another_questions_perspective_is_refused_in_one_collection_and_across_two():
     message = "'a#0' is also the id of a perspective of 'a'; give the question another id"
     with pytest.raises(InputError, match=message):
@@ -72,32 +62,6 @@ def test_an_id_of_another_questions_perspective_is_refused_in_one_collection_and
     data = [bd.Collection(name, [question(name)], PASSAGES) for name in ("a", "a#0")]
     with pytest.raises(InputError, match=message):
         bd.experiment("bm25", data, judge=yes)
-
-
-def test_a_limit_and_a_part_may_hold_questions_without_gold():
-    gold = pd.DataFrame({"qid": ["y"], "pid": [0], "docno": ["a"], "supports": [True]})
-    both = bd.Collection("both", [question("x"), question("y")], PASSAGES, gold)
-    part = both.only(both.questions[:1])
-    assert [q.qid for q in part.questions] == ["x"] and len(part.gold) == 1
-    assert bd.experiment("bm25", part, "MRecall@3").scores["bm25"]["MRecall@3"].tolist() == [0.0]
-
-
-def test_gold_that_only_some_have_is_left_out_with_a_warning(caplog):
-    bd.register("dataset", "unlabelled", lambda: bd.Collection("unlabelled", [question("x")], PASSAGES))
-    assert bd.load(["sample", "unlabelled"], passages=PASSAGES).gold is None
-    assert "unlabelled has no gold verdicts, so those of the others are left out" in caplog.text
-
-
-def test_a_data_set_of_ones_own_is_loaded_by_its_dev_split_unless_told_otherwise():
-    questions = [question("x", split="dev"), question("y", split="test")]
-    bd.register("dataset", "splits", lambda: bd.Collection("splits", questions, PASSAGES))
-    found = {split: [q.qid for q in bd.load("splits", split=split).questions] for split in (None, "test", "all")}
-    assert found == {None: ["x"], "test": ["y"], "all": ["x", "y"]}
-
-
-def test_a_data_set_of_ones_own_may_be_called_like_one_of_pir():
-    bd.register("dataset", "pir-mine", lambda: bd.Collection("pir-mine", [question("x")], PASSAGES))
-    assert bd.load("pir-mine").questions[0].qid == "x"
 
 
 # ---------------------------------------------------------------- perspectives
@@ -142,17 +106,6 @@ def test_a_projected_full_query_finds_the_same_in_an_expansion_as_by_itself():
     assert fused[: len(set(firsts))] == list(dict.fromkeys(firsts))
 
 
-@pytest.mark.slow
-def test_raw_queries_are_taken_apart_too(caplog):
-    task = bd.load("pir-sample:location", limit=2)
-    raw = bd.Collection("raw", [bd.Question(q.qid.replace("#", "-"), q.text) for q in task.queries], task.passages)
-    found, plain = (bd.search(s, raw, 5)["docno"].tolist() for s in ("minilm+extract:rule+pap:1.0", "minilm"))
-    known = bd.search("minilm+extract:rule+pap:1.0", task, 5, perspectives=True)
-    assert found == known[known["qid"].str.contains("#")]["docno"].tolist() != plain
-    bd.search("minilm+extract:rule+pap:1.0", bd.Collection("q", [bd.Question("x", "Is tea good?")], PASSAGES), 1)
-    assert "no perspective can be cut out of 1 of 1 queries" in caplog.text
-
-
 def test_a_run_with_lists_of_perspectives_only_is_no_run_of_the_questions():
     mine = bd.Collection("mine", [question("x")], PASSAGES)
     run = bd.search("bm25", mine, 3, perspectives=True)
@@ -169,21 +122,6 @@ def test_a_run_with_lists_of_perspectives_only_is_no_run_of_the_questions():
 def test_a_diversifier_cannot_be_called_like_another_part(name):
     with pytest.raises(InputError, match=f"'{name}' is a part of a system already; choose another name"):
         bd.register("diversifier", name, lambda vectors, scores, k, weight: range(k))
-
-
-def test_the_depth_of_an_experiment_is_not_forced_on_a_retriever_of_ones_own():
-    given = []
-
-    class Found:
-        def __init__(self, passages, depth=7):
-            given.append(depth)
-
-        def search(self, questions, k):
-            return {q.qid: ["a"] for q in questions}
-
-    bd.register("retriever", "mine", Found)
-    bd.search("mine", bd.Collection("c", [question("x")], PASSAGES), 1, depth=33)
-    assert given == [7]
 
 
 def test_a_judge_is_made_once_for_all_collections_and_says_so_where_it_praises_itself(caplog):
@@ -221,18 +159,6 @@ def test_a_cross_encoder_is_loaded_and_asked_once_however_many_systems_and_colle
     assert len(scored) == 2 * len(set(scored)) == 6  # each passage once for each of the two questions
 
 
-def test_what_a_cross_encoder_remembers_is_cut_to_what_is_asked_for(monkeypatch):
-    monkeypatch.setattr("berdslib.retrieval.systems.load_scorer", lambda _: lambda pairs: [len(t) for _, t in pairs])
-    mine = bd.Collection("mine", [question("x")], PASSAGES)
-    (found,) = build(named_systems("bm25+cross:m"), mine, aspect_judge=None, store=None).values()
-    first = bd.search("bm25", mine, 100)
-    assert len(first) == 3
-    bare = CrossEncoderRetriever(RETRIEVERS.find("bm25")[0].prepare("bm25")(PASSAGES), PASSAGES,
-                                 lambda pairs: [len(t) for _, t in pairs])  # fmt: skip
-    for k in (1, 2, 3, 100):
-        assert found.search(mine.questions, k).equals(bare.search(mine.questions, k))
-
-
 def test_a_search_needs_no_place_for_verdicts(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "file" / "x"))
@@ -240,12 +166,6 @@ def test_a_search_needs_no_place_for_verdicts(monkeypatch, tmp_path):
     run = bd.search("bm25", mine, 3)
     with pytest.raises(InputError, match="cannot be used as a verdict store"):
         bd.judge(run, mine, "overlap")
-
-
-def test_a_store_may_be_named_by_its_file(tmp_path):
-    mine = bd.Collection("mine", [question("x")], PASSAGES)
-    bd.judge(bd.search("bm25", mine, 3), mine, "overlap", store=str(tmp_path / "v.sqlite"))
-    assert (tmp_path / "v.sqlite").stat().st_size > 0
 
 
 def test_a_plugin_that_takes_its_time_is_waited_for_by_other_threads(monkeypatch, tmp_path):

@@ -85,20 +85,10 @@ def test_every_combination_once_and_typed(project):
     assert got == [*want, {"x": 0.0001, "i": 9}]  # 1e-4 is text to YAML, and a number to the notebook
     assert all(type(p["x"]) is float and type(p["i"]) is int for p in got)
     assert len({run.folder for run in grid.runs}) == 5
-    assert {run.folder.parent for run in grid.runs} == {project / "papermill_runs"}
-
-
-def test_only_runs_and_the_order_of_names_do_not_matter(project):
-    grid = grid_of(project, "runs:\n- {i: 1, x: 2}\n- {x: 2, i: 1}\n- {}\n")
-    assert [run.parameters for run in grid.runs] == [{"x": 2.0, "i": 1}, {}]
-
-
-def test_another_notebook_is_another_folder(project):
-    text = "runs: [{i: 1}]\n"
-    before = grid_of(project, text).runs[0].folder
-    assert grid_of(project, text).runs[0].folder == before
     write_notebook(project, LOG + SCORES + "\n# changed")
-    assert grid_of(project, text).runs[0].folder != before
+    other = grid_of(project, "runs:\n- {i: 1, ks: [5], x: 1}\n- {x: 1, ks: [5], i: 1}\n- {}\n").runs
+    assert len(other) == 2 and other[0].folder not in {run.folder for run in grid.runs}
+    assert {run.folder.parent for run in grid.runs} == {project / "papermill_runs"}
 
 
 @pytest.mark.slow
@@ -130,57 +120,48 @@ def test_other_code_or_another_prompt_is_another_folder(project):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("notebook: 99_tiny\ngrid: {ii: [1]}", r"small.yaml \[grid\]: unknown parameter.*Did you mean 'i'"),
-        ("notebook: 99_tiny\ngrid: {i: [1, x]}", r"small.yaml \[grid.i\]: must be int \(default 0\), not 'x'"),
-        ("notebook: 99_tiny\ngrid: {ks: [5, 10]}", r"\[grid.ks\]: must be list"),
-        ("notebook: 99_tiny\ngrid: {name: [no]}", r"\[grid.name\]: must be str .* not False"),
-        ("notebook: 99_tiny\ngrid: {i: 1}", r"\[grid.i\]: a list such as \[1, 2\] was expected, not 1"),
-        ("notebook: 99_tiny\ngrid: {i: []}", r"\[grid.i\]: a list such as"),
-        ("notebook: 99_tiny\ngrid: [1]", r"\[grid\]: a mapping of names to values"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\nfixed: {j: 1}", r"\[fixed\]: unknown parameter"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\nfixed: {i: 1}", r"\[grid.i\]: is also in `fixed`"),
-        ("notebook: 99_tiny\nruns: [{i: 1}, {i: two}]", r"\[runs, entry 2.i\]: must be int"),
-        ("notebook: 99_tiny\nruns: [3]", r"\[runs, entry 1\]: a mapping"),
-        ("notebook: 99_tiny\nruns: {i: 3}", r"\[runs\]: a list such as"),
-        ("notebook: 99_tiny\ngrid: {output_dir: [a]}", r"\[grid.output_dir\]: every run has its own folder"),
-        ("notebook: 99_tiny\ngrid: {x: [.nan]}", r"\[grid.x\]: must be a finite number"),
-        ("notebook: 99_tiny\ngrid: {ks: [[2020-01-01]]}", r"\[grid.ks\]: must be list of int .*date"),
-        ("notebook: 99_tiny\ngrid: {free: [[2020-01-01]]}", r"\[grid.free\]: only text.*date"),
-        ("notebook: 99_tiny\nfixed: {i: 1}", "`grid` .* or `runs` .* is needed"),
-        ("notebook: 99_tiny\ngird: {i: [1]}", "unknown field 'gird'. Did you mean 'grid'"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\nbest: {colum: f1}", r"\[best\]: unknown field 'colum'"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\nbest: {where: {a: 1}}", r"\[best.column\]: the name of a column"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\nbest: {column: f, largest: 3}", r"\[best.largest\]: true or false"),
-        ("notebook: 99_tinny\ngrid: {i: [1]}", r"\[notebook\]: unknown notebook .*Did you mean '99_tiny'"),
-        ("notebook: 03\ngrid: {i: [1]}", r"\[notebook\]: a notebook's name such as"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\ngrid: {i: [2]}", r"small.yaml:3: .*'grid' occurs twice here"),
-        ("notebook: 99_tiny\ngrid:\n  i: [1]\n  i: [2]", r"small.yaml:4: .*'i' occurs twice here"),
-        ("notebook: 99_tiny\ngrid: {i: [1}", "small.yaml:2: not usable YAML"),
-        ("notebook: 99_tiny\ngrid: !!python/name:os.system", "not usable YAML: could not determine a constructor"),
-        ("notebook: 99_tiny\ngrid: {i: [!!int '']}", "not usable YAML"),
-        ("notebook: 99_tiny\ngrid: {i: [!!bool x]}", "not usable YAML"),
-        ("notebook: 99_tiny\ngrid: {i: [!!timestamp x]}", "not usable YAML"),
-        (f"notebook: 99_tiny\ngrid: {{i: {list(range(60))}, x: {list(range(60))}}}", r"\[grid\]: 3600 .* at most 1000"),
-        (f"notebook: 99_tiny\nruns: [{', '.join(['{i: 1}'] * 1001)}]", r"\[runs\]: 1001 .* at most 1000"),
-        ("notebook: 99_tiny\n? [grid]\n: 1", "small.yaml:2: not usable YAML: found unhashable key"),
-        ("- 1", "a mapping with the fields notebook, fixed, grid, runs, best was expected"),
-        ("", "a mapping with the fields"),
+        ("grid: {ii: [1]}", r"small.yaml \[grid\]: unknown parameter.*Did you mean 'i'"),
+        ("grid: {i: [1, x]}", r"small.yaml \[grid.i\]: must be int \(default 0\), not 'x'"),
+        ("grid: {name: [no]}", r"\[grid.name\]: must be str .* not False"),
+        ("grid: {i: 1}", r"\[grid.i\]: a list such as \[1, 2\] was expected, not 1"),
+        ("grid: [1]", r"\[grid\]: a mapping of names to values"),
+        ("grid: {i: [1]}\nfixed: {i: 1}", r"\[grid.i\]: is also in `fixed`"),
+        ("runs: [{i: 1}, {i: two}]", r"\[runs, entry 2.i\]: must be int"),
+        ("runs: {i: 3}", r"\[runs\]: a list such as"),
+        ("grid: {output_dir: [a]}", r"\[grid.output_dir\]: every run has its own folder"),
+        ("grid: {x: [.nan]}", r"\[grid.x\]: must be float \(default 0.5\), not nan"),
+        ("grid: {ks: [[2020-01-01]]}", r"\[grid.ks\]: must be list of int .*date"),
+        ("grid: {free: [[2020-01-01]]}", r"\[grid.free\]: only text.*date"),
+        ("fixed: {i: 1}", "`grid` .* or `runs` .* is needed"),
+        ("gird: {i: [1]}", "unknown field 'gird'. Did you mean 'grid'"),
+        ("grid: {i: [1]}\nbest: {colum: f1}", "unknown field of best 'colum'"),
+        ("grid: {i: [1]}\nbest: {where: {a: 1}}", r"\[best.column\]: the name of a column"),
+        ("grid: {i: [1]}\nbest: {column: f, largest: 3}", r"\[best.largest\]: true or false"),
+        ("grid:\n  i: [1]\n  i: [2]", r"small.yaml:4: .*'i' occurs twice here"),
+        ("grid: {i: [1}", "small.yaml:2: not usable YAML"),
+        ("grid: !!python/name:os.system", "not usable YAML: could not determine a constructor"),
+        ("grid: {i: [!!int '']}", "not usable YAML"),
+        (f"grid: {{i: {list(range(60))}, x: {list(range(60))}}}", "3600 runs are asked for; .* at most 1000"),
     ],
 )
 def test_what_a_file_cannot_say(project, text, words):
     with pytest.raises(InputError, match=words):
+        grid_of(project, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("- 1", "a mapping with the fields notebook, fixed, grid, runs, best was expected"),
+        ("notebook: 03\ngrid: {i: [1]}", r"\[notebook\]: a notebook's name such as"),
+        ("notebook: 99_tinny\ngrid: {i: [1]}", r"\[notebook\]: unknown notebook .*Did you mean '99_tiny'"),
+    ],
+)
+def test_files_that_name_no_notebook(project, text, words):
+    with pytest.raises(InputError, match=words):
         read_grid(write_grid(project, text))
-
-
-def test_trouble_in_the_notebook_names_the_notebook(project):
-    (project / "notebooks" / "99_tiny.ipynb").write_text("{}")
-    with pytest.raises(InputError, match=r"99_tiny.ipynb: is not a readable notebook"):
-        grid_of(project, "grid: {i: [1]}")
-
-
-def test_no_file(project):
-    with pytest.raises(InputError, match="no such file"):
-        read_grid(project / "none.yaml")
+    with pytest.raises(InputError, match="the name of a grid file"):
+        read_grid(write_grid(project, text, "...yaml"))
 
 
 def test_nothing_starts_if_one_setting_is_wrong(project):
@@ -306,6 +287,7 @@ def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
     assert result.exit_code == 1 and said["finished"] == 1
     ((run, problem),) = said["failures"].items()
     assert "AssertionError: one is odd" in problem and f"{run}: 99_tiny failed in cell" in result.stderr
+    assert "%|" not in result.stderr  # no bar where there is no terminal
     assert executed(project) == [1, 2]
     assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "finished"]
     assert grid_table(read_grid(path))["i"].unique().tolist() == [2]
@@ -425,29 +407,6 @@ def test_a_grid_that_keeps_going_and_one_that_stops_at_once(project, monkeypatch
     assert "in a row" not in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_a_failure_is_said_as_it_happens(project):
-    hold = "import time\nuntil = time.monotonic() + 60\n"
-    hold += 'while i == 2 and not Path("go").exists() and time.monotonic() < until:\n    time.sleep(0.05)\n'
-    write_notebook(project, LOG + 'assert i != 1, "one is odd"\n' + hold + SCORES)
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
-    said = project / "said.txt"
-    with said.open("w") as file:
-        process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)], stderr=file)
-    until(lambda: executed(project) == [1, 2])  # the second is at work
-    early = said.read_text()
-    (project / "go").touch()
-    assert process.wait(60) == 1
-    assert "99_tiny failed in cell 3: AssertionError: one is odd" in early
-    assert said.read_text().count("one is odd") == 1
-
-
-def test_keep_going_and_stop_on_error_exclude_each_other(project):
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
-    result = tried("notebook", "grid", path, "--keep-going", "--stop-on-error")
-    assert result.exit_code == 2 and "not both" in result.stderr
-
-
 def until(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -468,13 +427,13 @@ def alive(pid):
 # ---------------------------------------------------------------- a cluster
 
 
-def test_a_scheduler_without_dask(project, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
+def test_a_scheduler_that_is_not_there_or_without_dask(project, monkeypatch):
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
+    with pytest.raises(InputError, match="no dask scheduler at 'nonsense'"):
+        run_grid(read_grid(path), scheduler="nonsense", progress=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
     result = tried("notebook", "grid", path, "--scheduler", "tcp://127.0.0.1:1")
     assert result.exit_code == 1 and "pip install 'berdslib[cluster]'" in result.stderr
-    both = tried("notebook", "grid", path, "--scheduler", "tcp://127.0.0.1:1", "--workers", "2")
-    assert both.exit_code == 2 and "not both" in both.stderr
 
 
 @pytest.mark.slow
@@ -492,13 +451,6 @@ def test_on_a_dask_cluster(project):
     assert grid_table(grid)["i"].unique().tolist() == [1, 2]
 
 
-def test_a_scheduler_that_is_not_there(project):
-    pytest.importorskip("distributed")
-    grid = grid_of(project, "grid: {i: [1]}\n")
-    with pytest.raises(InputError, match="no dask scheduler at 'nonsense'"):
-        run_grid(grid, scheduler="nonsense", progress=False)
-
-
 # ---------------------------------------------------------------- the shipped one
 
 
@@ -508,9 +460,3 @@ def test_shipped_grids_are_valid():
     shipped = sorted((notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
     assert "sample_retrieval" in [path.stem for path in shipped]
     assert all(len(read_grid(path).runs) > 1 for path in shipped)
-
-
-@pytest.mark.parametrize("name", ["...yaml", "..yaml", ".hidden.yaml"])
-def test_a_file_whose_name_is_no_folders_name(project, name):
-    with pytest.raises(InputError, match="the name of a grid file"):
-        read_grid(write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}", name))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from layouts import write_pir, write_questions
+from layouts import write_questions
 
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import load_expansions
@@ -13,7 +13,6 @@ from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
 from berdslib.judging.registry import make_judge
 from berdslib.llm.chat import Reply
-from berdslib.llm.extraction import extract, extract_with
 from berdslib.llm.recorded import Kept
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import systems as systems_module
@@ -21,7 +20,6 @@ from berdslib.retrieval.expansion import chat_expansions, expanded_search, hyde_
 from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
 from berdslib.retrieval.systems import make_systems
 from berdslib.study import scoring
-from berdslib.study.experiment import experiment
 from berdslib.study.front import search
 from berdslib.study.scoring import build
 
@@ -41,29 +39,6 @@ ASPECTS = {"aspect_judge": lambda: make_judge("overlap"), "store": None}
 
 def pairs(run):
     return run[["qid", "docno"]].values.tolist()
-
-
-def test_a_chain_is_a_retriever_at_the_front_door(sample):
-    first = make_retriever("bm25", sample.passages)
-    expected = expanded_search(first, sample.questions, load_expansions("sample", "dev"), 5)
-    for data in (sample, "sample"):
-        assert pairs(search("bm25+expand:recorded", data, 5)) == pairs(expected)
-
-
-@pytest.mark.slow
-def test_an_experiment_takes_chains_of_every_kind(sample):
-    names = ["bm25", "bm25+expand:rule", "bm25+coverage:0.5"]
-    assert set(experiment(names, sample).table["system"]) == set(names)
-
-
-@pytest.mark.slow
-def test_depth_says_how_many_candidates_are_chosen_from(sample):
-    def found(**options):
-        return search("bm25+cover:0.1", sample, 5, **options).groupby("qid")["docno"].agg(set).to_dict()
-
-    plain = make_retriever("bm25", sample.passages).search(sample.questions, 5)
-    assert found(depth=5) == plain.groupby("qid")["docno"].agg(set).to_dict()
-    assert found() != found(depth=5)
 
 
 def test_depth_reaches_a_cross_encoder(sample, monkeypatch):
@@ -93,12 +68,6 @@ class Nothing:
         raise AssertionError("searched")
 
 
-def test_an_unknown_part_is_named_before_anything_is_built(sample, monkeypatch):
-    monkeypatch.setattr(systems_module, "make_retriever", lambda *_, **__: pytest.fail("built"))
-    with pytest.raises(InputError, match=r"'bm25\+mrm:0.5': unknown part 'mrm'"):
-        experiment(["bm25", "bm25+mrm:0.5"], sample)
-
-
 def test_files_have_no_recorded_expansions_and_rules_are_always_there(sample, tmp_path):
     write_questions(tmp_path / "mine.jsonl", sample.questions)
     mine = load(tmp_path / "mine.jsonl", passages=sample.passages)
@@ -123,80 +92,6 @@ def test_strings_are_built_and_everything_else_is_as_it_came(sample):
 
 
 # ---------------------------------------------------------------- PIR
-
-
-def hits(run, task, k):
-    """Which perspectives have one of their gold texts among the first k of their own list, counted by hand."""
-    gold = task.gold.groupby(["qid", "pid"])["docno"].agg(set)
-    tops = run[run["rank"] <= k].groupby("qid")["docno"].agg(set)
-    return {
-        q.qid: [bool(gold[q.qid, pid] & tops.get(f"{q.qid}#{pid}", set())) for pid in range(len(q.perspectives))]
-        for q in task.questions
-    }
-
-
-@pytest.mark.slow
-def test_p_recall_of_a_file_is_that_of_lists_counted_by_hand(tmp_path):
-    task = load("pir-sample:location")
-    write_pir(task, tmp_path / "pir.json")
-    read = load(tmp_path / "pir.json")
-    found = experiment(["minilm", "minilm+pap"], read, "pRecall@3")
-    # The baseline is what the retriever itself finds, asked the full queries.
-    run = make_retriever("minilm", read.passages).search(read.queries, 3)
-    for qid, listed in hits(run, read, 3).items():
-        assert found.scores["minilm"].loc[qid].iloc[0] == pytest.approx(np.mean(listed))
-    means = found.table[found.table["dataset"] == "macro"].set_index("system")["mean"]
-    assert means["minilm+pap"] < means["minilm"]  # where places are sought, PAP ruins
-
-
-def by_rule(messages):
-    query = messages[-1]["content"].partition("<request>\n")[2].partition("\n</request>")[0]
-    found = extract(query)
-    return f"angle: {found.perspective}\ntopic: {found.root}"
-
-
-@pytest.mark.slow
-def test_pir_takes_queries_apart(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    task = load("pir-sample:location")
-    # The data set's own columns say nothing: what is found comes from the queries.
-    blind = [q._replace(perspectives=tuple(f"something {i}" for i in range(len(q.perspectives)))) for q in
-             task.questions]  # fmt: skip
-    renamed = {
-        q.qid: [(p, text) for p, (_, text) in zip(q.perspectives, task.expansions[q.qid], strict=True)] for q in blind
-    }
-    without = Collection("location", blind, task.passages, task.gold, renamed)
-    k, pap = 3, make_systems(["minilm+pap"], task)["minilm+pap"]
-    taken = [extract(q.text) for q in task.queries]
-    by_hand = [q._replace(root=t.root, perspectives=(t.perspective,)) for q, t in zip(task.queries, taken, strict=True)]
-    expected = pairs(pap.search(by_hand, k))
-    names = ["minilm+pap", "minilm+extract:rule+pap", "minilm+extract:chat:recorded:answers.jsonl+pap"]
-    extract_with(Kept(Model(by_rule), Path("answers.jsonl")), [q.text for q in task.queries])
-    unaided, rule, chat = (pairs(search(name, without, k, perspectives=True)) for name in names)
-    own = {q.qid for q in task.queries}
-    assert [p for p in rule if p[0] in own] == [p for p in chat if p[0] in own] == expected
-    assert [p for p in unaided if p[0] in own] != expected
-    with pytest.raises(InputError, match=r"unknown way to take queries apart 'rules'. Did you mean 'rule'"):
-        search("minilm+extract:rules+pap", without, k, perspectives=True)
-    # Whatever the queries are taken apart into, they are scored under the roots of the data set.
-    scored = experiment("minilm+extract:rule+pap", without, "pRecall@3")
-    assert scored.scores["minilm+extract:rule+pap"].index.tolist() == [q.qid for q in task.questions]
-
-
-@pytest.mark.slow
-def test_official_gold_adds_that_of_the_other_queries_of_a_root():
-    """The authors' notebook gives the first query of a root the gold texts of all (divergences.md P1)."""
-    task = load("pir-sample:location")
-    found = experiment("minilm", task, ["pRecall@3", "pRecall(gold='official')@3"])
-    run = make_retriever("minilm", task.passages).search(task.queries, 3)
-    gold = task.gold.groupby("qid")["docno"].agg(set)
-    for q in task.questions:
-        own = hits(run, task, 3)[q.qid]
-        first = set(run[run["qid"] == f"{q.qid}#0"]["docno"]) & gold[q.qid]
-        own_mean, official = found.scores["minilm"].loc[q.qid]
-        assert own_mean == pytest.approx(np.mean(own))
-        assert official == pytest.approx(np.mean([bool(first), *own[1:]]))
-    assert found.scores["minilm"].iloc[:, 0].mean() != found.scores["minilm"].iloc[:, 1].mean()
 
 
 # ---------------------------------------------------------------- vectors
@@ -258,13 +153,6 @@ def test_perspectives_of_a_chat_model_are_part_of_a_system(two):
     assert pairs(search("bm25+expand:chat:recorded:answers.jsonl+mmr:1", two, 5)) == expected
 
 
-def test_answers_of_a_file_with_a_plus_in_its_name(two):
-    model = Model('{"For": "It helps many people."}')
-    made = chat_expansions(two.questions, Kept(model, Path("a+b+mmr.jsonl")))
-    expected = pairs(expanded_search(make_retriever("bm25", two.passages), two.questions, made, 5))
-    assert pairs(search("bm25+expand:chat:recorded:a+b+mmr.jsonl+mmr:1", two, 5)) == expected
-
-
 def test_a_hypothetical_passage_is_searched_alone(two):
     questions = two.questions
     made = hyde_expansions(questions, Kept(Model("Trams and buses run late."), Path("answers.jsonl")))
@@ -317,18 +205,3 @@ def test_who_argues_a_generated_perspective_is_the_aspect_judge_of_the_call(two,
     assert len(asked) == 2 and asked[0].startswith("overlap") and asked[1].startswith("random")
     with pytest.raises(InputError, match=r"unknown judge 'overlop'. Did you mean 'overlap'"):
         search("bm25+coverage:0.5", two, 5, aspect_judge="overlop")
-
-
-@pytest.mark.parametrize(
-    ("system", "said"),
-    [
-        ("bm25+expand:chat:recorded:none.jsonl", "none.jsonl: cannot be read"),
-        ("bm25+expand:chat:", "'' is not a chat model"),
-        ("bm25+expand:caht:gpt", "unknown way to ask for expansions 'caht'. Did you mean 'chat'? Known: chat, hyde"),
-        ("bm25+coverage:0.5+expand:chat:gpt", "expand must come before coverage"),
-    ],
-)
-def test_what_no_chat_model_can_make_is_said(two, system, said):
-    with pytest.raises(InputError) as caught:
-        search(system, two, 5)
-    assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -1,15 +1,31 @@
-"""Choosing on one half, by hand-made scores; aspects from a judge."""
+"""Choosing on one half, by hand-made scores; aspects from a judge; ways to better lists, and to fuse them."""
+
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
-from berdslib.data.records import Passage, Question, make_run
+from berdslib.data.collection import Collection
+from berdslib.data.load import load
+from berdslib.data.records import Passage, Question, make_run, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.judging.aspects import judged_aspects
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore
-from berdslib.study.tuning import choose_system, dev_test_split, gain_recovered, gains_and_losses
+from berdslib.retrieval.bm25 import BM25
+from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.study.experiment import experiment
+from berdslib.study.figures.curves import fusion_curves
+from berdslib.study.tuning import (
+    choose_system,
+    dev_test_split,
+    fusion_sweep,
+    gain_recovered,
+    gains_and_losses,
+    lists_table,
+    systems_of,
+)
 
 QUESTIONS = [Question(f"q{i}", "?", ("x",), source="one" if i < 6 else "two") for i in range(10)]
 
@@ -127,3 +143,169 @@ def test_aspects_are_the_judges_opinions_on_generated_perspectives_only(tmp_path
 def test_recorded_verdicts_are_refused():
     with pytest.raises(InputError, match="used for scoring"):
         judged_aspects(EXPANSIONS, PASSAGES, Gold(pd.DataFrame(columns=["qid", "pid", "docno", "p_yes", "supports"])))
+
+
+# ---------------------------------------------------------------- ways to better lists
+
+
+WAYS = ("expand:recorded", "expand:rule", "multi:recorded", "coverage", "expand:rule+coverage")
+OPTIONS = {"aspect_judge": "overlap", "ways": WAYS, "weights": (0.2, 0.8), "depth": 20}
+
+
+class Counted:
+    """BM25 that remembers what it was asked, under each registered name anew."""
+
+    name = "counted"
+
+    def __init__(self, passages):
+        self.inner, self.calls = BM25(passages), []
+
+    def search(self, questions, k):
+        self.calls.append((tuple(q.text for q in questions), k))
+        return self.inner.search(questions, k)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
+    made = []
+    RETRIEVERS.add("counted", own_retriever(lambda passages: made.append(Counted(passages)) or made[-1]))
+    return made
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return load("sample", split="all")
+
+
+def test_a_way_is_a_system_for_each_weight():
+    assert systems_of("bm25", "none") == ["bm25"]
+    assert systems_of("bm25", "multi:rule") == ["bm25+multi:rule"]
+    assert systems_of("bm25", "mmr", [0.5, 0.50]) == ["bm25+mmr:0.5"]  # once, not compared with itself
+    assert systems_of("bm25", "mmr+expand:rule", [0.5, 1]) == ["bm25+mmr:0.5+expand:rule", "bm25+mmr:1+expand:rule"]
+    with pytest.raises(InputError, match="none to try"):
+        systems_of("bm25", "mmr", [])
+    with pytest.raises(InputError, match="unknown part 'mrm'"):
+        systems_of("bm25", "mrm", [0.5])
+
+
+@pytest.mark.slow
+def test_every_number_is_that_of_an_experiment_on_the_held_out_questions(sample, counted, tmp_path):
+    found = lists_table("counted", sample, store=tmp_path / "v.sqlite", **OPTIONS)
+    assert {q.split for q in found.choosing} == {"dev"} and {q.split for q in found.held_out} == {"test"}
+    # The question, its recorded and its ruled expansions, and it beside the recorded ones: one search each.
+    (retriever,) = counted
+    assert len(retriever.calls) == len(set(retriever.calls)) == 4 and {k for _, k in retriever.calls} == {20}
+
+    measures = ["Precision@5", "MRecall@5", "MRecall@10"]
+    options = {"aspect_judge": "overlap", "depth": 20, "store": tmp_path / "v.sqlite"}
+    chosen = found.table[found.table["system"] != ""].drop_duplicates("way").set_index("way")["system"].to_dict()
+    result = experiment(chosen, sample.only(found.held_out), measures, baseline="none", **options)
+    expected = result.table[result.table["dataset"] == "macro"].set_index(["system", "measure"])
+    ours = found.table[found.table["way"] != "oracle"].set_index(["way", "measure"])
+    expected = expected.loc[ours.index]
+    for column in ("n", "mean", "low", "high", "p_value"):
+        pd.testing.assert_series_equal(ours[column], expected[column], check_names=False, check_dtype=False)
+    assert ours["gain"].to_numpy() == pytest.approx(expected["difference"].to_numpy())
+    best = found.table[found.table["way"] == "oracle"].set_index("measure")
+    assert (best["share"].dropna() == 1).all() and best["p_value"].isna().all()
+    assert (ours["mean"]["coverage"] <= best["mean"] + 1e-12).all()  # it reorders the same candidates
+    way = ours["share"]["coverage", "Precision@5"]
+    none = ours["mean"]["none", "Precision@5"]
+    assert way == pytest.approx((ours["mean"]["coverage", "Precision@5"] - none) / (best["mean"]["Precision@5"] - none))
+
+    # On the questions to choose by, the best of both weights was taken, and among all ways the winner.
+    trial = experiment({s: s for s in found.tried["system"]}, sample.only(found.choosing), measures[:2], **options)
+    means = trial.table[trial.table["dataset"] == "macro"].pivot(index="system", columns="measure", values="mean")
+    allowed = means[means["Precision@5"] >= 0.99 * means.loc["counted", "Precision@5"] - 1e-12]
+    assert means.loc[chosen[found.winner], "MRecall@5"] == allowed["MRecall@5"].max()
+    for name, part in found.tried.groupby("way"):
+        within = allowed.loc[allowed.index.intersection(part["system"]), "MRecall@5"]
+        note = ours.loc[(name, "MRecall@5"), "note"]
+        if len(within):
+            assert means.loc[chosen[name], "MRecall@5"] == within.max() and not note
+        else:
+            assert means.loc[chosen[name], "Precision@5"] == means.loc[part["system"], "Precision@5"].max() and note
+    assert found.shown.loc[found.winner, "system"] == chosen[found.winner]
+
+
+@pytest.mark.slow
+def test_verdicts_on_the_held_out_questions_choose_nothing(sample, tmp_path):
+    """Whoever turns them round changes the scores, and no choice."""
+    held_out = {q.qid for q in sample.questions if q.split == "test"}
+    gold = sample.gold.copy()
+    gold.loc[gold["qid"].isin(held_out), "supports"] ^= True
+    turned = replace(sample, gold=gold)
+    one, other = (lists_table("bm25", data, store=tmp_path / "v.sqlite", **OPTIONS) for data in (sample, turned))
+    assert one.winner == other.winner and one.table["system"].tolist() == other.table["system"].tolist()
+    pd.testing.assert_frame_equal(one.tried, other.tried)
+    assert not one.table["mean"].equals(other.table["mean"])
+
+
+@pytest.mark.slow
+def test_what_cannot_be_tried_is_a_row_with_its_reason(sample, tmp_path):
+    bare = replace(sample, expansions={})
+    found = lists_table("bm25", bare, store=tmp_path / "v.sqlite", **OPTIONS)
+    absent = found.table[found.table["mean"].isna()]
+    assert sorted(set(absent["way"])) == ["expand:recorded", "multi:recorded"] and len(absent) == 2 * 3
+    assert set(absent["note"]) == {"left out: no recorded expansions"} and not absent["chosen"].any()
+    assert list(dict.fromkeys(found.table["way"])) == ["none", *WAYS, "oracle"]
+    assert found.shown.loc["multi:recorded", "note"] == "left out: no recorded expansions"
+    assert not any("recorded" in system for system in found.tried["system"])
+
+
+def test_a_judge_that_scores_may_not_reorder(sample, tmp_path):
+    options = OPTIONS | {"judge": "overlap", "store": tmp_path / "v.sqlite"}
+    with pytest.raises(InputError, match=r"overlap.* scores; another judge must reorder lists"):
+        lists_table("bm25", sample, **options)
+
+
+# ---------------------------------------------------------------- ways to fuse
+
+
+ZOOS = Question("q", "Should zoos close?", ("Yes.", "No."))
+FOUND = {"": ["a", "b", "c"], "one": ["b", "d"], "two": ["e", "b", "a"]}  # by statement; "" is the question's own list
+STATED = {"q": [("first", "one"), ("second", "two")]}
+
+
+class Lists:
+    """Finds what a table says for each statement behind the question, and remembers what it was asked."""
+
+    name = "lists"
+
+    def __init__(self, found):
+        self.found, self.calls = found, []
+
+    def search(self, questions, k):
+        self.calls.append(([q.text for q in questions], k))
+        texts = {q.qid: q.text.removeprefix(ZOOS.text).strip() for q in questions}
+        return ranked_run({qid: self.found[text][:k] for qid, text in texts.items()})
+
+
+def test_a_sweep_scores_every_fusion_and_says_how_far_it_is_from_the_usual_constant(tmp_path):
+    # "a" argues yes, "e" no: round robin of all three has both in its first three, so has every sum of reciprocals;
+    # of one expansion and the question, nothing shows "no".
+    gold = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "e", 1.0, True)], "gold")
+    data = Collection("zoo", [ZOOS], [Passage(d, d) for d in "abcde"], gold=gold, expansions=STATED)
+    lists, options = Lists(FOUND), {"numbers": (0, 1, 2), "constants": (0,), "store": tmp_path / "v.sqlite"}
+    table = fusion_sweep(lists, data, ["MRecall@3", "Precision@3"], depth=9, **options)
+    assert lists.calls == [([ZOOS.text, f"{ZOOS.text} one", f"{ZOOS.text} two"], 9)]  # each list once
+    assert set(table["fusion"]) == {"round robin", "rrf:0", "rrf:60"} and set(table["n"]) == {1}
+    means = table.set_index(["measure", "number", "original", "fusion"])["mean"]
+    assert means["MRecall@3", 2, True, "round robin"] == means["MRecall@3", 2, True, "rrf:60"] == 1
+    assert means["MRecall@3", 1, True, "rrf:60"] == 0
+    assert means["Precision@3", 2, True, "rrf:0"] == pytest.approx(2 / 3)
+    assert means["Precision@3", 2, False, "rrf:0"] == pytest.approx(1 / 3)  # b, e, d
+    assert means["Precision@3", 2, False, "round robin"] == pytest.approx(1 / 3)  # b, e, d
+    assert means["Precision@3", 1, True, "round robin"] == pytest.approx(1 / 3)  # a, b, c
+    assert means["Precision@3", 1, False, "round robin"] == 0
+    differences = table.set_index(["measure", "number", "original", "fusion"])["difference"]
+    usual = table["fusion"].eq("rrf:60")
+    assert (differences[usual.to_numpy()] == 0).all() and table["difference_low"].isna().equals(usual)
+    assert differences["Precision@3", 1, False, "round robin"] == 0  # b, d: the same list
+    assert differences["MRecall@3", 2, True, "round robin"] == 0
+    figure = fusion_curves(table, "Precision@3")
+    drawn = {line.get_label(): list(line.get_ydata()) for line in figure.axes[1].lines}
+    assert drawn["rrf:0"] == pytest.approx([100 / 3, 200 / 3]) and len(drawn) == 4  # and the question alone
+    with pytest.raises(InputError, match="1 questions have no expansions, the first is 'q'"):
+        fusion_sweep(lists, replace(data, expansions={}), **options)

@@ -105,22 +105,20 @@ def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = No
         k: the longest list.
         union: share of questions that all lists together cover, drawn as a line.
     """
-    figure, (axis,) = panels(1, (8.4, 4.4))
-    lengths = np.arange(1, k + 1)
-    for i, system in enumerate(needed.columns):
-        share = (needed[system].to_numpy()[:, None] <= lengths).mean(axis=0) * 100
-        # Dashes tell the lines apart in grey; the first are wide, so that one shows below another that hides it.
-        style: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": DASHES[i % 4]}
-        axis.step(lengths, share, where="post", label=plain(system), lw=max(1.8, 4.5 - 1.2 * i), **style)
+    shares = pd.DataFrame({n: (needed <= n).mean() * 100 for n in range(1, k + 1)}).T
+    what = "passages read (logarithmic)", f"all perspectives shown,\n% of {len(needed)} questions"
+    figure = lines(shares, *what, dots=False)
+    (axis,) = figure.axes
+    for line in axis.lines:
+        line.set_drawstyle("steps-post")
     if union is not None:
         axis.axhline(union * 100, color="black", ls=(0, (1, 3)), lw=1.8, label=f"all together ({union * 100:.1f} %)")
     marks = [n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n < k]
     axis.set_xscale("log")  # the tenth passage matters more to a reader than the hundredth
     axis.set_xticks([*marks, k], [str(n) for n in (*marks, k)])
     axis.minorticks_off()
-    axis.set(xlim=(1, max(k, 1.1)), ylim=(0, 103), xlabel="passages read (logarithmic)")
-    axis.set_ylabel(f"all perspectives shown,\n% of {len(needed)} questions")
-    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axis.set_xlim(1, max(k, 1.1))
+    axis.legend(frameon=False)
     return figure
 
 
@@ -134,26 +132,17 @@ def calibration_curve_figure(tables: Mapping[str, pd.DataFrame], p_yes: Mapping[
             judged the same pairs to be compared.
         p_yes: judge → its probabilities, float (n,).
     """
-    import matplotlib.pyplot as plt
-
-    figure = plt.figure(figsize=(9.6, max(4.6, 1.4 * len(tables))), layout="constrained")
-    grid = figure.add_gridspec(len(tables), 2, width_ratios=[3, 2])
-    top = figure.add_subplot(grid[:, 0])
-    counts = [figure.add_subplot(grid[i, 1], sharex=top) for i in range(len(tables))]
-    edges = np.linspace(0, 1, 21)
-    most = max(int(np.histogram(p_yes[judge], edges)[0].max()) for judge in tables)
-    top.plot([0, 1], [0, 1], color="grey", lw=1, ls="--", label="means what it says", zorder=1)
-    for i, (axis, (judge, table)) in enumerate(zip(counts, tables.items(), strict=True)):
-        top.plot(table["mean_p"], table["share_yes"], label=plain(judge), ls=DASHES[i % 4], lw=2, ms=7, **look(i))
-        axis.hist(p_yes[judge], edges.tolist(), color=PALETTE[i % len(PALETTE)])
-        axis.set_ylim(0, most * 1.1)
-        axis.set_title(f"{plain(judge)}: {int(table['n'].sum())} pairs", loc="left", fontsize=10, pad=3)
-        axis.tick_params(labelbottom=axis is counts[-1])
-    top.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="mean probability of yes in a bin")
-    top.set_ylabel("share of the bin's pairs that are a yes")
-    top.legend(loc="upper left", frameon=False)
-    counts[len(counts) // 2].set_ylabel("pairs")
-    counts[-1].set_xlabel("probability of yes")
+    figure, (left, right) = panels(2, (9.6, 4.6), sharey=False, sharex=True, width_ratios=[3, 2])
+    left.plot([0, 1], [0, 1], color="grey", lw=1, ls="--", label="means what it says", zorder=1)
+    for i, (judge, table) in enumerate(tables.items()):
+        named = plain(f"{judge} ({int(table['n'].sum())} pairs)")
+        left.plot(table["mean_p"], table["share_yes"], label=named, ls=DASHES[i % 4], lw=2, ms=7, **look(i))
+        style: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": DASHES[i % 4], "histtype": "step", "lw": 2}
+        right.hist(p_yes[judge], np.linspace(0, 1, 21).tolist(), **style)
+    left.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="mean probability of yes in a bin")
+    left.set_ylabel("share of the bin's pairs that are a yes")
+    left.legend(loc="upper left", frameon=False)
+    right.set(xlabel="probability of yes", ylabel="pairs")
     return figure
 
 
@@ -200,27 +189,21 @@ def fusion_curves(table: pd.DataFrame, measure: str) -> Figure:
         table: of :func:`berdslib.study.tuning.fusion_sweep`.
         measure: which of its measures.
     """
-    import matplotlib.pyplot as plt
-
     rows = table[table["measure"] == measure]
-    alone, rules = rows.loc[rows["number"] == 0, "mean"], list(dict.fromkeys(rows["fusion"]))
+    alone, several = rows[rows["number"] == 0], rows[rows["number"] > 0]
     figure, axes = panels(2, (10.0, 3.8))
-    shades = plt.get_cmap("cividis")(np.linspace(0, 0.6, max(1, len(rules) - 1)))
     for axis, original in zip(axes, (False, True), strict=True):
-        mine = rows[(rows["original"] == original) & (rows["number"] > 0)]
-        for i, rule in enumerate(rules):
-            part, turns = mine[mine["fusion"] == rule], rule == "round robin"
-            style: dict[str, Any] = {"color": PALETTE[4] if turns else shades[i - 1], "lw": 2.4 if turns else 1.4}
-            style |= {"ls": "-" if turns else DASHES[(i - 1) % 4], "marker": MARKERS[i % len(MARKERS)], "ms": 9 - i}
-            axis.plot(part["number"], part["mean"] * 100, label=rule, **style)
-            if turns:
+        mine = several[several["original"] == original]
+        for i, (rule, part) in enumerate(mine.groupby("fusion", sort=False)):
+            axis.plot(part["number"], part["mean"] * 100, label=rule, lw=1.6, ls=DASHES[i % 4], ms=9 - i, **look(i))
+            if rule == "round robin":
                 band = axis.fill_between(part["number"], part["low"] * 100, part["high"] * 100, color=NOTHING)
                 band.set(label="its 95 % interval", zorder=-1)
-        for value in alone[:1]:
+        for value in alone["mean"][:1]:
             axis.axhline(value * 100, color="black", ls="--", lw=1.0, label="the question alone", zorder=0)
         axis.set_title("expansions and the question" if original else "expansions alone", fontsize=11)
         axis.set_xlabel("expansions that are searched")
-        axis.set_xticks(sorted(set(rows.loc[rows["number"] > 0, "number"])))
+        axis.set_xticks(sorted(set(several["number"])))
     axes[0].set_ylabel(f"{plain(measure)}, %")
     axes[1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
     return figure

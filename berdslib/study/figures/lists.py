@@ -36,8 +36,8 @@ def rank_table(question: Question, runs: Mapping[str, pd.DataFrame], verdicts: p
         run = check_run(run)
         listed = run[(run["qid"] == question.qid) & (run["rank"] <= k)]
         for docno, rank in zip(listed["docno"], listed["rank"], strict=True):
-            for pid in range(len(question.perspectives)):
-                rows.append((system, int(rank), docno, pid, (docno, pid) in supported))
+            of_passage = [(docno, pid) in supported for pid in range(len(question.perspectives))]
+            rows += [(system, int(rank), docno, pid, argued) for pid, argued in enumerate(of_passage)]
     return pd.DataFrame(rows, columns=["system", "rank", "docno", "pid", "supports"])
 
 
@@ -74,26 +74,19 @@ def perspectives_by_rank(
         summary = _summary(table[table["system"] == system], m, k)
         axis.set_title(f"{plain(name)}  →  {summary}", x=_LEFT, ha="left", fontsize=12, pad=12)
     axes[-1, 0].set_xlabel("rank in the list (pale number: this passage argues none of the perspectives)")
-    axes[0, 0].annotate(
-        plain(fill(question.text, 90)),
-        (_LEFT, 1),
-        (0, 36),
-        "axes fraction",
-        "offset points",
-        fontsize=15,
-        fontweight="bold",
-    )
+    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes[0, 0].annotate(plain(fill(question.text, 90)), (_LEFT, 1), (0, 36), fontsize=15, fontweight="bold", **above)
     return figure
 
 
-def _draw_list(axis, question: Question, mine: pd.DataFrame, k: int) -> None:  # type: ignore[no-untyped-def]
+def _draw_list(axis: Any, question: Question, mine: pd.DataFrame, k: int) -> None:
     m = len(question.perspectives)
     shown = set(zip(mine.loc[mine["supports"], "rank"], mine.loc[mine["supports"], "pid"], strict=True))
     for pid in range(m):
         y, colour = m - 1 - pid, PALETTE[pid % len(PALETTE)]
         ranks = sorted(r for r, p in shown if p == pid)
         for rank in range(1, k + 1):
-            axis.add_patch(_tile(rank, y, colour if rank in ranks else NOTHING))
+            _box(axis, rank, y, (0.8, 0.68), 0.12, facecolor=colour if rank in ranks else NOTHING, edgecolor="white")
             if rank in ranks:  # so that nobody has to tell colours apart
                 axis.text(rank, y, "✓", ha="center", va="center", fontsize=13, color=_on(colour), fontweight="bold")
         take_away = f"{len(ranks)} of {k}, first at rank {ranks[0]}" if ranks else "HIDDEN: never shown"
@@ -110,17 +103,12 @@ def _draw_list(axis, question: Question, mine: pd.DataFrame, k: int) -> None:  #
         axis.spines[side].set_visible(False)
 
 
-def _tile(rank: int, y: int, colour: str):  # type: ignore[no-untyped-def]
+def _box(axis: Any, x: float, y: float, size: tuple[float, float], rounding: float, **look: Any) -> None:
+    """Draw a box with round corners around a place."""
     from matplotlib.patches import FancyBboxPatch
 
-    return FancyBboxPatch(
-        (rank - 0.4, y - 0.34),
-        0.8,
-        0.68,
-        boxstyle="round,pad=0,rounding_size=0.12",
-        facecolor=colour,
-        edgecolor="white",
-    )
+    corner = (x - size[0] / 2, y - size[1] / 2)
+    axis.add_patch(FancyBboxPatch(corner, *size, boxstyle=f"round,pad=0,rounding_size={rounding}", **look))
 
 
 def _on(colour: str) -> str:
@@ -173,21 +161,16 @@ def lists_beside(question: Question, table: pd.DataFrame, titles: Mapping[str, s
     for side in axis.spines.values():
         side.set_visible(False)
     axis.set_title(plain(fill(question.text, 30 * len(systems))), fontsize=13, fontweight="bold", loc="left", pad=12)
-    marks = [
-        Line2D([], [], ls="none", marker="s", ms=9, color=colour_of(pid)) for pid in range(len(question.perspectives))
-    ]
-    names = [plain(f"{letter_of(pid)}: {text}") for pid, text in enumerate(question.perspectives)]
+    named = list(enumerate(question.perspectives))
+    marks = [Line2D([], [], ls="none", marker="s", ms=9, color=colour_of(pid)) for pid, _ in named]
+    names = [plain(f"{letter_of(pid)}: {text}") for pid, text in named]
     figure.legend(marks, names, loc="outside lower left", frameon=False, fontsize=10)
     return figure
 
 
-def _draw_box(axis, column: int, rank: int, title: str, argued: Sequence[int], *, new: bool) -> None:  # type: ignore[no-untyped-def]
-    from matplotlib.patches import FancyBboxPatch
-
+def _draw_box(axis: Any, column: int, rank: int, title: str, argued: Sequence[int], *, new: bool) -> None:
     edge: dict[str, Any] = {"ec": "black", "lw": 2.0} if new else {"ec": "#B5B5B5", "lw": 0.8}
-    box = FancyBboxPatch((column - 0.42, rank - 0.36), 0.84, 0.72, boxstyle="round,pad=0,rounding_size=0.05",
-                         facecolor="white" if argued else NOTHING, **edge)  # fmt: skip
-    axis.add_patch(box)
+    _box(axis, column, rank, (0.84, 0.72), 0.05, facecolor="white" if argued else NOTHING, **edge)
     words = fill(shorten(title, 50, placeholder=" …"), 27)
     axis.text(column - 0.40, rank, plain(words), va="center", fontsize=9.5, color="black" if argued else "#555555")
     if new:
