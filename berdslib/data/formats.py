@@ -58,12 +58,12 @@ LAYOUTS = ("beir", "berds", "trec")
 # ---------------------------------------------------------------- questions
 
 
-def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[Question]:
+def read_questions(path: StrPath, *, source: str = "", split: str = "", start: int = 0) -> list[Question]:
     """Read questions from JSONL, CSV or TSV.
 
     Accepted columns: `question` (or `text`, `title`), `perspectives` (a list), optionally `qid` (or `id`, `_id`),
-    `stances`, `source`, `split`, `labels`. Without an id, questions are numbered from 0. The official BeRDS files (with
-    `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here too.
+    `stances`, `source`, `split`, `labels`. Without an id, questions are numbered from `start`. The official BeRDS files
+    (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here.
     """
     rows = read_table(path)
     first = next(rows, None)
@@ -74,7 +74,7 @@ def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[
         return [q for q, _ in _group_expansions(rows, path, source, split)]
     questions = []
     seen: dict[Any, int] = {}
-    for i, (line, row) in enumerate(rows):
+    for i, (line, row) in enumerate(rows, start):
         questions.append(_question(row, i, path, line, source, split))
         check_new(seen, questions[-1].qid, f"question id {questions[-1].qid!r}", path, line, "qid")
     return questions
@@ -246,44 +246,35 @@ def is_beir(path: StrPath) -> bool:
 
 
 def beir_splits(folder: StrPath) -> list[str]:
-    """Return the splits of a BEIR folder, those that its qrels are of, by name."""
+    """Return the splits of a BEIR folder, those that its qrels are of: "test" first, the others by name."""
     found = {p.name.removesuffix(".gz").removesuffix(".tsv") for p in (Path(folder) / "qrels").glob("*.tsv*")}
     if not found:
         raise InputError("a BEIR folder needs qrels/SPLIT.tsv, such as qrels/test.tsv", path=folder)
-    return sorted(found)
+    return sorted(found, key=lambda split: (split != "test", split))
 
 
-def beir_questions(folder: StrPath, split: str | None = None) -> list[Question]:
-    """Return the queries of a BEIR folder that a split judges, each with its own text as its one perspective.
+def beir_questions(folder: StrPath, splits: Sequence[str]) -> list[Question]:
+    """Return the queries of a BEIR folder that some splits judge, each with its own text as its one perspective.
 
-    Args:
-        folder: of the data set.
-        split: a split, "all", or None for "test" where there are several; a query that is in two splits is that of the
-            first, in its place.
+    A query that is in two splits is that of the first, in its place.
     """
-    folder, there = Path(folder), beir_splits(folder)
-    if split is None and len(there) > 1 and "test" not in there:
-        raise InputError(f"say which split; there are {', '.join(there)}", path=folder, field="split")
-    first = [part for part in there if part == "test"]
-    wanted = {None: first or there, "all": [*first, *(part for part in there if part != "test")]}
-    splits = wanted.get(split) or [str(split)]
-    asked = {part: set(_beir_qrels(folder, part)["qid"]) for part in splits}
-    found: dict[str, Question] = {}
+    folder = Path(folder)
     queries = read_questions(_beir_file(folder, "queries.jsonl"))
-    for part in splits:
+    found: dict[str, Question] = {}
+    for split in splits:
+        asked = set(_beir_qrels(folder, split)["qid"])
         for q in queries:
-            if q.qid in asked[part]:
-                found.setdefault(q.qid, Question(q.qid, q.text, (q.text,), (None,), folder.name, part))
+            if q.qid in asked:
+                found.setdefault(q.qid, Question(q.qid, q.text, (q.text,), (None,), folder.name, split))
     return list(found.values())
 
 
-def beir_gold(folder: StrPath, split: str | None = None) -> pd.DataFrame:
-    """Return the judgements of a split of a BEIR folder, or of all, as verdicts; a score above 0 is a yes.
+def beir_gold(folder: StrPath) -> pd.DataFrame:
+    """Return the judgements of all splits of a BEIR folder as verdicts; a score above 0 is a yes.
 
     Of a passage that two splits judge for the same query, that of the first split counts, "test" before the others.
     """
-    splits = [split] if split else sorted(beir_splits(folder), key=lambda part: part != "test")
-    whole = pd.concat([_beir_qrels(Path(folder), part) for part in splits])
+    whole = pd.concat([_beir_qrels(Path(folder), split) for split in beir_splits(folder)])
     return check_verdicts(whole.drop_duplicates(["qid", "docno"]))
 
 

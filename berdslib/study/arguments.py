@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from berdslib.data.collection import Collection
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.data.records import Question
 from berdslib.errors import InputError
 from berdslib.judging.base import Judge
@@ -29,7 +29,7 @@ def collection_of(data: Data) -> Collection:
     """Return a collection, or the one that a name or a path stands for.
 
     Raises:
-        InputError: neither; or what :func:`berdslib.data.load.load` refuses.
+        InputError: neither; or what :func:`berdslib.data.datasets.load` refuses.
     """
     if isinstance(data, Collection):
         return data

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from layouts import write_questions
 from pandas.testing import assert_frame_equal
 
-from berdslib.data.datasets import load_gold
+from berdslib.data.datasets import load, load_gold
 from berdslib.data.formats import (
     beir_gold,
     beir_questions,
@@ -31,7 +31,6 @@ from berdslib.data.formats import (
     write_berds,
     write_passages,
 )
-from berdslib.data.load import load
 from berdslib.data.records import (
     OPPOSE,
     SUPPORT,
@@ -386,7 +385,7 @@ def test_gzip_is_told_by_its_first_bytes(tmp_path):
 
 
 def read_beir(folder, split="test"):
-    return beir_questions(folder, split), read_passages(folder), beir_gold(folder, split)
+    return beir_questions(folder, [split]), read_passages(folder), beir_gold(folder)
 
 
 @pytest.mark.parametrize("zipped", ["", ".gz"])

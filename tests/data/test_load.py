@@ -10,9 +10,8 @@ from layouts import write_pir, write_questions
 
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
-from berdslib.data.datasets import load_expansions, load_gold, load_passages, load_questions
+from berdslib.data.datasets import load, load_expansions, load_gold, load_passages, load_questions
 from berdslib.data.formats import write_passages
-from berdslib.data.load import load
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.data.tables import write_jsonl
 from berdslib.data.trec import write_verdicts
@@ -65,7 +64,7 @@ def test_the_sample(split):
 
 
 def test_another_corpus_and_other_verdicts_take_the_place_of_its_own(mine, monkeypatch):
-    monkeypatch.setattr("berdslib.data.load.load_passages", lambda _: pytest.fail("its own corpus was read"))
+    monkeypatch.setattr("berdslib.data.datasets.load_passages", lambda _: pytest.fail("its own corpus was read"))
     first = load_questions("sample")[0]
     gold = make_verdicts([(first.qid, 0, "a", 1.0, True)], "hand")
     found = load("sample", passages=CORPUS, gold=gold)

@@ -9,9 +9,8 @@ from math import log2
 
 import pytest
 
-from berdslib.data.datasets import card, fetch, load_gold, load_passages, load_questions
+from berdslib.data.datasets import card, fetch, load, load_gold, load_passages, load_questions
 from berdslib.data.leaks import leaks
-from berdslib.data.load import load
 from berdslib.data.readers import nuggets_at, read_nuggets
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.tables import write_jsonl

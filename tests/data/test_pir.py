@@ -12,15 +12,15 @@ from layouts import write_pir
 from pir_sample import ARTICLES, PLACES
 
 from berdslib.data.collection import are_full_queries
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.data.pir import (
     PirQuery,
     is_pir,
+    load_task,
     location_groups,
     pir_collection,
     pir_statistics,
     places,
-    read_task,
     root_id,
 )
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, perspective_qid
@@ -265,7 +265,7 @@ def test_what_is_wrong_with_a_folder_is_said(beir, file, text, message):
     if text is not None:
         (beir / file).write_text(text)
     with pytest.raises(InputError, match=message):
-        read_task(beir)
+        load_task(beir)
 
 
 # ---------------------------------------------------------------- data sets by name

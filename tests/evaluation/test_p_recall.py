@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berdslib.data.collection import Collection
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.data.records import Question, make_verdicts, perspective_qid, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate, pRecall

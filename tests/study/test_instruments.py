@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from berdslib.data.collection import Collection
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate

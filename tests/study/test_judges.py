@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import f1_score, roc_auc_score
+from stance import NEGATED, PROPOSAL, StancePair
 
-from berdslib.data.readers import NEGATED, PROPOSAL, LabelledPair, StancePair
+from berdslib.data.readers import LabelledPair
 from berdslib.errors import InputError
 from berdslib.evaluation.judges import calibration_error
 from berdslib.judging.baselines import Overlap

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.errors import InputError
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
