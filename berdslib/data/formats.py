@@ -54,7 +54,6 @@ TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "headline")
 
 LAYOUTS = ("beir", "berds", "trec")
 
-
 # ---------------------------------------------------------------- questions
 
 
@@ -350,7 +349,9 @@ def read_berds(
             raise InputError("a list of documents {title, text} was expected", path=path, line=line, field="ctxs")
         docnos = []
         for rank, ctx in enumerate(contexts, start=1):
-            passage = _context(ctx, question.qid, rank, path, line)
+            docno = text_field(ctx, ("id", "docno", "_id"), path, line, default="") or f"{question.qid}/{rank}"
+            text, title = text_field(ctx, ("text",), path, line), text_field(ctx, ("title",), path, line, default="")
+            passage = Passage(docno, text, title)
             if passages.setdefault(passage.docno, passage) != passage:
                 raise InputError(f"{passage.docno!r} is used for two different documents", path=path, line=line)
             docnos.append(passage.docno)
@@ -372,21 +373,13 @@ def read_berds(
 
 def prediction_fields(path: StrPath) -> list[str]:
     """Return the names of the recorded predictions (fields ending in "-preds") in the first row of a BeRDS JSONL."""
-    first = next(read_jsonl(path), None)
-    if first is None:
+    _, row = next(read_jsonl(path), (0, None))
+    if row is None:
         raise InputError("holds no questions", path=path)
-    row = first[1]
     contexts = row.get("ctxs")
-    names = [*row, *(contexts[0] if isinstance(contexts, list) and contexts and isinstance(contexts[0], dict) else ())]
+    first = contexts[0] if isinstance(contexts, list) and contexts else None
+    names = [*row, *(first if isinstance(first, dict) else ())]
     return [n for n in names if n.endswith("-preds")]
-
-
-def _context(ctx: Mapping[str, Any], qid: str, rank: int, path: StrPath, line: int) -> Passage:
-    return Passage(
-        docno=text_field(ctx, ("id", "docno", "_id"), path, line, default="") or f"{qid}/{rank}",
-        text=text_field(ctx, ("text",), path, line),
-        title=text_field(ctx, ("title",), path, line, default=""),
-    )
 
 
 def _supports_field(predictions: str) -> str:
@@ -420,21 +413,17 @@ def _predictions(
     """Return the recorded predictions of one row as a (documents, perspectives) table."""
     if contexts and all(name in c for c in contexts):
         table: Any = [c[name] for c in contexts]
-    elif name in row:
-        table = row[name]
-    elif not contexts:
-        return []
+    elif name in row or not contexts:
+        table = row.get(name, [])
     else:
         raise InputError("no such predictions in this row or its documents", path=path, line=line, field=name)
-    shape = (
-        f"{len(contexts)} lists (one per document) of {n_perspectives} values (one per perspective); "
-        "the official scripts append to old predictions when they run twice"
-    )
-    if not isinstance(table, list) or len(table) != len(contexts):
-        raise InputError(f"expected {shape}", path=path, line=line, field=name)
-    for values in table:
-        if not isinstance(values, list) or len(values) != n_perspectives:
-            raise InputError(f"expected {shape}", path=path, line=line, field=name)
+    fits = isinstance(table, list) and len(table) == len(contexts)
+    if not fits or not all(isinstance(values, list) and len(values) == n_perspectives for values in table):
+        problem = (
+            f"expected {len(contexts)} lists (one per document) of {n_perspectives} values (one per perspective); "
+            "the official scripts append to old predictions when they run twice"
+        )
+        raise InputError(problem, path=path, line=line, field=name)
     return [[yes_probability(v, path, line, name) for v in values] for values in table]
 
 
@@ -472,18 +461,12 @@ def write_berds(
             ctx[_supports_field(predictions)] = [int(supports) for _, supports in said]
         return ctx
 
-    write_jsonl(
-        path,
-        (
-            {
-                "id": q.qid,
-                "question": q.text,
-                "perspectives": list(q.perspectives),
-                "ctxs": [context(q, d) for d in lists.get(q.qid, [])],
-            }
-            for q in questions
-        ),
-    )
+    def rows() -> Iterator[dict[str, Any]]:
+        for q in questions:
+            listed = [context(q, docno) for docno in lists.get(q.qid, [])]
+            yield {"id": q.qid, "question": q.text, "perspectives": list(q.perspectives), "ctxs": listed}
+
+    write_jsonl(path, rows())
 
 
 def _by_key(verdicts: pd.DataFrame) -> dict[tuple[str, int, str], tuple[float, bool]]:
@@ -505,9 +488,8 @@ def write_trec_collection(
     corpus = list(passages)
     check_passages(corpus)
     check_trec_ids(questions, corpus)
-    topics: list[Sequence[object]] = [("qid", "question"), *((q.qid, q.text) for q in questions)]
-    subtopics: list[Sequence[object]] = [("qid", "subtopic", "perspective", "stance")]
-    subtopics += [
+    topics = [("qid", "question"), *((q.qid, q.text) for q in questions)]
+    subtopics = [("qid", "subtopic", "perspective", "stance")] + [
         (q.qid, i, p, stance or "")
         for q in questions
         for i, (p, stance) in enumerate(zip_longest(q.perspectives, q.stances))
@@ -515,13 +497,9 @@ def write_trec_collection(
     with atomic_path(folder, marker="qrels.txt") as unfinished:
         write_trec_qrels(unfinished / "qrels.txt", gold)
         write_passages(unfinished / "corpus.jsonl", corpus)
-        _write_tsv(unfinished / "topics.tsv", topics)
-        _write_tsv(unfinished / "subtopics.tsv", subtopics)
-
-
-def _write_tsv(path: Path, rows: Iterable[Sequence[object]]) -> None:
-    with write_text(path) as file:
-        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
+        for name, rows in (("topics.tsv", topics), ("subtopics.tsv", subtopics)):
+            with write_text(unfinished / name) as file:
+                csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
 
 
 def export_collection(

@@ -616,7 +616,7 @@ def test_a_beir_folder_is_a_data_set(beir):
         ["q2", 0, "d1", False],
         ["q2", 0, "d2", True],
     ]
-    with pytest.raises(InputError, match="unknown split 'train'. Known: all, dev, test"):
+    with pytest.raises(InputError, match=r"unknown split .train.\. Known: all, dev, test"):
         load_questions(beir, "train")
     (beir / "qrels" / "test.tsv").unlink()
     assert [q.qid for q in load_questions(beir)] == ["q2"]  # its only split
