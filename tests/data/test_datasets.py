@@ -305,12 +305,6 @@ def test_dev_never_stands_in_for_test(data, split):
     assert "kialo_query_exp.dev.jsonl" in str(e.value)
 
 
-@pytest.mark.parametrize("load", [load_questions, load_passages, load_gold, load_expansions])
-def test_entries_without_a_loader_say_so(load):
-    with pytest.raises(InputError, match=r"does not work with 'pir-demo' \(see its card\), only with: sample, "):
-        load("pir-demo")
-
-
 @pytest.mark.parametrize(
     ("name", "hint"), [("google-search", "nothing to download"), ("perspectivearg-2019", "on request")]
 )
@@ -553,35 +547,12 @@ def test_what_the_cards_say_about_files_without_a_loader(real_data):
     }
 
 
-def test_documents_are_cut_on_request(tmp_path, user_cache):
-    path = tmp_path / "pages.jsonl"
-    path.write_text(json.dumps({"_id": "d", "title": "T", "text": " ".join(f"w{i}" for i in range(250))}) + "\n")
-    cut = load_passages(f"{path}:words")
-    assert [(p.docno, len(p.text.split()), p.title) for p in cut] == [
-        ("d-0", 100, "T"),
-        ("d-1", 100, "T"),
-        ("d-2", 50, "T"),
-    ]
-    assert list(load_passages(f"{path}:words", 2)) == list(cut)[:2]
-    assert len(load_passages(path)) == 1
-
-
 def test_a_corpus_on_disk_is_cut_on_request(tmp_path, user_cache):
     folder = tmp_path / "corpus"
     write_corpus([Passage("d", " ".join(f"w{i}" for i in range(250)), "T")], folder)
     cut = load_passages(f"{folder}:words")
     assert [(p.docno, len(p.text.split())) for p in cut] == [("d-0", 100), ("d-1", 100), ("d-2", 50)]
     assert load_passages(f"{folder}:words", 1) == [cut[0]]
-
-
-@pytest.mark.parametrize("limit", [0, 3])
-def test_a_docno_twice_is_named_with_its_lines(tmp_path, limit):
-    rows = [{"_id": i, "text": "t"} for i in ("a", "b", "a", "b")]
-    write_jsonl(tmp_path / "corpus.jsonl", rows)
-    for place in (tmp_path, tmp_path / "corpus.jsonl"):
-        with pytest.raises(InputError, match=r"corpus\.jsonl:3 \[docno\]: docno 'a' occurs twice, first in line 1"):
-            load_passages(place, limit)
-    assert len(load_passages(tmp_path, 2)) == 2
 
 
 @pytest.mark.real_data
@@ -622,12 +593,3 @@ def test_a_beir_folder_is_a_data_set(beir):
     assert [q.qid for q in load_questions(beir)] == ["q2"]  # its only split
     (beir / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq3\td1\t1\n")
     assert [q.qid for q in load_questions(beir)] == ["q2"]  # the first, as with every data set
-
-
-def test_gold_of_a_file(tmp_path):
-    verdicts = make_verdicts([("q", 0, "d", 1.0, True)], "gold")
-    write_verdicts(tmp_path / "v.tsv", verdicts)
-    pd.testing.assert_frame_equal(load_gold(tmp_path / "v.tsv"), verdicts)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="BEIR folder needs"):
-        load_gold(tmp_path / "empty")

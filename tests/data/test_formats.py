@@ -6,7 +6,6 @@ import io
 import itertools
 import json
 import os
-import re
 
 import numpy as np
 import pandas as pd
@@ -35,8 +34,6 @@ from berdslib.data.records import (
     SUPPORT,
     Passage,
     Question,
-    check_passages,
-    check_questions,
     check_run,
     check_verdicts,
     make_run,
@@ -628,30 +625,6 @@ def test_a_document_listed_for_two_questions_is_one_passage(tmp_path):
     assert run[["qid", "docno", "rank"]].values.tolist() == [["a", "d", 1], ["b", "b/1", 1], ["b", "d", 2]]
 
 
-YES_NO = {"text": "t", "m-preds": [1, 0]}
-REFUSED = {
-    "doubled in a document (B9)": official({"text": "t", "m-preds": [1, 0, 1, 0]}),
-    "doubled in the row (B9)": official({"text": "t"}, {"text": "u"}, **{"m-preds": [[1, 0], [0, 1]] * 2}),
-    "doubled in the row, flat (B9)": official({"text": "t"}, {"text": "u"}, **{"m-preds": [1, 0, 0, 1] * 2}),
-    "too few documents": official({"text": "t"}, {"text": "u"}, **{"m-preds": [[1, 0]]}),
-    "too few perspectives": official({"text": "t", "m-preds": [1]}),
-    "no list": official({"text": "t", "m-preds": "Yes"}),
-    "one document without": official(YES_NO, {"text": "u"}),
-    "out of range": official({"text": "t", "m-preds": [1.2, 0]}),
-    "a negative": official({"text": "t", "m-preds": [-1, 0]}),
-    "another word": official({"text": "t", "m-preds": ["I cannot say yes", "No"]}),
-    "nothing": official({"text": "t", "m-preds": [None, 0]}),
-}
-
-
-@pytest.mark.parametrize("row", REFUSED.values(), ids=REFUSED.keys())
-def test_predictions_that_do_not_fit_are_refused_with_file_line_and_field(tmp_path, row):
-    path = put(tmp_path, "out.jsonl", jsonl(official(YES_NO, id="ok"), row))
-    with pytest.raises(InputError, match=r"out\.jsonl:2 \[m-preds\]: ") as caught:
-        read_berds(path, "m-preds")
-    assert (caught.value.path, caught.value.line, caught.value.field) == (path, 2, "m-preds")
-
-
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
 def test_an_official_file_is_read_back_as_written(tmp_path, name):
     passages = {d: Passage(d, f"text of {d}", "T") for d in ("a", "b")}
@@ -825,97 +798,3 @@ def test_ids_that_a_run_file_cannot_carry_are_found_before_any_work():
         check_trec_ids([TEA._replace(qid="t 1")], [])
     with pytest.raises(InputError, match=r"\[docno\]: 'd 1' .*blank"):
         check_trec_ids([TEA], [Passage("d 1", "t")])
-
-
-# ---------------------------------------------------------------- what is refused
-
-
-def a_run(**changed):
-    return check_run(pd.DataFrame({"qid": ["q"], "docno": ["d"], "score": [1.0]} | changed).dropna(axis=1, how="all"))
-
-
-def a_verdict(*row):
-    return make_verdicts([row], "j")
-
-
-def a_question(qid="q", text="Is it?", perspectives=("one",), **more):
-    return check_questions([Question(qid, text, perspectives, **more)], need_perspectives=True)
-
-
-NO_ID = r"\[(qid|docno)\]: .* is no id"
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: a_run(score=None), "missing: score or rank"),
-        (lambda: a_run(docno=None), "missing: docno"),
-        (lambda: a_run(score=["high"]), r"\[score\]: score of passage 'd' for question 'q' is not a finite number"),
-        (lambda: a_run(score=[-1e300]), "not a finite number"),
-        (lambda: a_run(qid=["q"] * 2, docno=["d"] * 2, score=[1.0, 2.0]), "'d' is listed twice for question 'q'"),
-        (lambda: a_run(qid=[1.5]), NO_ID),
-        (lambda: a_run(docno=[True]), NO_ID),
-        (lambda: check_run(None), "not NoneType"),
-        (lambda: check_verdicts(None), "not NoneType"),
-        (lambda: a_verdict("q", 0, b"d", 1.0, True), NO_ID),
-        (lambda: a_verdict(None, 0, "d", 1.0, True), NO_ID),
-        (lambda: a_verdict("q", 0.7, "d", 1.0, True), r"\[pid\]"),
-        (lambda: a_verdict("q", 0, "d", 1.0, "False"), r"\[supports\]"),
-        (lambda: a_verdict("q", 0, "d", "high", True), "p_yes"),
-        (lambda: a_question(perspectives="only one"), r"\[perspectives\]: .* a list of texts"),
-        (lambda: a_question(perspectives=("one", 2)), r"\[perspectives\]"),
-        (lambda: a_question(qid=7), r"\[qid\]: 7 is no id"),
-        (lambda: a_question(text=None), r"\[question\]"),
-        (lambda: a_question(stances=("support", None)), r"\[stances\]: question 'q' has 1 perspectives and 2 stances"),
-        (lambda: check_passages([Passage(7, "text")]), r"\[docno\]: 7 is no id.*text"),
-    ],
-)
-def test_what_is_no_run_verdict_or_question_is_refused(call, words):
-    with pytest.raises(InputError, match=words):
-        call()
-
-
-def verdict_row(**changed):
-    return jsonl({"qid": "q", "pid": 0, "docno": "d", "p_yes": 1, **changed})
-
-
-def expansion_rows(second):
-    return jsonl(expansion("x", org_id="1"), second)
-
-
-def predicted(path):
-    return read_berds(path, "mine-preds")
-
-
-@pytest.mark.parametrize(
-    ("read", "name", "text", "words"),
-    [
-        (read_passages, "p.jsonl", '{"docno": -1e999, "text": "t"}', r":1 \[docno\]: text was expected, not -inf"),
-        (read_passages, "p.jsonl", '{"docno": true, "text": "t"}', r":1 \[docno\]: text was expected, not bool"),
-        (read_questions, "s.csv", f'question,perspectives,stances\nQ?,"[""a""]",[{"9" * 5000}]\n',
-         r":2 \[stances\]: not valid JSON"),
-        (read_expansions, "e.jsonl", expansion_rows(expansion("y", perspectives=["Other."])),
-         r":2 \[perspectives\]: differ from"),
-        (read_expansions, "e.jsonl", expansion_rows(expansion("y", question="R?", org_id="1")),
-         r":2 \[org_id\]: '1' is used for two"),
-        (read_trec_qrels, "v.qrels", "q -1 d 1\n", r":1 \[subtopic\]"),
-        (read_trec_qrels, "v.qrels", f"q {'9' * 5000} d 1\n", r":1 \[subtopic\]"),
-        (read_verdicts, "v.jsonl", verdict_row(pid=0.5), r":1 \[pid\]"),
-        (read_verdicts, "v.jsonl", verdict_row(pid=True), r":1 \[pid\]: True is not a number"),
-        (read_verdicts, "v.jsonl", verdict_row(qid=None), r":1 \[qid\]: missing"),
-        (read_verdicts, "v.jsonl", verdict_row(docno=" "), r":1 \[docno\]: is blank"),
-        (read_verdicts, "v.jsonl", verdict_row(p_yes=1.5), r":1 \[p_yes\]: 1\.5 is not a verdict"),
-        (read_verdicts, "v.jsonl", verdict_row(p_yes=float("nan")), r":1 \[p_yes\]: missing; looked for p_yes"),
-        (read_verdicts, "v.jsonl", verdict_row(supports="perhaps"), r":1 \[supports\]: 'perhaps' is not a verdict"),
-        (read_berds, "o.jsonl", jsonl({"question": "Q?", "ctxs": []}), r":1 \[perspectives\]: missing"),
-        (read_berds, "o.jsonl", jsonl(official("text")), r":1 \[ctxs\]: a list of documents"),
-        (read_berds, "o.jsonl", jsonl(official({"title": "T"})), r":1 \[text\]: missing"),
-        (read_berds, "o.jsonl", jsonl(official(*[{"id": "d", "text": "t"}] * 2)), r":1 \[ctxs\]: a document is listed"),
-        (read_berds, "o.jsonl", jsonl(official({"id": "d", "text": "t"}, {"id": "d", "text": "u"})), ":1: 'd' is used"),
-        (predicted, "o.jsonl", jsonl(official({"text": "t", "mine-preds": [0.2, 0.3], "mine-supports": [1, 0.4]})),
-         r":1 \[mine-supports\]: 0\.4"),
-    ],
-)  # fmt: skip
-def test_a_file_that_cannot_be_used_is_named_with_line_and_field(tmp_path, read, name, text, words):
-    with pytest.raises(InputError, match=re.escape(name) + words):
-        read(put(tmp_path, name, text))
