@@ -158,7 +158,7 @@ def _group_expansions(
 # ---------------------------------------------------------------- passages
 
 
-def iter_passages(path: StrPath, *, id_prefix: str = "") -> Iterator[Passage]:
+def iter_passages(path: StrPath) -> Iterator[Passage]:
     """Yield passages from JSONL, CSV or TSV with named columns, or from a BEIR folder (its corpus.jsonl).
 
     Accepted columns, in the order in which they are looked for:
@@ -173,7 +173,7 @@ def iter_passages(path: StrPath, *, id_prefix: str = "") -> Iterator[Passage]:
     and Pyserini's JSONL (id, contents) as they are. Other columns are not read.
     """
     for _, passage in numbered_passages(path):
-        yield passage._replace(docno=id_prefix + passage.docno) if id_prefix else passage
+        yield passage
 
 
 def numbered_passages(path: StrPath) -> Iterator[tuple[int, Passage]]:

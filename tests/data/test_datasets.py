@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 from layouts import write_questions
 
-from berdslib import paths
 from berdslib.cli import main
 from berdslib.data import fetch as fetching
 from berdslib.data import readers
@@ -31,9 +30,8 @@ from berdslib.data.datasets import (
 )
 from berdslib.data.formats import write_passages
 from berdslib.data.readers import READERS
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question
 from berdslib.data.tables import write_jsonl
-from berdslib.data.trec import write_verdicts
 from berdslib.errors import InputError, MissingDataError
 
 
@@ -58,31 +56,6 @@ def data(monkeypatch, tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     monkeypatch.setenv("BERDS_DATA", str(folder))
-    return folder
-
-
-@pytest.fixture
-def sample(monkeypatch, tmp_path):
-    """A small folder laid out like data/sample."""
-    folder = tmp_path / "sample"
-    stances = (SUPPORT, OPPOSE)
-    questions = [
-        Question(
-            "a1", "Should zoos close?", ("Zoos should close.", "Zoos should stay."), stances, "sample-arguana", "dev"
-        ),
-        Question("k1", "Is tea better?", ("Tea is better.", "Coffee is."), stances, "sample-kialo", "test"),
-        Question("o1", "Is rain good?", ("Rain is good.", "Rain is bad."), stances, "sample-opinionqa", "test"),
-    ]
-    write_questions(folder / "questions.jsonl", questions)
-    write_jsonl(
-        folder / "passages.jsonl",
-        [{"_id": f"s{i}", "title": "T", "text": f"text {i}", "genre": "news", "kind": "gold"} for i in range(5)],
-    )
-    verdicts = make_verdicts([("a1", 0, "s0", 1.0, True), ("k1", 1, "s1", 0.0, False)], "gold")
-    write_verdicts(folder / "verdicts.tsv", verdicts)
-    rows = [("a1", "Animals first", "They suffer."), ("a1", "Breeding", "They are saved."), ("k1", "Taste", "Tea.")]
-    write_jsonl(folder / "expansions.jsonl", [dict(zip(("qid", "name", "text"), row, strict=True)) for row in rows])
-    monkeypatch.setattr(paths, "shipped", lambda name: folder)
     return folder
 
 
@@ -154,26 +127,15 @@ def test_a_card_says_what_is_there(data, monkeypatch):
     assert "berds/kialo.dev.jsonl: BERDS_DATA is not set" in card("kialo")
 
 
-# ---------------------------------------------------------------- the sample
-
-
-def test_sample(sample):
-    assert [q.qid for q in load_questions("sample")] == ["a1"]
-    assert [q.qid for q in load_questions("sample", "test")] == ["k1", "o1"]
-    assert [q.qid for q in load_questions("sample", "all", limit=2)] == ["a1", "k1"]
-    assert load_questions("sample")[0].stances == (SUPPORT, OPPOSE)
-    assert [p.docno for p in load_passages("sample")] == ["s0", "s1", "s2", "s3", "s4"]
-    assert load_passages("sample", limit=1) == [Passage("s0", "text 0", "T")]
-    assert passage_file("sample") == sample / "passages.jsonl"
-    assert load_gold("sample")["supports"].tolist() == [True, False]
-    assert load_expansions("sample") == {"a1": [("Animals first", "They suffer."), ("Breeding", "They are saved.")]}
-    assert load_expansions("sample", "all").keys() == {"a1", "k1"}
-    assert [p.name for p in fetch("sample")] == [
-        "expansions.jsonl",
-        "passages.jsonl",
-        "questions.jsonl",
-        "verdicts.tsv",
-    ]
+def test_the_sample():
+    questions = load_questions("sample", "all")
+    assert (len(questions), len(load_passages("sample")), len(load_gold("sample"))) == (24, 373, 907)
+    assert load_questions("sample") == [q for q in questions if q.split == "dev"]
+    assert load_questions("sample", "test", limit=2) == [q for q in questions if q.split == "test"][:2]
+    assert load_expansions("sample").keys() == {q.qid for q in load_questions("sample")}
+    assert load_expansions("sample", "all").keys() == {q.qid for q in questions}
+    assert load_passages("sample", limit=1) == list(load_passages("sample"))[:1]
+    assert passage_file("sample") in fetch("sample")
 
 
 # ---------------------------------------------------------------- paths
@@ -215,15 +177,6 @@ def expansions_file(data, n):
             for i, t in texts
         ],
     )
-
-
-def test_the_official_file_goes_before_the_recorded_expansions(data):
-    expansions_file(data, 2)
-    assert [q.qid for q in load_questions("kialo")] == ["kialo-774", "kialo-775"]
-    write_jsonl(data / "berds" / "kialo.dev.jsonl", rows(3))
-    questions = load_questions("kialo", "dev")
-    assert [q.qid for q in questions] == ["kialo-774", "kialo-775", "kialo-776"]
-    assert questions[0] == Question("kialo-774", "Question 0?", ("Yes, 0.", "No, 0."), (None, None), "kialo", "dev")
 
 
 def test_numbering_runs_through_both_splits(data):

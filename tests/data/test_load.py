@@ -103,18 +103,6 @@ def test_a_file_of_questions_with_corpus_and_verdicts(mine, corpus):
     pd.testing.assert_frame_equal(load(mine, gold=GOLD).gold, GOLD)
 
 
-def test_a_beir_folder(tmp_path):
-    folder = tmp_path / "nfcorpus"
-    write_jsonl(folder / "queries.jsonl", [{"_id": i, "text": f"{i}?"} for i in ("q1", "q2")])
-    write_passages(folder / "corpus.jsonl", CORPUS)
-    (folder / "qrels").mkdir()
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n", encoding="utf-8")
-    found = load(folder)
-    assert found.name == "nfcorpus" and [q.qid for q in found.questions] == ["q1"]
-    assert list(found.passages) == CORPUS and found.gold["docno"].tolist() == ["a"]
-    assert list(load("nfcorpus/", passages=CORPUS[:1]).passages) == CORPUS[:1]
-
-
 def test_several_are_searched_together_in_one_corpus(mine, tmp_path):
     write_questions(tmp_path / "other.jsonl", [Question("o", "Other?", ("Yes.",), (None,), "other", "dev")])
     found = load(["mine.jsonl", tmp_path / "other.jsonl"], passages="corpus.jsonl", limit=1)
