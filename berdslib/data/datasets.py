@@ -33,19 +33,12 @@ from berdslib.errors import InputError, MissingDataError, known, says_what_it_ta
 
 logger = logging.getLogger(__name__)
 
-_KINDS = {"questions": ("questions", "both"), "passages": ("passages", "both"), "both": ("both",), "pairs": ("pairs",)}
-
 # ---------------------------------------------------------------- what a name stands for
 
 
-def names(kind: str | None = None) -> list[str]:
-    """Return the names of all data sets, or of those of a kind.
-
-    Args:
-        kind: "questions" or "passages" (both include those that hold both), "both", "pairs", or None for all.
-    """
-    accepted = None if kind is None else _KINDS[known("kind of data set", kind, _KINDS)]
-    return [name for name, one in DATASETS.items() if accepted is None or one.kind in accepted]
+def names() -> list[str]:
+    """Return the names of all data sets."""
+    return list(DATASETS)
 
 
 def find(name: str | Path) -> Dataset:

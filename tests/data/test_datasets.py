@@ -102,15 +102,6 @@ def test_the_card_as_json_names_its_loaders():
     assert "FOR MEASURING ONLY" in card("pers-det")
 
 
-def test_names_of_a_kind():
-    assert {"kialo", "sample", "theperspective"} <= set(names("questions"))
-    assert "sphere" not in names("questions")
-    assert {"sphere", "sample"} <= set(names("passages"))
-    assert "argkp" in names("pairs")
-    with pytest.raises(InputError, match=r"unknown kind of data set 'question'. Did you mean 'questions'"):
-        names("question")
-
-
 def test_an_unknown_name_suggests_the_closest():
     for load in (dataset, load_questions, load_passages, load_gold, load_expansions, fetch, card):
         with pytest.raises(InputError, match=r"unknown data set 'kiallo'. Did you mean 'kialo'"):
