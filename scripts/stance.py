@@ -13,11 +13,10 @@ import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from berdslib.data.readers import NEGATED, PROPOSAL, StancePair
 from berdslib.data.tables import check_new, id_list, read_jsonl, read_table, text_field, text_list
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, read_lines
@@ -32,6 +31,20 @@ EVIDENCE, NO_EVIDENCE = "evidence", "no evidence"
 ARTICLE_WORDS = 300
 _SHORTEST_SENTENCE = 4  # words; shorter ones are headings
 _ASKED = "should we "
+PROPOSAL, NEGATED = "proposal", "negated proposal"
+
+
+class StancePair(NamedTuple):
+    """A document, a statement, and whether the document supports it; ``kind`` as the source has it.
+
+    ``question`` is what pairs have in common that are not independent: the story, the topic or the question.
+    """
+
+    question: str
+    document: str
+    perspective: str
+    label: bool
+    kind: str
 
 
 def half_of(text: str) -> str:

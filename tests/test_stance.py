@@ -6,10 +6,13 @@ from collections import Counter
 import pytest
 from stance import (
     EVIDENCE,
+    NEGATED,
     NO_EVIDENCE,
     OTHER_SIDE,
     OWN,
+    PROPOSAL,
     SAME_SIDE,
+    StancePair,
     fake_news,
     half_of,
     held_out,
@@ -20,7 +23,6 @@ from stance import (
     related,
 )
 
-from berdslib.data.readers import NEGATED, PROPOSAL, StancePair
 from berdslib.errors import InputError
 
 BODIES = 'Body ID,articleBody\n1,"A cat, they say,\n\nclimbed a tree. It is up there."\n2,No cat did.\n'

@@ -165,7 +165,7 @@ def _to_compare(
     """Return the questions of all sets, their gold verdicts, and a stream of the passages that these name."""
     import pandas as pd
 
-    from berdslib.data.load import load
+    from berdslib.data.datasets import load
 
     if len(names) == 1 or corpus or gold:
         searched: Any = () if len(names) > 1 and corpus is None else corpus

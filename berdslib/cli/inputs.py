@@ -53,7 +53,7 @@ def positioned(given: dict[str, Any]) -> Any:
 
 def read_collections(given: dict[str, Any]) -> list[Collection]:
     """Take the options of questions, and return them: all sets over one corpus, or each set over its own."""
-    from berdslib.data.load import load
+    from berdslib.data.datasets import load
 
     text, corpus, options = _taken(given)
     names = split_names(text)
@@ -67,9 +67,9 @@ def read_collection(
     """Take the options of questions, and return all sets as one collection.
 
     Raises:
-        InputError: what is needed is not there, or whatever :func:`berdslib.data.load.load` refuses.
+        InputError: what is needed is not there, or whatever :func:`berdslib.data.datasets.load` refuses.
     """
-    from berdslib.data.load import load
+    from berdslib.data.datasets import load
     from berdslib.data.scenario import SCENARIOS
 
     text, corpus, options = _taken(given)

@@ -54,16 +54,15 @@ TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "headline")
 
 LAYOUTS = ("beir", "berds", "trec")
 
-
 # ---------------------------------------------------------------- questions
 
 
-def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[Question]:
+def read_questions(path: StrPath, *, source: str = "", split: str = "", start: int = 0) -> list[Question]:
     """Read questions from JSONL, CSV or TSV.
 
     Accepted columns: `question` (or `text`, `title`), `perspectives` (a list), optionally `qid` (or `id`, `_id`),
-    `stances`, `source`, `split`, `labels`. Without an id, questions are numbered from 0. The official BeRDS files (with
-    `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here too.
+    `stances`, `source`, `split`, `labels`. Without an id, questions are numbered from `start`. The official BeRDS files
+    (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here.
     """
     rows = read_table(path)
     first = next(rows, None)
@@ -74,7 +73,7 @@ def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[
         return [q for q, _ in _group_expansions(rows, path, source, split)]
     questions = []
     seen: dict[Any, int] = {}
-    for i, (line, row) in enumerate(rows):
+    for i, (line, row) in enumerate(rows, start):
         questions.append(_question(row, i, path, line, source, split))
         check_new(seen, questions[-1].qid, f"question id {questions[-1].qid!r}", path, line, "qid")
     return questions
@@ -159,7 +158,7 @@ def _group_expansions(
 # ---------------------------------------------------------------- passages
 
 
-def iter_passages(path: StrPath, *, id_prefix: str = "") -> Iterator[Passage]:
+def iter_passages(path: StrPath) -> Iterator[Passage]:
     """Yield passages from JSONL, CSV or TSV with named columns, or from a BEIR folder (its corpus.jsonl).
 
     Accepted columns, in the order in which they are looked for:
@@ -174,7 +173,7 @@ def iter_passages(path: StrPath, *, id_prefix: str = "") -> Iterator[Passage]:
     and Pyserini's JSONL (id, contents) as they are. Other columns are not read.
     """
     for _, passage in numbered_passages(path):
-        yield passage._replace(docno=id_prefix + passage.docno) if id_prefix else passage
+        yield passage
 
 
 def numbered_passages(path: StrPath) -> Iterator[tuple[int, Passage]]:
@@ -246,44 +245,35 @@ def is_beir(path: StrPath) -> bool:
 
 
 def beir_splits(folder: StrPath) -> list[str]:
-    """Return the splits of a BEIR folder, those that its qrels are of, by name."""
+    """Return the splits of a BEIR folder, those that its qrels are of: "test" first, the others by name."""
     found = {p.name.removesuffix(".gz").removesuffix(".tsv") for p in (Path(folder) / "qrels").glob("*.tsv*")}
     if not found:
         raise InputError("a BEIR folder needs qrels/SPLIT.tsv, such as qrels/test.tsv", path=folder)
-    return sorted(found)
+    return sorted(found, key=lambda split: (split != "test", split))
 
 
-def beir_questions(folder: StrPath, split: str | None = None) -> list[Question]:
-    """Return the queries of a BEIR folder that a split judges, each with its own text as its one perspective.
+def beir_questions(folder: StrPath, splits: Sequence[str]) -> list[Question]:
+    """Return the queries of a BEIR folder that some splits judge, each with its own text as its one perspective.
 
-    Args:
-        folder: of the data set.
-        split: a split, "all", or None for "test" where there are several; a query that is in two splits is that of the
-            first, in its place.
+    A query that is in two splits is that of the first, in its place.
     """
-    folder, there = Path(folder), beir_splits(folder)
-    if split is None and len(there) > 1 and "test" not in there:
-        raise InputError(f"say which split; there are {', '.join(there)}", path=folder, field="split")
-    first = [part for part in there if part == "test"]
-    wanted = {None: first or there, "all": [*first, *(part for part in there if part != "test")]}
-    splits = wanted.get(split) or [str(split)]
-    asked = {part: set(_beir_qrels(folder, part)["qid"]) for part in splits}
-    found: dict[str, Question] = {}
+    folder = Path(folder)
     queries = read_questions(_beir_file(folder, "queries.jsonl"))
-    for part in splits:
+    found: dict[str, Question] = {}
+    for split in splits:
+        asked = set(_beir_qrels(folder, split)["qid"])
         for q in queries:
-            if q.qid in asked[part]:
-                found.setdefault(q.qid, Question(q.qid, q.text, (q.text,), (None,), folder.name, part))
+            if q.qid in asked:
+                found.setdefault(q.qid, Question(q.qid, q.text, (q.text,), (None,), folder.name, split))
     return list(found.values())
 
 
-def beir_gold(folder: StrPath, split: str | None = None) -> pd.DataFrame:
-    """Return the judgements of a split of a BEIR folder, or of all, as verdicts; a score above 0 is a yes.
+def beir_gold(folder: StrPath) -> pd.DataFrame:
+    """Return the judgements of all splits of a BEIR folder as verdicts; a score above 0 is a yes.
 
     Of a passage that two splits judge for the same query, that of the first split counts, "test" before the others.
     """
-    splits = [split] if split else sorted(beir_splits(folder), key=lambda part: part != "test")
-    whole = pd.concat([_beir_qrels(Path(folder), part) for part in splits])
+    whole = pd.concat([_beir_qrels(Path(folder), split) for split in beir_splits(folder)])
     return check_verdicts(whole.drop_duplicates(["qid", "docno"]))
 
 
@@ -359,7 +349,9 @@ def read_berds(
             raise InputError("a list of documents {title, text} was expected", path=path, line=line, field="ctxs")
         docnos = []
         for rank, ctx in enumerate(contexts, start=1):
-            passage = _context(ctx, question.qid, rank, path, line)
+            docno = text_field(ctx, ("id", "docno", "_id"), path, line, default="") or f"{question.qid}/{rank}"
+            text, title = text_field(ctx, ("text",), path, line), text_field(ctx, ("title",), path, line, default="")
+            passage = Passage(docno, text, title)
             if passages.setdefault(passage.docno, passage) != passage:
                 raise InputError(f"{passage.docno!r} is used for two different documents", path=path, line=line)
             docnos.append(passage.docno)
@@ -381,21 +373,13 @@ def read_berds(
 
 def prediction_fields(path: StrPath) -> list[str]:
     """Return the names of the recorded predictions (fields ending in "-preds") in the first row of a BeRDS JSONL."""
-    first = next(read_jsonl(path), None)
-    if first is None:
+    _, row = next(read_jsonl(path), (0, None))
+    if row is None:
         raise InputError("holds no questions", path=path)
-    row = first[1]
     contexts = row.get("ctxs")
-    names = [*row, *(contexts[0] if isinstance(contexts, list) and contexts and isinstance(contexts[0], dict) else ())]
+    first = contexts[0] if isinstance(contexts, list) and contexts else None
+    names = [*row, *(first if isinstance(first, dict) else ())]
     return [n for n in names if n.endswith("-preds")]
-
-
-def _context(ctx: Mapping[str, Any], qid: str, rank: int, path: StrPath, line: int) -> Passage:
-    return Passage(
-        docno=text_field(ctx, ("id", "docno", "_id"), path, line, default="") or f"{qid}/{rank}",
-        text=text_field(ctx, ("text",), path, line),
-        title=text_field(ctx, ("title",), path, line, default=""),
-    )
 
 
 def _supports_field(predictions: str) -> str:
@@ -429,21 +413,17 @@ def _predictions(
     """Return the recorded predictions of one row as a (documents, perspectives) table."""
     if contexts and all(name in c for c in contexts):
         table: Any = [c[name] for c in contexts]
-    elif name in row:
-        table = row[name]
-    elif not contexts:
-        return []
+    elif name in row or not contexts:
+        table = row.get(name, [])
     else:
         raise InputError("no such predictions in this row or its documents", path=path, line=line, field=name)
-    shape = (
-        f"{len(contexts)} lists (one per document) of {n_perspectives} values (one per perspective); "
-        "the official scripts append to old predictions when they run twice"
-    )
-    if not isinstance(table, list) or len(table) != len(contexts):
-        raise InputError(f"expected {shape}", path=path, line=line, field=name)
-    for values in table:
-        if not isinstance(values, list) or len(values) != n_perspectives:
-            raise InputError(f"expected {shape}", path=path, line=line, field=name)
+    fits = isinstance(table, list) and len(table) == len(contexts)
+    if not fits or not all(isinstance(values, list) and len(values) == n_perspectives for values in table):
+        problem = (
+            f"expected {len(contexts)} lists (one per document) of {n_perspectives} values (one per perspective); "
+            "the official scripts append to old predictions when they run twice"
+        )
+        raise InputError(problem, path=path, line=line, field=name)
     return [[yes_probability(v, path, line, name) for v in values] for values in table]
 
 
@@ -481,18 +461,12 @@ def write_berds(
             ctx[_supports_field(predictions)] = [int(supports) for _, supports in said]
         return ctx
 
-    write_jsonl(
-        path,
-        (
-            {
-                "id": q.qid,
-                "question": q.text,
-                "perspectives": list(q.perspectives),
-                "ctxs": [context(q, d) for d in lists.get(q.qid, [])],
-            }
-            for q in questions
-        ),
-    )
+    def rows() -> Iterator[dict[str, Any]]:
+        for q in questions:
+            listed = [context(q, docno) for docno in lists.get(q.qid, [])]
+            yield {"id": q.qid, "question": q.text, "perspectives": list(q.perspectives), "ctxs": listed}
+
+    write_jsonl(path, rows())
 
 
 def _by_key(verdicts: pd.DataFrame) -> dict[tuple[str, int, str], tuple[float, bool]]:
@@ -514,9 +488,8 @@ def write_trec_collection(
     corpus = list(passages)
     check_passages(corpus)
     check_trec_ids(questions, corpus)
-    topics: list[Sequence[object]] = [("qid", "question"), *((q.qid, q.text) for q in questions)]
-    subtopics: list[Sequence[object]] = [("qid", "subtopic", "perspective", "stance")]
-    subtopics += [
+    topics = [("qid", "question"), *((q.qid, q.text) for q in questions)]
+    subtopics = [("qid", "subtopic", "perspective", "stance")] + [
         (q.qid, i, p, stance or "")
         for q in questions
         for i, (p, stance) in enumerate(zip_longest(q.perspectives, q.stances))
@@ -524,13 +497,9 @@ def write_trec_collection(
     with atomic_path(folder, marker="qrels.txt") as unfinished:
         write_trec_qrels(unfinished / "qrels.txt", gold)
         write_passages(unfinished / "corpus.jsonl", corpus)
-        _write_tsv(unfinished / "topics.tsv", topics)
-        _write_tsv(unfinished / "subtopics.tsv", subtopics)
-
-
-def _write_tsv(path: Path, rows: Iterable[Sequence[object]]) -> None:
-    with write_text(path) as file:
-        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
+        for name, rows in (("topics.tsv", topics), ("subtopics.tsv", subtopics)):
+            with write_text(unfinished / name) as file:
+                csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
 
 
 def export_collection(

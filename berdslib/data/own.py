@@ -119,6 +119,11 @@ def write_dataset(
                 os.replace(new / name, folder / name)
 
 
+def own_at(path: Path) -> Dataset | None:
+    """Return the folder of a data set, with its card, as the entry of one; else None."""
+    return as_dataset(path) if is_own(path) else None
+
+
 def is_own(path: str | Path) -> bool:
     """Return whether a path is the folder of a data set, with its card."""
     return (Path(path) / CARD).is_file()

@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from berdslib.data.catalogue import Dataset
 from berdslib.data.collection import Collection
-from berdslib.data.fetch import cache_of, candidate_paths, data_paths, fetch_files, first_existing
+from berdslib.data.fetch import candidate_paths, every_place, fetch_files, first_existing
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts, no_repeats
 from berdslib.data.tables import number, read_json, read_jsonl, read_table, text_field
 from berdslib.errors import InputError, errors_in, known
@@ -25,11 +24,8 @@ from berdslib.paths import shipped
 
 # The lists of the official layout that hold one entry a query.
 _PER_QUERY = ("queries", "source_queries", "perspectives", "query_labels")
-_TABLES = ("corpus", "queries", "qrels")
 _ENDINGS = (".jsonl", ".parquet", ".tsv", ".csv")
 _ROOT = ("root", "source-query", "root-query")
-
-
 _STANCES = {"support": SUPPORT, "undermine": OPPOSE, "oppose": OPPOSE, "refute": OPPOSE}
 
 
@@ -107,43 +103,43 @@ def root_id(root: str) -> str:
 # ---------------------------------------------------------------- loading
 
 
-def read_task(path: Path, task: str | None = None) -> Collection:
-    """Read one task of a JSON file in the authors' layout, or the one of a folder of tables.
+def load_task(place: Dataset | Path, task: str = "") -> Collection:
+    """Return a task of a data set, of a JSON file in the authors' layout, or the one of a folder of tables.
 
     **The full tasks were never downloaded from here**: what their columns are called is our guess at BEIR's manner (see
     :func:`read_pir_folder`), and a file that differs is refused with the names that would be accepted.
 
     Args:
-        path: the file or folder.
-        task: which of the tasks that a file holds; may be left out where there is only one. Of a folder: what to call
-            its task.
+        place: the data set, file or folder; the full tasks are downloaded if they are not there.
+        task: which of the tasks that a file holds; "" where there is only one. Of a folder: what to call its task.
     """
+    if isinstance(place, Dataset) and place.hf_repo:  # it holds one task, whatever its folder is called
+        own = place.name.removeprefix("pir-")
+        task = known("PIR task", task or own, (own,))
+    path = _place_of(place) if isinstance(place, Dataset) else place
     if path.is_dir():
-        return read_pir_folder(path, task or path.name)
+        return read_pir_folder(path, task or path.resolve().name)
     tasks = _read_tasks(path)
-    chosen = next(iter(tasks)) if task is None and len(tasks) == 1 else task
-    if chosen is None:
+    if not task and len(tasks) > 1:
         raise InputError(f"holds several tasks; name one of: {', '.join(tasks)}", path=path, field="task")
-    return _official_task(known("PIR task", chosen, tasks), tasks[chosen], path)
+    chosen = known("PIR task", task or next(iter(tasks)), tasks)
+    return _official_task(chosen, tasks[chosen], path)
 
 
-def place_of(one: Dataset) -> Path:
-    """Return where the tasks of a data set lie; the full tasks are downloaded if they are not there."""
+def _place_of(one: Dataset) -> Path:
     if one.shipped:
         return shipped(one.shipped) / "tasks.json"
     if not one.hf_repo:
         return first_existing(one, candidate_paths(one, one.local), "tasks")
-    for place in (*data_paths(one.local), cache_of(one)):
-        if place.is_dir():
-            return place
-    return Path(os.path.commonpath([file.parent for file in fetch_files(one)]))
+    there = next((place for place in every_place(one) if place.is_dir()), None)
+    return there or Path(os.path.commonpath([file.parent for file in fetch_files(one)]))
 
 
 def is_pir(path: Path) -> bool:
     """Return whether a path is a JSON file in the authors' layout, or a folder of tables whose queries have a root."""
-    if path.is_file() and ".json" in path.suffixes:
-        return not _is_jsonl(path)
-    if not path.is_dir() or not _may_hold_queries(path) or not _files(path, "queries"):
+    if path.is_file():
+        return ".json" in path.suffixes and not _is_jsonl(path)
+    if not path.is_dir() or not _files(path, "queries"):
         return False
     _, _, row = next(_rows(path, "queries"), (None, 0, {}))
     return any(field in row for field in _ROOT)
@@ -156,12 +152,6 @@ def _is_jsonl(path: Path) -> bool:
     except InputError:
         return False
     return any(isinstance(value, str) for value in row.values())
-
-
-def _may_hold_queries(folder: Path) -> bool:
-    """Look no deeper than the folders in a folder: it may be anything, and a whole tree takes long to walk."""
-    near = chain(folder.glob("*"), folder.glob("*/*"))
-    return any(path.name.lower().startswith("queries") for path in near)
 
 
 def location_groups() -> dict[str, str]:
@@ -186,22 +176,22 @@ def _read_tasks(path: Path) -> dict[str, dict[str, Any]]:
 def _official_task(name: str, content: Mapping[str, Any], path: Path) -> Collection:
     corpus = _texts(content, "corpus", path)
     docnos = _texts(content, "docnos", path) if "docnos" in content else places(len(corpus))
-    columns = [_texts(content, field, path) for field in _PER_QUERY]
-    n = len(columns[0])
-    for field, column in zip(_PER_QUERY, columns, strict=True):
+    if len(docnos) != len(corpus):
+        raise InputError(f"holds {len(docnos)} entries for {len(corpus)} texts", path=path, field="docnos")
+    columns = {field: _texts(content, field, path) for field in _PER_QUERY}
+    n = len(columns["queries"])
+    for field, column in columns.items():
         if len(column) != n:
             raise InputError(f"holds {len(column)} entries for {n} queries", path=path, field=field)
-    for field, column in zip(_PER_QUERY[:3], columns, strict=False):
-        if blank := [i for i, text in enumerate(column) if not text.strip()]:
+        if field != "query_labels" and (blank := [i for i, text in enumerate(column) if not text.strip()]):
             raise InputError(f"entry {blank[0]} is blank", path=path, field=field)
     gold = _gold_lists(content.get("key_ref"), n, docnos, path)
     rows = [
         PirQuery(str(i), text, root, perspective, gold[i], label)
-        for i, (text, root, perspective, label) in enumerate(zip(*columns, strict=True))
+        for i, (text, root, perspective, label) in enumerate(zip(*columns.values(), strict=True))
     ]
     with errors_in(path):
-        passages = tuple(Passage(docno, text) for docno, text in zip(docnos, corpus, strict=True))
-        return pir_collection(name, rows, passages)
+        return pir_collection(name, rows, tuple(map(Passage, docnos, corpus)))
 
 
 def _texts(content: Mapping[str, Any], field: str, path: Path) -> list[str]:
@@ -211,25 +201,25 @@ def _texts(content: Mapping[str, Any], field: str, path: Path) -> list[str]:
     return found
 
 
-def _gold_lists(key_ref: Any, n_queries: int, texts: Sequence[str], path: Path) -> list[tuple[str, ...]]:
-    """Return the gold docnos of each query, given those of all texts. Places are numbers or strings in the release."""
+def _gold_lists(key_ref: Any, n_queries: int, docnos: Sequence[str], path: Path) -> list[tuple[str, ...]]:
+    """Return the gold docnos of each query. Queries and places are numbers or strings in the release."""
     if not isinstance(key_ref, dict):
         raise InputError("an object query → places in the corpus was expected", path=path, field="key_ref")
     by_query = {str(query): listed for query, listed in key_ref.items()}
-    unknown = by_query.keys() - {str(i) for i in range(n_queries)}
-    if unknown and n_queries:
+    docno_at = {str(i): docno for i, docno in enumerate(docnos)}
+    if n_queries and (unknown := by_query.keys() - {str(i) for i in range(n_queries)}):
         raise InputError(f"there is no query {min(unknown)!r} among {n_queries}", path=path, field="key_ref")
-    docnos = {str(i): docno for i, docno in enumerate(texts)}
     lists = []
     for i in range(n_queries):
         listed = by_query.get(str(i))
         if not isinstance(listed, list):
             raise InputError(f"no list of places for query {i}", path=path, field="key_ref")
-        gold = dict.fromkeys(str(place) for place in listed)
-        stray = [place for place in gold if place not in docnos]
-        if stray:
-            raise InputError(f"{stray[0]!r} of query {i} is not one of {len(texts)} places", path=path, field="key_ref")
-        lists.append(tuple(docnos[place] for place in gold))
+        gold = dict.fromkeys(map(str, listed))
+        if stray := [place for place in gold if place not in docno_at]:
+            raise InputError(
+                f"{stray[0]!r} of query {i} is not one of {len(docnos)} places", path=path, field="key_ref"
+            )
+        lists.append(tuple(docno_at[place] for place in gold))
     return lists
 
 
@@ -249,8 +239,8 @@ def places(n: int) -> list[str]:
 def read_pir_folder(folder: StrPath, name: str) -> Collection:
     """Read a task from a folder with the tables corpus, queries and qrels (JSONL, Parquet, TSV or CSV).
 
-    A table is every file whose path below the folder has a part that starts with its name: ``corpus.jsonl``,
-    ``qrels/test.tsv``, ``queries/train-00000-of-00001.parquet``. Several files of one table are joined.
+    A table is every file that starts with its name, or lies in a folder that does, here or one folder further down:
+    ``corpus.jsonl``, ``qrels/test.tsv``, ``data/queries-00000-of-00001.parquet``. Several files of one are joined.
     Columns: corpus ``_id`` (or ``id``, ``corpus-id``), ``text``, optionally ``title``; queries ``_id`` (or ``id``,
     ``query-id``), ``text`` (or ``query``), ``root`` (or ``source_query``, ``root_query``), ``perspective``, optionally
     ``label`` (or ``query_label``); qrels ``query-id``, ``corpus-id``, optionally ``score`` (relevant if above 0).
@@ -305,14 +295,15 @@ def _rows(folder: Path, table: str, need: Sequence[str] = ()) -> Iterator[tuple[
 
 
 def _files(folder: Path, table: str) -> list[Path]:
-    return [p for p in sorted(folder.rglob("*")) if p.is_file() and _table_of(p.relative_to(folder)) == table]
+    """Return the files of a table. The folder may be anything, and a whole tree takes long to walk."""
+    patterns = (f"{table}*", f"{table}*/*", f"*/{table}*", f"*/{table}*/*")
+    found = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+    return sorted(path for path in found if _is_table(path.relative_to(folder)))
 
 
-def _table_of(relative: Path) -> str | None:
+def _is_table(relative: Path) -> bool:
     ending = Path(relative.name.removesuffix(".gz")).suffix
-    if ending not in _ENDINGS or any(part.startswith(".") for part in relative.parts):
-        return None
-    return next((t for part in relative.parts for t in _TABLES if part.lower().startswith(t)), None)
+    return ending in _ENDINGS and not any(part.startswith(".") for part in relative.parts)
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

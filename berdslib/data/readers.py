@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from berdslib import paths
-from berdslib.data import formats
-from berdslib.data.catalogue import Dataset
+from berdslib.data import formats, own
+from berdslib.data.catalogue import Dataset, added_dataset
 from berdslib.data.fetch import (
     cache_of,
     candidate_paths,
@@ -24,8 +24,8 @@ from berdslib.data.fetch import (
     download,
     fetch_splits,
     first_existing,
-    first_passages,
     missing,
+    there,
 )
 from berdslib.data.records import OPPOSE, SUPPORT, Question, make_verdicts
 from berdslib.data.tables import check_new, first_field, id_list, is_missing, read_jsonl, read_table, text_field
@@ -40,6 +40,39 @@ Expanded = dict[str, list[tuple[str, str]]]  # qid → [(name of the perspective
 
 def _local_file(one: Dataset) -> Path:
     return first_existing(one, candidate_paths(one, one.local[:1]), "questions")
+
+
+def _passages(one: Dataset) -> Path:
+    return first_existing(one, candidate_paths(one, one.passages), "passages")
+
+
+def _name_of(path: Path) -> str:
+    path = path.resolve()
+    return path.name.partition(".")[0] or path.name
+
+
+# ---------------------------------------------------------------- whatever lies at a path
+
+
+def beir_at(folder: Path) -> Dataset | None:
+    """Return a folder with the queries of a BEIR data set as a data set; else None."""
+    if not formats.is_beir(folder):
+        return None
+    splits, parts = tuple(formats.beir_splits(folder)), ("questions", "passages", "gold")
+    return added_dataset(_name_of(folder), str(folder), reader="beir", kind="both", splits=splits, parts=parts)
+
+
+def table_at(path: Path) -> Dataset:
+    """Return a file or a folder of which nothing is known; of a file, that it holds questions is a guess."""
+    return added_dataset(_name_of(path), str(path), reader="table", parts=("questions",))
+
+
+def _table_questions(one: Dataset, _splits: Sequence[str]) -> list[Question]:
+    return [q if q.source else q._replace(source=one.name) for q in formats.read_questions(one.place)]
+
+
+def _gold_at(one: Dataset) -> pd.DataFrame:
+    return formats.beir_gold(one.place) if Path(one.place).is_dir() else read_verdicts(one.place)
 
 
 # ---------------------------------------------------------------- the sample
@@ -72,10 +105,10 @@ def _berds_expansions(one: Dataset, splits: Sequence[str]) -> Expanded:
         raise MissingDataError(f"expansions of {one.name!r} were published for its dev split only; use split = 'dev'")
     remote = one.files[0]
     places = candidate_paths(one, (f"berds/{remote.name}",))
-    path = next((p for p in places if p.is_file()), places[-1])
-    if not path.is_file():
+    path = there(places)
+    if path is None:
         try:
-            download(remote.url, path, sha256=remote.sha256, size=remote.bytes)
+            path = download(remote.url, places[-1], sha256=remote.sha256, size=remote.bytes)
         except MissingDataError as error:
             raise missing(one, "recorded expansions", places, [str(error)]) from None
     return {q.qid: texts for q, texts in formats.read_expansions(path, source=one.name, split="dev")}
@@ -84,39 +117,31 @@ def _berds_expansions(one: Dataset, splits: Sequence[str]) -> Expanded:
 def _berds_split(one: Dataset, split: str) -> list[Question]:
     path = _berds_file(one, split)
     logger.info("%s, %s split: read from %s", one.name, split, path)
-    found = formats.read_questions(path, source=one.name)
+    found = formats.read_questions(path, source=one.name, start=one.dev_starts_at if split == "dev" else 0)
     if path.name == one.files[0].name:
         logger.warning(
             "%s, %s split: %d questions of the recorded expansions stand in for the official file, which may hold more;"
             " with a network: berds data fetch %s", one.name, split, len(found), one.name,
         )  # fmt: skip
-    _, first = next(read_jsonl(path))
-    numbered = not first.keys() & {"qid", "id", "_id", "org_q"}
-    start = one.dev_starts_at if numbered and split == "dev" else 0
-
-    def named(q: Question, i: int) -> Question:
-        label = str(start + i) if numbered else q.qid
-        qid = label if label.startswith(f"{one.name}-") else f"{one.name}-{label}"
-        return q._replace(qid=qid, source=one.name, split=split)
-
-    return [named(q, i) for i, q in enumerate(found)]
+    own_id = f"{one.name}-"
+    qids = [q.qid if q.qid.startswith(own_id) else own_id + q.qid for q in found]
+    return [q._replace(qid=qid, source=one.name, split=split) for qid, q in zip(qids, found, strict=True)]
 
 
 def _berds_file(one: Dataset, split: str) -> Path:
     places = _berds_places(one, split)
-    for path in places:
-        if path.is_file():
-            return path
+    if (path := there(places)) is not None:
+        return path
     try:
         fetch_splits(one)
         reasons = [f"{one.hf_repo} has no {split} split"]
     except MissingDataError as error:
         reasons = [str(error)]
-    if (fetched := cache_of(one) / f"{split}.jsonl").is_file():
-        return fetched
-    others = [(other, path) for other in one.splits if other != split for path in _berds_places(one, other)]
-    for other, path in [pair for pair in others if pair[1].is_file()][:1]:
-        reasons.append(f"Only the {other} split is here ({path}); it is never used in place of {split}.")
+    if (path := there(places)) is not None:
+        return path
+    for other in one.splits:
+        if (path := there(_berds_places(one, other))) is not None:
+            reasons.append(f"Only the {other} split is here ({path}); it is never used in place of {split}.")
     raise missing(one, f"{split} split", places, reasons)
 
 
@@ -173,22 +198,6 @@ class LabelledPair(NamedTuple):
     document: str
     perspective: str
     label: bool
-
-
-PROPOSAL, NEGATED = "proposal", "negated proposal"
-
-
-class StancePair(NamedTuple):
-    """A document, a statement, and whether the document supports it; ``kind`` as the source has it.
-
-    ``question`` is what pairs have in common that are not independent: the story, the topic or the question.
-    """
-
-    question: str
-    document: str
-    perspective: str
-    label: bool
-    kind: str
 
 
 def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
@@ -295,33 +304,33 @@ def nuggets_at(place: Path) -> Dataset | None:
     found = next((row[name] for name in _NUGGETS if name in row), None)
     if not (isinstance(found, list) and found and isinstance(found[0], dict)) or "perspectives" in row:
         return None
-    has_corpus = (place / "corpus.jsonl").is_file()
-    return Dataset(
-        name=place.resolve().name.partition(".")[0] or place.name,
-        title="questions with nuggets, and the passages that support each",
-        paper="own",
-        kind="both" if has_corpus else "questions",
-        source=str(place),
-        licence="unknown",
-        size="not counted",
-        reader="nuggets",
-        parts=("questions", "passages", "gold") if has_corpus else ("questions", "gold"),
-        place=str(place),
-        how=f"It lies in {place}.",
-    )
+    corpus = ("passages",) if (place / "corpus.jsonl").is_file() else ()
+    kind = "both" if corpus else "questions"
+    parts = ("questions", *corpus, "gold")
+    return added_dataset(_name_of(place), str(place), reader="nuggets", kind=kind, parts=parts)
 
 
-def _nuggets_file(one: Dataset) -> Path:
-    if not one.place:
-        return _local_file(one)
-    place = Path(one.place)
-    return place / "queries.jsonl" if place.is_dir() else place
+def _read_nuggets(one: Dataset) -> tuple[list[Question], pd.DataFrame]:
+    place = Path(one.place) if one.place else _local_file(one)
+    return read_nuggets(place / "queries.jsonl" if place.is_dir() else place, source=one.name)
 
 
 # ---------------------------------------------------------------- all of them
 
 Reader = Mapping[str, Callable[..., Any]]
 READERS: dict[str, Reader] = {
+    "table": {
+        "questions": _table_questions,
+        "passages": lambda one: Path(one.place),
+        "gold": _gold_at,
+        "pairs": lambda one: read_labelled_pairs(one.place),
+    },
+    "beir": {
+        "questions": lambda one, splits: formats.beir_questions(one.place, splits),
+        "passages": lambda one: Path(one.place),
+        "gold": _gold_at,
+    },
+    "own": own.READER,
     "sample": {
         "questions": _sample_questions,
         "passages": lambda one: paths.shipped(one.shipped) / "passages.jsonl",
@@ -329,14 +338,14 @@ READERS: dict[str, Reader] = {
         "expansions": _sample_expansions,
     },
     "berds": {"questions": _berds_questions, "expansions": _berds_expansions},
-    "passages": {"passages": first_passages},
+    "passages": {"passages": _passages},
     "pairs": {
         "pairs": lambda one: read_labelled_pairs(first_existing(one, candidate_paths(one, one.local), "labelled pairs"))
     },
-    "theperspective": {"questions": _two_sides, "passages": first_passages, "gold": _two_sides_gold},
+    "theperspective": {"questions": _two_sides, "passages": _passages, "gold": _two_sides_gold},
     "nuggets": {
-        "questions": lambda one, _: read_nuggets(_nuggets_file(one), source=one.name)[0],
-        "passages": lambda one: Path(one.place) / "corpus.jsonl" if one.place else first_passages(one),
-        "gold": lambda one: read_nuggets(_nuggets_file(one), source=one.name)[1],
+        "questions": lambda one, _: _read_nuggets(one)[0],
+        "passages": lambda one: Path(one.place) / "corpus.jsonl" if one.place else _passages(one),
+        "gold": lambda one: _read_nuggets(one)[1],
     },
 }

@@ -14,7 +14,7 @@ from berdslib.errors import InputError
 from berdslib.files import StrPath, read_lines, write_text
 
 # A passage of a web page can be long, but a field of more than 16 MiB is a broken file (often an unclosed quote).
-_LONGEST_FIELD = 16 * 1024 * 1024
+csv.field_size_limit(max(csv.field_size_limit(), 16 * 1024 * 1024))
 
 
 def read_jsonl(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -40,15 +40,15 @@ def from_json(text: str, path: StrPath, line: int | None = None, field: str | No
         value = json.loads(text)
         if "\\ud" in text.lower():  # half of a surrogate pair is legal JSON, but no text: it cannot be written
             json.dumps(value, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        problem = f"not valid JSON: {error.msg} (column {error.colno})"
-        raise InputError(problem, path=path, line=line or error.lineno, field=field) from None
-    except UnicodeEncodeError:
-        raise InputError("holds half of a surrogate pair (\\ud…)", path=path, line=line, field=field) from None
-    except ValueError as error:  # a number of thousands of digits
-        raise InputError(f"not valid JSON: {str(error).partition(':')[0]}", path=path, line=line, field=field) from None
-    except RecursionError:
-        raise InputError("JSON is nested too deeply", path=path, line=line, field=field) from None
+    except (ValueError, RecursionError) as error:
+        problem = f"not valid JSON: {str(error).partition(':')[0]}"
+        if isinstance(error, json.JSONDecodeError):
+            problem, line = f"{problem} (column {error.colno})", line or error.lineno
+        elif isinstance(error, UnicodeEncodeError):
+            problem = "holds half of a surrogate pair (\\ud…)"
+        elif isinstance(error, RecursionError):
+            problem = "JSON is nested too deeply"
+        raise InputError(problem, path=path, line=line, field=field) from None
     return value
 
 
@@ -115,7 +115,7 @@ def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[s
     header: list[str] = []
     line = 1  # where the row starts: a quoted cell may hold line breaks
     try:
-        for row in _with_long_fields(reader):
+        for row in reader:
             if len(row) < 2 and not "".join(row).strip():
                 pass  # a blank line
             elif not header:
@@ -142,19 +142,6 @@ def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[s
         raise InputError(problem, path=path, line=line) from None
     if not header:
         raise InputError("is empty; a header line with column names was expected", path=path)
-
-
-def _with_long_fields(reader: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Yield the rows of a csv reader; the limit of a field is the whole process's, so it is put back each time."""
-    while True:
-        before = csv.field_size_limit(_LONGEST_FIELD)
-        try:
-            row = next(reader, None)
-        finally:
-            csv.field_size_limit(before)
-        if row is None:
-            return
-        yield row
 
 
 # ---------------------------------------------------------------- fields

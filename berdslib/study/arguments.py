@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from berdslib.data.collection import Collection
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.data.records import Question
 from berdslib.errors import InputError
 from berdslib.judging.base import Judge
@@ -26,7 +26,15 @@ def are_questions(data: object) -> TypeGuard[Sequence[Question]]:
 
 
 def collection_of(data: Data) -> Collection:
+<<<<<<< HEAD
     """Return a collection, or the one that a name or a path stands for."""
+=======
+    """Return a collection, or the one that a name or a path stands for.
+
+    Raises:
+        InputError: neither; or what :func:`berdslib.data.datasets.load` refuses.
+    """
+>>>>>>> thin2-dataio
     if isinstance(data, Collection):
         return data
     if isinstance(data, str | Path):

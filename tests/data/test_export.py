@@ -16,7 +16,7 @@ CATS = Question("c1", "Do cats love us?", ("They do.", "They do not.", "Some do.
 
 
 def read_beir(folder, split):
-    return beir_questions(folder, split), read_passages(folder), beir_gold(folder)
+    return beir_questions(folder, [split]), read_passages(folder), beir_gold(folder)
 
 
 def test_a_collection_is_exported_as_a_beir_folder(tmp_path):

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berdslib.data import leaks as module
+from berdslib.data.datasets import load
 from berdslib.data.leaks import LEAK_COLUMNS, across_splits, groups, leaks
-from berdslib.data.load import load
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
 

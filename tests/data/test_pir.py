@@ -12,15 +12,15 @@ from layouts import write_pir
 from pir_sample import ARTICLES, PLACES
 
 from berdslib.data.collection import are_full_queries
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.data.pir import (
     PirQuery,
     is_pir,
+    load_task,
     location_groups,
     pir_collection,
     pir_statistics,
     places,
-    read_task,
     root_id,
 )
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, perspective_qid
@@ -86,15 +86,6 @@ def test_a_task_is_read_from_the_official_layout(tmp_path):
     assert task.passages[1] == Passage("1", "Tea stains teeth badly.")
 
 
-def test_of_several_tasks_one_must_be_named(tmp_path):
-    path = saved(tmp_path / "pir.json", {"tea": TEA, "coffee": TEA})
-    with pytest.raises(InputError, match="several tasks; name one of: tea, coffee"):
-        load(path)
-    with pytest.raises(InputError, match="Did you mean 'coffee'"):
-        load(f"{path}:cofee")
-    assert load(f"{path}:coffee").name == "coffee"
-
-
 def test_docnos_keep_the_order_of_the_file_when_ties_are_broken_alphabetically(tmp_path):
     many = TEA | {"corpus": ["the same words"] * 12, "key_ref": {"0": [9], "1": [10]}}
     task = load(saved(tmp_path / "pir.json", {"tea": many}))
@@ -102,36 +93,6 @@ def test_docnos_keep_the_order_of_the_file_when_ties_are_broken_alphabetically(t
     assert task.gold["docno"].tolist() == [task.passages[9].docno, task.passages[10].docno]
     asked = [q._replace(text="words") for q in task.queries[:1]]
     assert RankBM25(task.passages).search(asked, 3)["docno"].tolist() == ["00", "01", "02"]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"corpus": "text"}, r"\[corpus\]: a list of texts"),
-        ({"corpus": ["a", 1, "b"]}, r"\[corpus\]: a list of texts"),
-        ({"perspectives": ["for"]}, r"\[perspectives\]: holds 1 entries for 2 queries"),
-        ({"query_labels": None}, r"\[query_labels\]: a list of texts"),
-        ({"key_ref": [[0], [1]]}, r"\[key_ref\]: an object"),
-        ({"key_ref": {"0": [0]}}, r"\[key_ref\]: no list of places for query 1"),
-        ({"key_ref": {"0": [0], "1": [3]}}, r"\[key_ref\]: '3' of query 1 is not one of 3 places"),
-        ({"key_ref": {"0": [0], "1": [-1]}}, r"'-1' of query 1 is not one of"),
-        ({"key_ref": {"0": [0], "1": []}}, "query '1' has no gold"),
-        ({"queries": [], "source_queries": [], "perspectives": [], "query_labels": []}, "has no queries"),
-    ],
-)
-def test_what_does_not_fit_is_refused_by_name(tmp_path, change, message):
-    path = saved(tmp_path / "pir.json", {"tea": TEA | change})
-    with pytest.raises(InputError, match=message) as caught:
-        load(path)
-    assert str(path) in str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["", "[1, 2]", "{", '{"tea": 1}', "{}", '{"tea": "\\ud800"}', "[" * 100_000])
-def test_other_json_is_refused(tmp_path, text):
-    path = tmp_path / "pir.json"
-    path.write_text(text)
-    with pytest.raises(InputError, match=r"pir\.json"):
-        load(path)
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12).filter(str.strip)
@@ -157,22 +118,6 @@ def test_writing_and_reading_a_task_gives_it_back(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("pir") / "task.json"
     write_pir(task, path)
     assert same(load(f"{path}:some"), task)
-
-
-@pytest.mark.parametrize(
-    ("queries", "docnos", "message"),
-    [
-        ([("1", ("a",)), ("1", ("b",))], ["a", "b"], "query id '1' occurs twice"),
-        ([("1", ("a",))], ["a", "a"], "docno 'a' occurs twice"),
-        ([("1", ("c",))], ["a", "b"], "gold 'c' of query '1' is not in the corpus"),
-        ([("1", ())], ["a", "b"], "query '1' has no gold texts"),
-        ([], ["a"], "the task 't' has no queries"),
-    ],
-)
-def test_a_task_hangs_together(queries, docnos, message):
-    made = [PirQuery(qid, "text", "root", "p", gold) for qid, gold in queries]
-    with pytest.raises(InputError, match=message):
-        pir_collection("t", made, [Passage(d, d) for d in docnos])
 
 
 def test_p8_ids_are_strings_where_the_full_release_has_strings_for_numbers(tmp_path):
@@ -265,7 +210,7 @@ def test_what_is_wrong_with_a_folder_is_said(beir, file, text, message):
     if text is not None:
         (beir / file).write_text(text)
     with pytest.raises(InputError, match=message):
-        read_task(beir)
+        load_task(beir)
 
 
 # ---------------------------------------------------------------- data sets by name

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.sides import (

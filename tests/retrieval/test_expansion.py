@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berdslib.data.datasets import load_expansions, load_passages, load_questions
-from berdslib.data.load import load
+from berdslib.data.datasets import load, load_expansions, load_passages, load_questions
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import evaluate, parse_measure

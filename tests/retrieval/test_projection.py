@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.errors import InputError
 from berdslib.retrieval.projection import scores, unit_vectors
 from berdslib.retrieval.strength import STRENGTHS, choose_option, dev_mask

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tex import caption_of, printed
 
 from berdslib.data.collection import Collection
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question, make_run, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_run, read_verdicts
 from berdslib.errors import InputError

@@ -7,8 +7,7 @@ import pytest
 from layouts import write_questions
 
 from berdslib.data.collection import Collection
-from berdslib.data.datasets import load_expansions
-from berdslib.data.load import load
+from berdslib.data.datasets import load, load_expansions
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
 from berdslib.judging.registry import make_judge

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
-from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.load import load
+from berdslib.data.datasets import load, load_gold, load_passages, load_questions
 from berdslib.data.records import Passage, Question, make_verdicts, perspective_qid, ranked_run
 from berdslib.errors import InputError
 from berdslib.llm.chat import Reply

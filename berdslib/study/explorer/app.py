@@ -73,7 +73,7 @@ def open_app() -> Any:
     if folder := settings.pop("folder", ""):  # the kernel starts in the folder of its notebook
         sys.path[:] = [place for place in sys.path if place]  # "" is where it is: modules that lie there are not ours
         os.chdir(folder)
-    from berdslib.data.load import load
+    from berdslib.data.datasets import load
     from berdslib.study.explorer.widget import explore
 
     names, corpus = settings.pop("questions", ["sample"]), settings.pop("corpus", None)
