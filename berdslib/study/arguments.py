@@ -26,15 +26,7 @@ def are_questions(data: object) -> TypeGuard[Sequence[Question]]:
 
 
 def collection_of(data: Data) -> Collection:
-<<<<<<< HEAD
     """Return a collection, or the one that a name or a path stands for."""
-=======
-    """Return a collection, or the one that a name or a path stands for.
-
-    Raises:
-        InputError: neither; or what :func:`berdslib.data.datasets.load` refuses.
-    """
->>>>>>> thin2-dataio
     if isinstance(data, Collection):
         return data
     if isinstance(data, str | Path):

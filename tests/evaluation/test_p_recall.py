@@ -6,14 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berdslib.data.collection import Collection
-<<<<<<< HEAD
-from berdslib.data.load import load
-from berdslib.data.records import Question, make_verdicts, ranked_run
-=======
 from berdslib.data.datasets import load
-from berdslib.data.records import Question, make_verdicts, perspective_qid, ranked_run
-from berdslib.errors import InputError
->>>>>>> thin2-dataio
+from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.evaluation.measures import evaluate, pRecall
 from berdslib.retrieval.bm25 import RankBM25
 from berdslib.stats import mean_interval

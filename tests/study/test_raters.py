@@ -6,14 +6,11 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 from sklearn.metrics import f1_score, roc_auc_score
+from stance import NEGATED, PROPOSAL, StancePair
 
 from berdslib.data.collection import Collection
-<<<<<<< HEAD:tests/study/test_raters.py
-from berdslib.data.load import load
-from berdslib.data.readers import NEGATED, PROPOSAL, LabelledPair, StancePair
-=======
 from berdslib.data.datasets import load
->>>>>>> thin2-dataio:tests/study/test_instruments.py
+from berdslib.data.readers import LabelledPair
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.judges import calibration_error

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from berdslib.data.collection import Collection
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question, make_run, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.judging.aspects import judged_aspects
