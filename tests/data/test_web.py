@@ -631,12 +631,12 @@ def test_any_bytes_are_read(body, content_type):
 @pytest.mark.slow
 def test_a_page_that_breaks_the_reader_costs_only_itself():
     attributes = b"<p " + b" ".join(b"a%d=1" % i for i in range(80_000)) + b">text</p>"
-    with TextReader(seconds=1.0) as reader:
+    with TextReader(seconds=3) as reader:
         before = reader.read(html(SENTENCE).encode(), "text/html")
         process = reader._process
         began = time.monotonic()
         assert reader.read(attributes, "text/html").outcome == "parser"
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 20
         assert not process.is_alive()
         assert reader.read(html(SENTENCE).encode(), "text/html") == before
         assert before.text == SENTENCE.strip()
