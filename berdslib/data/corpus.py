@@ -191,7 +191,6 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
     """
     known("cut", cut, _CUTS)
     path = Path(path)
-    _check_replaceable(path)
     with atomic_path(path, marker=_PASSAGES) as folder:
         folder.mkdir()
         hashes = _write_passages(passages, folder / _PASSAGES, cut)
@@ -202,16 +201,6 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
         np.save(folder / _POSITIONS, order)
         _check_distinct(Corpus(folder))
     return Corpus(path)
-
-
-def _check_replaceable(path: Path) -> None:
-    if not path.exists():
-        return
-    if not is_corpus(path):
-        raise InputError("exists and is not a corpus; it is not replaced", path=path)
-    others = sorted({file.name for file in path.iterdir()} - {_PASSAGES, _HASHES, _POSITIONS})
-    if others:
-        raise InputError(f"holds {others[0]!r} beside its corpus; it is not replaced", path=path)
 
 
 def _write_passages(passages: Iterable[Passage], path: Path, cut: str) -> np.ndarray:

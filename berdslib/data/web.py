@@ -24,7 +24,6 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, overload
-from urllib.parse import urldefrag
 
 import pandas as pd
 
@@ -110,19 +109,14 @@ class Serper:
     def read(self, answer: bytes) -> list[Result]:
         """Return the organic results in their order."""
         try:
-            return [_result(row, i) for i, row in enumerate(json.loads(answer)["organic"], start=1)]
+            rows = json.loads(answer)["organic"]
+            found = [(row["link"].partition("#")[0], str(row.get("title") or "")) for row in rows]
+            # Half of a surrogate pair is legal JSON, but no text: it cannot be written.
+            texts = [[text.encode("utf-8", "replace").decode() for text in pair] for pair in found]
+            return [Result(url, title, place) for place, (url, title) in enumerate(texts, start=1)]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             problem = f"{self.url} answered in another form than serper's ({type(error).__name__})"
             raise SearchError(problem) from None
-
-
-def _result(row: Any, number: int) -> Result:
-    position = row.get("position", number)
-    if not isinstance(row["link"], str) or not isinstance(position, int):
-        raise TypeError
-    # Half of a surrogate pair is legal JSON, but no text: it cannot be written.
-    url, title = (str(row.get(f) or "").encode("utf-8", "replace").decode() for f in ("link", "title"))
-    return Result(urldefrag(url).url if "#" in url else url, title, position)
 
 
 # ---------------------------------------------------------------- the corpora of questions
@@ -180,8 +174,6 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
     if folder.is_dir() and any(folder.iterdir()) and not is_web_corpora(folder):
         raise InputError("holds other files; name a new folder, or one with corpora from the web", path=folder)
     files = {q.qid: corpus_name(q.qid) for q in questions}
-    if len(set(files.values())) < len(files):
-        raise InputError("the ids of two questions lead to the same file", field="qid")
     fetcher, rows = Fetcher(web.limits, web.workers), []
     with TextReader(web.extractor) as reader:
         for question in tqdm(questions, desc="web corpora", unit="question", delay=2):
@@ -360,16 +352,17 @@ def _corpus(
 def search(query: str, web: Web | None = None) -> list[Result]:
     """Return the results for a query, from the cache if it was asked before; each page once."""
     web = web or Web()
-    path = cache_path("search", web.provider.id, query, web.num)
-    kept = _recall(path)
-    if kept is None:
-        if web.offline:
-            raise MissingDataError(f"offline, and {web.provider.id} was never asked for {web.num} x {query!r}")
-        kept = {"provider": web.provider.id, "query": query, "num": web.num}, web.provider.ask(query, web.num)
-        web.provider.read(kept[1])  # an answer that cannot be read is not kept
-        _keep(path, *kept)
+    path, provider = cache_path("search", web.provider.id, query, web.num), web.provider
+    if kept := _recall(path):
+        results = provider.read(kept[1])
+    elif web.offline:
+        raise MissingDataError(f"offline, and {provider.id} was never asked for {web.num} x {query!r}")
+    else:
+        answer = provider.ask(query, web.num)
+        results = provider.read(answer)  # an answer that cannot be read is not kept
+        _keep(path, {"provider": provider.id, "query": query, "num": web.num}, answer)
     found: dict[str, Result] = {}
-    for result in web.provider.read(kept[1])[: web.num]:
+    for result in results[: web.num]:
         found.setdefault(result.url, result)
     return list(found.values())
 

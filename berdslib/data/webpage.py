@@ -63,10 +63,16 @@ _ASKED = {
 }
 _ROBOTS_BYTES = 500 * 1024  # of a robots.txt are read: what RFC 9309 asks for at least
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # an IPv4 address behind a translator, in networks without IPv4
-_UNICAST = ipaddress.IPv6Network("2000::/3")  # all that is assigned for the IPv6 internet
-# What ``ipaddress`` of Python 3.11 calls global, or calls so in part, and what leads to a machine nearby all the same.
-# These are the protocols of the own network, the platform behind a machine in Azure, and documentation (RFC 9637).
-_NEARBY = [ipaddress.ip_network(one) for one in ("192.0.0.0/24", "168.63.129.16/32", "3fff::/20")]
+# Beside what ``ipaddress`` calls not global: multicast and reserved ranges, all of IPv6 that is not assigned, addresses
+# that carry another one inside (Teredo, 6to4), the protocols of the own network, the platform behind a machine in
+# Azure, and documentation (RFC 9637).
+_CLOSED = [
+    ipaddress.ip_network(one)
+    for one in (
+        *("224.0.0.0/3", "::/3", "4000::/2", "8000::/1", "2001::/32", "2002::/16"),
+        *("192.0.0.0/24", "168.63.129.16/32", "3fff::/20"),
+    )
+]
 
 Resolve = Callable[[str, int], Collection[str]]
 
@@ -74,7 +80,7 @@ Resolve = Callable[[str, int], Collection[str]]
 class Limits(NamedTuple):
     """What a page may take.
 
-    Fields: ``connect`` and ``read`` seconds to wait for a connection (and the host's address) and for the next bytes;
+    Fields: ``connect`` and ``read`` seconds to wait for a connection and for the next bytes;
     ``total`` seconds of all requests for a page, its redirects and attempts together, without the pauses between them
     (a robots.txt has as many of its own); ``max_bytes`` of a page, as sent and unpacked; ``redirects`` at most;
     ``retries`` after failures that may pass; ``back_off`` seconds before the first of these, doubled for each further;
@@ -153,9 +159,7 @@ def page_url(text: str, base: str = "") -> httpx.URL:
 def is_public(address: str) -> bool:
     """Say whether an IP address is one of the public internet, where anybody may be reached.
 
-    Stricter than ``ipaddress``: what it calls not global is never public; neither are multicast, reserved and
-    unassigned ranges, nor addresses that carry another one inside (IPv4-mapped, 6to4, Teredo), nor those in _NEARBY.
-    A NAT64 address is as public as the IPv4 address in it.
+    Stricter than ``ipaddress``, see _CLOSED. A NAT64 address is as public as the IPv4 address in it.
 
     >>> [is_public(a) for a in ("93.184.216.34", "10.0.0.1", "169.254.169.254", "100.64.0.1", "::ffff:8.8.8.8")]
     [True, False, False, False, False]
@@ -164,16 +168,9 @@ def is_public(address: str) -> bool:
         ip = ipaddress.ip_address(address)
     except ValueError:
         return False
-    if isinstance(ip, ipaddress.IPv6Address):
-        if ip.scope_id is not None:
-            return False
-        if ip in _NAT64:
-            ip = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-        elif ip not in _UNICAST or ip.sixtofour is not None or ip.teredo is not None:
-            return False
-    if any(ip in network for network in _NEARBY):
-        return False
-    return ip.is_global and not (ip.is_multicast or ip.is_reserved)
+    if ip in _NAT64:
+        ip = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    return ip.is_global and "%" not in address and not any(ip in network for network in _CLOSED)
 
 
 def system_addresses(host: str, port: int) -> Collection[str]:
@@ -393,12 +390,9 @@ class Fetcher:
         """Return the addresses of a host, each of them checked."""
         port = PORTS[url.scheme] if url.port is None else url.port
         try:
-            looked_up = asyncio.to_thread(self.resolve, url.raw_host.decode(), port)
-            found = await asyncio.wait_for(looked_up, self.limits.connect)
-        except TimeoutError:
-            raise PageError("timeout", f"{url.host}: no answer from the name server", again=True) from None
+            found = await asyncio.to_thread(self.resolve, url.raw_host.decode(), port)
         except (OSError, ValueError) as error:
-            again = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
+            again = getattr(error, "errno", None) == socket.EAI_AGAIN
             raise PageError("network", f"{url.host} is not known ({error})", again=again) from None
         for address in found:
             if (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") in self.limits.allow:
@@ -447,12 +441,8 @@ _NO_CHARSETS = frozenset({
     "punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined",
     "zlib", "bz2", "hex", "base64", "quopri", "uu", "rot-13",
 })  # fmt: skip
-# Text may begin with the words in the second line too, but has no NUL soon after.
-_BINARY = re.compile(
-    rb"%PDF-|\x89PNG|\xff\xd8\xff|PK\x03\x04|\x1f\x8b|\x7fELF"
-    rb"|(?=.{0,31}\0)(?:GIF8|OggS|ID3|RIFF)",
-    re.DOTALL,
-)
+# Text may begin with the last words too, but has no NUL soon after.
+_BINARY = re.compile(rb"(?s)%PDF-|\x89PNG|\xff\xd8\xff|PK\x03\x04|\x1f\x8b|\x7fELF|(?=.{,31}\0)(?:GIF8|OggS|ID3|RIFF)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffd]")
 _LONGEST_TITLE = 300
 

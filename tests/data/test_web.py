@@ -234,7 +234,7 @@ def secure(server):
 
 
 def test_a_name_server_that_hangs_does_not_outlast_the_time(server):
-    fetcher = Fetcher(SMALL._replace(connect=0.3), resolve=lambda *_: time.sleep(3))
+    fetcher = Fetcher(SMALL._replace(total=0.3, retries=0), resolve=lambda *_: time.sleep(3))
     began = time.monotonic()
     assert fetcher.fetch("http://slow.example/").outcome == "timeout"
     assert time.monotonic() - began < 2
@@ -377,7 +377,7 @@ def test_a_search_engine_that_refuses(serper, status, headers, message, requests
 @pytest.mark.parametrize(
     "answer",
     [b"<html>", b"[]", b"{}", b'{"organic": 3}', b'{"organic": [{"title": "no link"}]}', b"\xff\xfe", b"[" * 99999,
-     b'{"organic": [{"link": 3}]}', b'{"organic": [{"link": "http://x/", "position": "first"}]}'],
+     b'{"organic": [{"link": 3}]}'],
 )  # fmt: skip
 def test_an_answer_in_another_form_is_an_error_and_not_kept(server, serper, answer):
     web = web_of(server, serper)
