@@ -265,44 +265,12 @@ def jsonl(*rows):
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def dpr(rows):
-    """The DPR dump: a header, tabs, quotation marks doubled where the csv module needs it."""
-    lines = ["id\ttext\ttitle"]
-    for row in rows:
-        quoted = [f'"{cell}"' if '"' in cell else cell for cell in (c.replace('"', '""') for c in row)]
-        lines.append("\t".join(quoted))
-    return "\n".join(lines) + "\n"
-
-
-PSGS = [
-    ("1", '"Aaron Aaron ( or ; ""Ahärôn"") is a prophet', "Aaron"),
-    ("2", 'God at Sinai granted Aaron the "priesthood" for', "Aaron"),
-    ("3", "was born in 1928", "Andy Warhol"),
-]
-BEIR = [
-    {"_id": "test-free-con01a", "title": "", "text": "A text.", "metadata": {"url": "https://example.org"}},
-    {"_id": "plain-2", "title": "Title", "text": "Tab\there and\nbreak", "metadata": {}},
-]
-LAYOUTS = {
-    "psgs_w100.tsv": (dpr(PSGS), [Passage(*row) for row in PSGS]),
-    "psgs_w100.tsv.gz": (dpr(PSGS), [Passage(*row) for row in PSGS]),
-    "sphere.jsonl": (
-        jsonl({"id": "b5c0-0", "title": "Home", "chunk_id": 0, "raw": "Part 0."}),
-        [Passage("b5c0-0", "Part 0.", "Home")],
-    ),
-    "corpus.jsonl": (jsonl(*BEIR), [Passage(r["_id"], r["text"], r["title"]) for r in BEIR]),
-    "own.csv": ("docno,contents\nx,one\ny,two\n", [Passage("x", "one"), Passage("y", "two")]),
-}
-
-
 @pytest.mark.usefixtures("user_cache")
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_the_layouts_of_others(tmp_path, name):
-    content, expected = LAYOUTS[name]
-    path = put(tmp_path / name, content)
-    assert list(open_corpus(path)) == expected
-    if name == "corpus.jsonl":  # a BEIR folder
-        assert list(open_corpus(tmp_path)) == expected
+def test_files_of_others_are_opened_as_they_are_read(tmp_path):
+    put(tmp_path / "corpus.jsonl", jsonl({"_id": "a", "title": "", "text": "Tab\there", "metadata": {}}))
+    assert list(open_corpus(tmp_path)) == list(open_corpus(tmp_path / "corpus.jsonl")) == [Passage("a", "Tab\there")]
+    dump = put(tmp_path / "psgs_w100.tsv.gz", 'id\ttext\ttitle\n1\t"""Aaron"" is a prophet"\tAaron\n')
+    assert list(open_corpus(dump)) == [Passage("1", '"Aaron" is a prophet', "Aaron")]
 
 
 def test_a_file_is_converted_once_and_again_after_a_change(tmp_path, user_cache, monkeypatch):
