@@ -22,6 +22,7 @@ import ipaddress
 import logging
 import math
 import multiprocessing
+import os
 import random
 import re
 import socket
@@ -578,7 +579,11 @@ class TextReader:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        # Else it would look for its own modules in the current folder first, which may be somebody else's.
+        before = os.environ.get("PYTHONSAFEPATH", "")
+        os.environ["PYTHONSAFEPATH"] = "1"
         self._process.start()
+        os.environ["PYTHONSAFEPATH"] = before  # blank counts as unset
         theirs.close()
         self._pipe.recv()  # it is ready: no page's time goes into loading the libraries
 

@@ -6,6 +6,7 @@ import ipaddress
 import itertools
 import json
 import logging
+import os
 import shutil
 import socket
 import ssl
@@ -626,6 +627,17 @@ def test_any_bytes_are_read(body, content_type):
     (text.title + text.text).encode()
     assert "\0" not in text.text
     assert (text.outcome == "ok") == bool(text.text)
+
+
+def test_nothing_is_run_from_the_current_folder(tmp_path, monkeypatch):
+    """Somebody else's folder may hold a file with the name of a library."""
+    for name in ("trafilatura", "json", "runpy", "pickle", "w3lib"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    with TextReader() as reader:
+        assert reader.read(html(SENTENCE).encode(), "text/html").text == SENTENCE.strip()
+    assert not (tmp_path / "mark").exists()
+    assert not os.environ.get("PYTHONSAFEPATH")
 
 
 @pytest.mark.slow
