@@ -279,7 +279,7 @@ def outcomes():
     with ExitStack() as stack:
         private = stack.enter_context(running(PrivateService()))
         server = stack.enter_context(running(NastyServer(private.port)))
-        reader = stack.enter_context(TextReader(seconds=1.5))
+        reader = stack.enter_context(TextReader(seconds=5))
 
         def add(case, fetcher, url, expected):
             began = time.monotonic()
