@@ -1,6 +1,5 @@
 """A web of nasty pages on this machine, a search engine that finds them, and what becomes of each."""
 
-import asyncio
 import gzip
 import http.server
 import json
@@ -9,7 +8,6 @@ import socketserver
 import struct
 import threading
 import time
-import urllib.request
 from contextlib import ExitStack, contextmanager
 from functools import cache
 
@@ -195,13 +193,9 @@ CASES = {
     "charset-by-meta": ("ok", _page(body=html(FRENCH, '<meta charset="windows-1252">').encode("cp1252"))),
     "charset-by-nothing": ("ok", _page(body=html(FRENCH).encode("cp1252"))),
     "charset-utf16": ("ok", _page(body=html(FRENCH).encode("utf-16"))),
-    "charset-that-is-none": ("ok", _page(FRENCH, Content_Type="text/html; charset=punycode")),
     "streams-forever": ("size", lambda h: h.drip(b"<p>on and on</p>" * 1000, 0, Server="x")),
-    "announces-much": ("size", _page(Content_Length=str(10**10))),
-    "announces-more-than-it-sends": ("network", _page(Content_Length="100000")),
     "gzip-bomb": ("size", lambda h: h.page(gzip_bomb(), Content_Encoding="gzip")),
     "gzip-twice": ("encoding", lambda h: h.page(gzip.compress(gzip_bomb(), 9), Content_Encoding="gzip, gzip")),
-    "gzip-is-none": ("encoding", _page(Content_Encoding="gzip")),
     "gzip-truncated": ("network", _page(body=ZIPPED[:-12], Content_Encoding="gzip")),
     "brotli": ("encoding", _page(body=b"\x0b\x02\x80abc\x03", Content_Encoding="br")),
     "slow-body": ("timeout", lambda h: h.drip(b"x", Content_Length="100000")),
@@ -217,11 +211,8 @@ CASES = {
     "too-many": ("status", _page(status=429, Retry_After="3600")),
     "redirect-loop": ("redirects", _to("/redirect-loop")),
     "redirect-private": ("refused", _to("http://127.0.0.1:{private}/")),
-    "redirect-metadata": ("refused", _to("http://169.254.169.254/latest/meta-data/")),
-    "redirect-decimal": ("refused", _to("http://2130706433/")),
     "redirect-mapped": ("refused", _to("http://[::ffff:127.0.0.1]/")),
     "redirect-file": ("refused", _to("file:///etc/hostname")),
-    "redirect-script": ("refused", _to("javascript:alert(1)")),
     "redirect-login": ("refused", _to("http://user:secret@{self}/good")),
     "robots-disallowed": ("robots", _page()),
     "redirect-to-disallowed": ("robots", _to("/robots-disallowed")),
@@ -237,9 +228,6 @@ CASES = {
     "many-attributes": ("parser", _page(body=ATTRIBUTES)),
 }
 ROBOTS = {
-    "robots.txt answers 404": (404, "ok"),
-    "robots.txt answers 500": (500, "status"),
-    "robots.txt answers 429": (429, "status"),
     "robots.txt never ends": ("drip", "timeout"),
     "robots.txt with a delay that is no number": ("User-agent: *\nCrawl-delay: ²\nDisallow: /g\n", "robots"),
     "robots.txt with a thousand wildcards": ("User-agent: *\nDisallow: /" + "*o" * 1000 + "\n", "ok"),
@@ -279,7 +267,6 @@ REBINDING = {
     "rebinding: public, then private": ([PUBLIC], ["127.0.0.1"]),
     "rebinding: robots.txt public, page private": ([PUBLIC], ["127.0.0.1"], [PUBLIC]),
     "rebinding: public and private at once": ([PUBLIC, "127.0.0.1"],),
-    "rebinding: then 0.0.0.0": ([PUBLIC], ["0.0.0.0"]),
     "rebinding: then IPv6 with a zone": ([PUBLIC], ["fe80::1%eth0"]),
     "a name that stands for a private address": (["10.0.0.7"],),
 }
@@ -292,7 +279,7 @@ def outcomes():
     with ExitStack() as stack:
         private = stack.enter_context(running(PrivateService()))
         server = stack.enter_context(running(NastyServer(private.port)))
-        reader = stack.enter_context(TextReader(seconds=1.5))
+        reader = stack.enter_context(TextReader(seconds=5))
 
         def add(case, fetcher, url, expected):
             began = time.monotonic()
@@ -316,18 +303,6 @@ def outcomes():
             fetcher = Fetcher(SMALL, resolve=Rebinding(*answers), transport=World(server, private))
             add(name, fetcher, "http://rebind.example/good", "refused")
         return found, private.reached
-
-
-def naive_requests(private, server):
-    """Let clients without our checks do the same: how many of their requests reach the private service."""
-    before = private.reached
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    opener.open(server.url("redirect-private"), timeout=5).read()
-    resolve, world = Rebinding([PUBLIC], ["127.0.0.1"]), World(server, private)
-    assert resolve("rebind.example", 80) == [PUBLIC]  # checked …
-    request = httpx.Request("GET", f"http://{resolve('rebind.example', 80)[0]}/good")  # … and resolved again to connect
-    asyncio.run(world.handle_async_request(request))
-    return private.reached - before
 
 
 class FakeSerper(Quiet):

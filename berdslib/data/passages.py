@@ -6,7 +6,6 @@ Everything streams, so that a dump larger than memory can be processed.
 from __future__ import annotations
 
 import hashlib
-import logging
 import math
 import re
 from array import array
@@ -20,18 +19,6 @@ import numpy as np
 
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, known
-
-__all__ = [
-    "CUTS",
-    "corpus_statistics",
-    "cut_documents",
-    "documents_by",
-    "split_sentences",
-    "split_words",
-    "without_duplicates",
-]
-
-logger = logging.getLogger(__name__)
 
 Split = Callable[[str], list[str]]
 
@@ -162,13 +149,9 @@ def without_duplicates(
     """
     if near is not None and not 0.5 <= near <= 1:  # the lower, the more memory each passage takes
         raise InputError(f"a similarity from 0.5 to 1 was expected, not {near}", field="near")
-    return _without_duplicates(passages, near, Counter() if removed is None else removed)
-
-
-def _without_duplicates(passages: Iterable[Passage], near: float | None, removed: Counter[str]) -> Iterator[Passage]:
+    removed = Counter() if removed is None else removed
     seen: set[bytes] = set()
-    similar = _NearDuplicates(near) if near is not None else None
-    before = removed.copy()
+    similar = None if near is None else _NearDuplicates(near)
     for passage in passages:
         words = (passage.text if passage.text.strip() else passage.title).casefold().split()
         digest = hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
@@ -179,8 +162,6 @@ def _without_duplicates(passages: Iterable[Passage], near: float | None, removed
         else:
             seen.add(digest)
             yield passage
-    exact, close = (removed[kind] - before[kind] for kind in ("exact", "near"))
-    logger.info("%d passages kept; %d exact and %d near repeats of these removed", len(seen), exact, close)
 
 
 class _NearDuplicates:
@@ -230,19 +211,6 @@ _DOCUMENTS: dict[str, Callable[[Passage], str] | None] = {
 }
 
 
-def documents_by(documents: str, cut: str) -> str:
-    """Return what "auto" stands for as a way to tell documents, and any other way as it is.
-
-    A final -NUMBER tells pieces of a document only where :func:`cut_documents` cut it; names as MED-10 end so too.
-
-    >>> documents_by("auto", "words"), documents_by("auto", "none"), documents_by("title", "none")
-    ('docno', 'passage', 'title')
-    """
-    if documents != "auto":
-        return documents
-    return "passage" if cut == "none" else "docno"
-
-
 def corpus_statistics(passages: Iterable[Passage], documents: str = "docno") -> dict[str, float]:
     """Return the columns of BeRDS Table 2 for some passages, and their mean length.
 
@@ -275,11 +243,5 @@ def corpus_statistics(passages: Iterable[Passage], documents: str = "docno") -> 
                 seen.append(document)
     if not n:
         raise InputError("there are no passages to count")
-    return {"passages": n, "documents": n if document_of is None else _distinct(seen), "mean_words": words / n}
-
-
-def _distinct(numbers: array[int]) -> int:
-    """Return how many different numbers there are, at least one; they are sorted where they are."""
-    ordered = np.frombuffer(numbers, dtype=np.int64)
-    ordered.sort()
-    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+    documents_seen = n if document_of is None else len(np.unique(np.frombuffer(seen, dtype=np.int64)))
+    return {"passages": n, "documents": documents_seen, "mean_words": words / n}

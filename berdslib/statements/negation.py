@@ -123,7 +123,7 @@ def _is_clause(words: list[str]) -> bool:
     low = [bare(w) for w in words]
     own = low[: next((i for i, w in enumerate(low) if w in RELATIVES | SUBORDINATORS), len(low))]
     sure = AUXILIARIES - {"will", "may", "might", "can"}  # nouns, too
-    verbs = [w for w in own[1:] if w in sure or tag(w) in ("VBZ", "VBD") or w == "cannot" or "n't" in w]
+    verbs = [w for w in own[1:] if w in sure or tag(w) in ("VBZ", "VBD") or "n't" in w]
     return bool(verbs) or re.sub("'.*", "", low[0]) in PERSONAL or finite_verb(words) is not None
 
 
@@ -305,7 +305,11 @@ def _asked(text: str) -> tuple[str, str] | None:
         pair = _asked(lead[2])
         return (f"{lead[1]}, {_small(pair[0])}", f"{lead[1]}, {_small(pair[1])}") if pair else None
     if topic := _TOPIC.fullmatch(text):
-        return _about(topic[1], topic[2])
+        verb, pronoun, rest = [*topic[2].split(" ", 2), ""][:3]
+        if pronoun.lower() not in _STAND_INS:
+            return _asked(topic[2])
+        known = rest and _can_be_subject(topic[1])
+        return (_said(topic[1], verb.lower(), rest), _denied(topic[1], verb.lower(), rest)) if known else None
     if claim := _CLAIM.fullmatch(text):
         return claim[1], _opposite(claim[1])
     if opinion := _OPINION.fullmatch(text):
@@ -359,17 +363,6 @@ def _main_verb_small(rest: str) -> str:
     words = rest.split(" ")
     at = _main(words)
     return " ".join([w.lower() if i <= at and w.istitle() else w for i, w in enumerate(words)])
-
-
-def _about(topic: str, question: str) -> tuple[str, str] | None:
-    """Return yes and no of "TOPIC: is it …?"."""
-    verb, behind = question.split(" ", 1)
-    pronoun, _, rest = behind.partition(" ")
-    if pronoun.lower() not in _STAND_INS:
-        return _asked(question)
-    if not _can_be_subject(topic):
-        return None
-    return (_said(topic, verb.lower(), rest), _denied(topic, verb.lower(), rest)) if rest else None
 
 
 def _can_be_subject(topic: str) -> bool:
@@ -456,8 +449,7 @@ def _compared(text: str) -> tuple[str, str] | None:
 
 def _ahead(one: str, other: str, which: re.Match[str]) -> str:
     """Return "A is better than B", or "A is the best"."""
-    most = which["best"].lower().startswith("the ") or which["best"].lower().endswith("st")
-    than = "" if most else f" than {_small(other)}"
+    than = "" if which["best"].lower().endswith("st") else f" than {_small(other)}"
     return f"{one} {'are' if is_plural(one) else 'is'} {which['best']}{than}{which['behind']}"
 
 

@@ -105,28 +105,6 @@ def test_all_pairs_are_those_of_brute_force(drawn, threshold):
     assert result["overlap"].round(9).is_monotonic_decreasing  # what differs in the last digit only is a tie
 
 
-@pytest.mark.slow
-@settings(deadline=None)
-@given(asked)
-def test_groups_hold_every_question_once_and_overlap_with_no_other_group(drawn):
-    questions = [
-        question(f"q{i}", " ".join(text), [" ".join(p) for p in perspectives])
-        for i, (text, perspectives, *_) in enumerate(drawn)
-    ]
-    parts = groups(questions)
-    assert sorted(qid for part in parts for qid in part) == [q.qid for q in questions]
-    home = {qid: i for i, part in enumerate(parts) for qid in part}
-    pairs = brute_force(questions, supported(), 0.8)
-    assert all(home[a] == home[b] for a, b, _ in pairs)
-    for part in parts:  # no smaller: whatever two halves a group is cut into, some pair holds them together
-        rest = set(part[1:])
-        reached = {part[0]}
-        while touched := {x for a, b, _ in pairs for x, y in ((a, b), (b, a)) if y in reached and x in rest}:
-            reached |= touched
-            rest -= touched
-        assert not rest
-
-
 def test_more_questions_than_are_compared_at_a_time(monkeypatch):
     questions = [question(f"q{i}", f"word{i % 50} and other{i}") for i in range(200)]
     whole = leaks(questions, threshold=0.25)
@@ -280,13 +258,6 @@ def test_the_table_and_its_splits():
     assert across_splits(table)["second"].tolist() == ["q1"]
     nothing = leaks([question("a", "A?"), question("b", "B?")])
     assert nothing.empty and nothing.dtypes.equals(table.dtypes) and across_splits(nothing).empty
-
-
-def test_only_some_kinds():
-    pair = question("a", "Is it so?", ["left", "right"]), question("b", "Is it so?", ["left", "right"])
-    assert [row[2] for row in found(*pair)] == ["text", "perspectives"]
-    assert [row[2] for row in found(*pair, kinds=["text", "passages"])] == ["text"]
-    assert groups([pair[0], pair[1]._replace(text="What?")], kinds=["text"]) == [["a"], ["b"]]
 
 
 def test_a_chain_of_overlaps_is_one_group():

@@ -2,13 +2,12 @@
 
 import gzip
 import json
-from types import MappingProxyType
 
 import pandas as pd
 import pytest
 from tiny_release import SECRET, jsonl, predicted, release_files, write_files
 
-from berdslib.data.arguments import Argument, ArgumentQuery, Release, read_release
+from berdslib.data.arguments import read_release
 from berdslib.data.records import ranked_run
 from berdslib.data.scenario import open_scenario, read_predictions, write_predictions
 from berdslib.errors import InputError
@@ -91,15 +90,6 @@ def test_a9_a_repeat_is_an_error_or_counts_once(release, tmp_path):
     assert run[run["qid"] == "110"]["docno"].tolist() == [str(2019000 + i) for i in range(21)]
 
 
-def test_repeats_do_not_make_a_list_long_enough(release, tmp_path):
-    path = tmp_path / "p.jsonl"
-    rows = predicted("dev", n=19)
-    rows[2]["relevant_candidates"] += [2019000, 2019001]
-    path.write_text(jsonl(*predicted("dev")[:2], rows[2]))
-    with pytest.raises(InputError, match="lists 19 different arguments; at least 20 are needed"):
-        read_predictions(path, open_scenario(release, "explicit", "dev"), repeats="once")
-
-
 def test_fewer_will_do_where_it_is_said_or_the_corpus_has_no_more(release, tmp_path):
     path, scenario = tmp_path / "p.jsonl", open_scenario(release, "explicit", "dev")
     path.write_text(jsonl(*predicted("dev", n=4)))
@@ -113,23 +103,3 @@ def test_what_cannot_be_asked_for_is_refused(release, tmp_path, options):
     (tmp_path / "p.jsonl").write_bytes(gzip.compress(jsonl(*predicted("dev")).encode()))
     with pytest.raises(InputError, match=r"repeats|least"):
         read_predictions(tmp_path / "p.jsonl", open_scenario(release, "explicit", "dev"), **options)
-
-
-@pytest.fixture(scope="module")
-def large():
-    """As many arguments and queries as the task has."""
-    profile = MappingProxyType({"age": ("18-34",)})
-    arguments = tuple(Argument(str(i), "Yes.", "?", "PRO", profile) for i in range(26_000))
-    queries = tuple(ArgumentQuery(str(i), f"{i // 19}?", "dev", profile, ("1",)) for i in range(5_600))
-    return open_scenario(Release("large", arguments, perspective=queries, number_ids=(True, True)), "implicit", "dev")
-
-
-@pytest.mark.slow
-def test_a_file_of_all_queries_is_read(large, tmp_path):
-    ids = list(large.docnos.values())
-    run = ranked_run({q.qid: [ids[(i * 7 + r * 13) % 26_000] for r in range(20)]
-                      for i, q in enumerate(large.questions)})  # fmt: skip
-    write_predictions(tmp_path / "p.jsonl", run, large)
-    read = read_predictions(tmp_path / "p.jsonl", large)
-    assert len(read) == 112_000
-    pd.testing.assert_frame_equal(read, run)

@@ -63,14 +63,6 @@ def test_what_does_not_go_together(name: str, options: dict[str, str], message: 
         bd.load(name, **options)
 
 
-def test_two_scenarios_are_not_joined() -> None:
-    names = ["perspectivearg-sample:explicit", "perspectivearg-sample:implicit"]
-    with pytest.raises(bd.InputError, match="only in a corpus that you name"):
-        bd.load(names)
-    with pytest.raises(bd.InputError, match="stands alone"):
-        bd.load(names, passages="sample")
-
-
 def test_a_split_that_is_not_there(folder: Path) -> None:
     with pytest.raises(
         bd.InputError, match=r"'readers' has no perspective queries of the split 'dev'; there are: test"
@@ -94,14 +86,6 @@ def test_releases_of_2023_learn_from_2019_if_it_is_there(folder: Path, monkeypat
     assert lessons is not None and {q.split for q in lessons.questions} == {"train"} and lessons.profiles is None
     own = load_scenario("perspectivearg-2019", "implicit")
     assert own.training is not None and own.training.passages is own.passages
-
-
-def test_a_release_to_learn_from_can_be_named(folder: Path) -> None:
-    taught = load_scenario(str(folder / "readers"), "implicit", train=str(folder / "authors"))
-    assert taught.training is not None and taught.training.name == "authors:implicit"
-    # Its docnos are made by its own key: the same ids are other docnos, whose profiles may be another matter.
-    alike = open_scenario(load_release(str(folder / "authors")), "implicit", "dev")
-    assert [p.docno for p in taught.training.passages] == [p.docno for p in alike.passages]
 
 
 # ---------------------------------------------------------------- a scenario is a collection
@@ -172,13 +156,6 @@ def test_another_release_may_be_learnt_from_whatever_the_split(folder: Path) -> 
     own, other = load_release(str(folder / "authors")), make_release(arguments=60, issues=5, seed=3, name="other")
     assert open_scenario(own, "implicit", "train").training is None
     assert open_scenario(own, "implicit", "train", training=other).training.name == "other:implicit"
-
-
-def test_three_scenarios_side_by_side(folder: Path) -> None:
-    """Their queries share ids, so that one table cannot hold two of them; the message says which id."""
-    both = [bd.load(f"{folder / 'authors'}:{rule}") for rule in ("explicit", "implicit")]
-    with pytest.raises(bd.InputError, match="is in two collections"):
-        bd.experiment("bm25", both, "nDCG@20")
 
 
 def test_a_scenario_beside_an_ordinary_collection(folder: Path) -> None:
