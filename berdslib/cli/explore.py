@@ -83,7 +83,7 @@ def _serve(given: dict[str, Any]) -> None:
 
 def _write(path: Path, given: dict[str, Any]) -> None:
     from berdslib.study.explorer.export import export_page
-    from berdslib.study.explorer.widget import session_for
+    from berdslib.study.explorer.session import session_for
 
     shown = {name: given.pop(name) for name in ("sides", "opinions")}
     systems, runs, as_json = (given.pop(name) for name in ("systems", "runs", "as_json"))

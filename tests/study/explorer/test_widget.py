@@ -12,8 +12,7 @@ import berdslib as bd
 from berdslib.data.records import make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.progress import chunk_starts
-from berdslib.study.explorer.session import AS_LISTED, QUESTION
-from berdslib.study.explorer.widget import MOST_TELLING
+from berdslib.study.explorer.session import AS_LISTED, MOST_TELLING, QUESTION
 
 LONG = 10  # seconds after which a test gives up waiting
 
@@ -220,19 +219,6 @@ def test_opening_a_passage_while_a_list_is_searching_loses_neither(explored):
     assert explorer.face.opened == {}
 
 
-def test_opening_a_passage_when_all_is_there_searches_nothing_again(explored):
-    slow = Slow()
-    slow.open.set()
-    explorer = explored(systems=[slow, Slow("fast")], judge=by_word)
-    explorer.session.own["fast"].open.set()
-    before = ready(explorer)
-    explorer.open("tea")
-    assert ready(explorer) is before and slow.searches == 1 and explorer.face.opened["docno"] == "tea"
-    explorer.question.value = "te/a"
-    ready(explorer)
-    assert explorer.face.opened == {}  # it belonged to another question
-
-
 def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored):
     gate = Slow()
 
@@ -253,22 +239,6 @@ def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored
         ready(explorer)
     assert explorer.face.opened["docno"] == "cruel"
     assert explorer.face.view["k"] == 1
-
-
-def test_a_judge_that_fails_while_a_list_is_searching_does_not_lose_the_list(explored):
-    def judge(pairs):
-        raise InputError("the judge is ill")
-
-    slow = Slow()
-    explorer = explored(BARE, [Slow("fast"), slow], judge=judge)
-    explorer.session.own["fast"].open.set()
-    with released(slow):
-        assert slow.begun.wait(LONG)
-        explorer.open("cruel")
-        slow.open.set()
-        ready(explorer)
-    assert "the judge is ill" in explorer.face.status["problem"]
-    assert docnos(explorer) == [["tea", "cruel"]] * 2
 
 
 def test_a_passage_is_not_asked_about_for_ever(explored):
@@ -300,9 +270,9 @@ def test_questions_are_listed_by_difference_and_as_they_were_again(explored):
     explorer.order.value = MOST_TELLING
     ready(explorer)
     wanted = explorer.session.ordered(explorer.wish)
-    assert [qid for _, qid in explorer.question.options] == wanted["qid"].tolist()
+    assert [qid for _, qid in explorer.question.options] == [one.qid for one in wanted]
     assert all("% alike]" in label for label, _ in explorer.question.options)
-    assert explorer.face.view["question"]["qid"] == wanted["qid"].iloc[0]
+    assert explorer.face.view["question"]["qid"] == wanted[0].qid
     explorer.order.value = AS_LISTED
     assert explorer.question.options == ((ZOOS.text, "zoos"), (TEA.text, "te/a"))
     explorer.order.value = MOST_TELLING
@@ -311,7 +281,7 @@ def test_questions_are_listed_by_difference_and_as_they_were_again(explored):
     explorer.left.text.value = "bm25+multi:rule"  # another pair is ordered anew, and the question stays
     ready(explorer)
     assert explorer.order.value == MOST_TELLING and explorer.question.value == shown
-    assert [qid for _, qid in explorer.question.options] == explorer.session.ordered(explorer.wish)["qid"].tolist()
+    assert [qid for _, qid in explorer.question.options] == [one.qid for one in explorer.session.ordered(explorer.wish)]
     assert explorer.face.view["lists"][0]["system"] == "bm25+multi:rule"
 
 
@@ -339,15 +309,6 @@ def test_an_order_that_is_not_wanted_any_more(explored):
     assert explorer.question.options == ((ZOOS.text, "zoos"), (TEA.text, "te/a"))
 
 
-def test_an_order_that_was_cancelled(explored):
-    explorer, slow = slow_order(explored)
-    with released(slow):
-        explorer.face._handle_custom_msg({"do": "cancel"}, [])
-        slow.open.set()
-        ready(explorer)
-    assert explorer.order.value == AS_LISTED
-
-
 # ---------------------------------------------------------------- what is kept
 
 
@@ -373,14 +334,6 @@ def test_a_table_is_saved_as_it_is_shown(explored, tmp_path):
     table = explorer.table()
     assert set(table.pop("marked_by")) == {"recorded verdicts"}
     pd.testing.assert_frame_equal(table, rank_table(ZOOS, runs, GOLD, 2), check_dtype=False)
-
-
-def test_names_of_files_are_made_of_letters_only(explored, tmp_path):
-    explorer = explored(question="te/a")
-    explorer.asked.value = 1
-    ready(explorer)
-    click(explorer, "Save table")
-    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["explorer_te-a_asked_1.csv"]
 
 
 def test_a_figure_is_saved_with_its_table(explored, tmp_path):
