@@ -325,7 +325,9 @@ class Explorer:
             asked = self.session.question(self.wish._replace(perspectives=(), asked=QUESTION)).perspectives
             self._set(self.perspectives, value="\n".join(asked), rows=max(3, len(asked)))
         self._show()
-        if control in (self.k, None) and self._order is not None:  # it was another pair's, or of lists of another length
+        if (
+            control in (self.k, None) and self._order is not None
+        ):  # it was another pair's, or of lists of another length
             self._sort(str(self.question.value))
 
     def _sort(self, keep: str = "") -> None:
