@@ -63,24 +63,6 @@ def test_another_file_under_the_authors_address_is_refused(address, monkeypatch,
     assert not list(user_cache.rglob("perspective_detection*.txt"))
 
 
-@pytest.mark.parametrize("wording", ["published", "published-one-shot"])
-def test_what_is_not_on_record_needs_an_address(wording, user_cache):
-    result = tried("prompts", "fetch", "essay_writing", "--wording", wording)
-    assert result.exit_code == 1
-    assert ("give its address, or a file" if wording == "published" else "unknown published wording") in result.stderr
-
-
-def test_without_a_wording_the_tasks_usual_one_is_meant(user_cache):
-    result = tried("prompts", "fetch", "personal_experience")
-    assert result.exit_code == 1 and "'personal_experience', table-11, is not on record" in result.stderr
-
-
-def test_a_local_file_is_imported_under_its_wording(tmp_path, user_cache):
-    (tmp_path / "w.txt").write_text(TEXT)
-    berds("prompts", "fetch", "perspective_detection", tmp_path / "w.txt", "--wording", "published-one-shot")
-    assert load_prompt("perspective_detection", "published-one-shot").user.endswith("Right?")
-
-
 def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
     (tmp_path / "w.txt").write_text("Which? [Doc 1] or [Doc 2]")
     kept = berds("prompts", "fetch", "question_from_arguments", tmp_path / "w.txt").stdout.strip()
