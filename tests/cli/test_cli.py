@@ -102,5 +102,3 @@ def test_theperspective_reference_scores(real_data):
     means = result.table[result.table["dataset"] == "macro"].set_index("measure")["mean"] * 100
     assert means["Precision@5"] == pytest.approx(65.5, abs=0.5)
     assert means["MRecall@5"] == pytest.approx(76.1, abs=0.5)
-
-

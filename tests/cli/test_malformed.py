@@ -112,7 +112,7 @@ CASES = {
     ),
     "a split that is not there": Case(f"{STATS} --split test", ("q.jsonl [split]", "'test'")),
     "a negative limit": Case(f"{STATS} --limit -1", ("[limit]", "-1")),
-    "a docno twice": Case(RETRIEVE, ("p.jsonl", "'d1' occurs twice"), {"p.jsonl": jsonl({"id": "d1", "text": "a"}) * 2}),
+    "a docno twice": Case(RETRIEVE, ("p.jsonl", "'d1' occurs twice"), {"p.jsonl": '{"id": "d1", "text": "a"}\n' * 2}),
     "a blank for a TREC file": Case(
         RETRIEVE, ("[docno]", "'a b' is empty or holds a blank"), {"p.jsonl": jsonl({"id": "a b", "text": "tea"})}
     ),

@@ -12,7 +12,7 @@ import pytest
 from shell import berds, tried
 
 import berdslib as bd
-from berdslib.data.records import make_verdicts, ranked_run
+from berdslib.data.records import make_verdicts
 from berdslib.errors import InputError
 from berdslib.study.explorer import SETTINGS, app
 from berdslib.study.explorer.export import export_page, page_of
@@ -40,43 +40,29 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.tags, self.texts, self._open = [], [], None
+        self.tags, self.texts = [("", {})], [""]
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag, attributes):
         self.tags.append((tag, dict(attributes)))
-        if tag in ("script", "style", "title"):
-            self.texts.append((tag, dict(attributes), ""))
-            self._open = tag
-
-    def handle_data(self, data):
-        if self._open:
-            tag, attributes, text = self.texts[-1]
-            self.texts[-1] = (tag, attributes, text + data)
+        self.texts.append("")
 
     def handle_endtag(self, tag):
-        if tag == self._open:
-            self._open = None
+        self.handle_starttag("", ())
+
+    def handle_data(self, data):
+        self.texts[-1] += data
 
     def all(self, tag, **wanted):
         """Return the texts of elements of a kind."""
-        return [text for name, has, text in self.texts if name == tag and wanted.items() <= has.items()]
+        found = zip(self.tags, self.texts, strict=True)
+        return [text for (name, has), text in found if name == tag and wanted.items() <= has.items()]
 
     @property
     def data(self):
         (text,) = self.all("script", type="application/json")
         return json.loads(text)
-
-    @property
-    def policy(self):
-        (content,) = [
-            has["content"]
-            for tag, has in self.tags
-            if tag == "meta" and has.get("http-equiv") == "Content-Security-Policy"
-        ]
-        rules = [rule.split() for rule in content.split(";")]
-        return {name: values for name, *values in rules}
 
 
 def hash_of(text):
@@ -84,28 +70,26 @@ def hash_of(text):
 
 
 def assert_self_contained(text):
+    """Nothing is allowed but its own script and style, and neither fetches, sends or parses anything."""
     page = Page(text)
     (script,), (style,) = page.all("script", type="module"), page.all("style")
-    assert page.policy == {
-        "default-src": ["'none'"],
-        "script-src": [hash_of(script)],
-        "style-src": [hash_of(style)],
-        "base-uri": ["'none'"],
-        "form-action": ["'none'"],
-    }
-    assert len([tag for tag, _ in page.tags if tag == "script"]) == 2
+    (policy,) = [has["content"] for _, has in page.tags if has.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == (
+        f"default-src 'none'; script-src {hash_of(script)}; style-src {hash_of(style)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
     for tag, has in page.tags:
         assert tag not in ("link", "img", "iframe", "object", "embed", "base", "form", "a", "svg")
-        assert not {"src", "href", "srcdoc", "action", "style"} & has.keys()
-        assert not [name for name in has if name.startswith("on")]
-    assert not re.search(r"url\(|@import|expression\(", style)
-    for fetches in (r"\bimport\b", r"\bexport\b", r"\bfetch\(", "XMLHttpRequest", "WebSocket", "sendBeacon", "eval\\("):
-        assert not re.search(fetches, re.sub(r"^\s*//.*$", "", script, flags=re.M)), fetches
+        assert not [name for name in has if name in ("src", "href", "srcdoc", "action", "style") or name[:2] == "on"]
+    code = re.sub(r"^\s*//.*$", "", script, flags=re.M)
+    forbidden = (
+        r"\b(import|export|fetch|eval)\b|XMLHttpRequest|WebSocket|sendBeacon|(inner|outer|Adjacent)HTML|\.write\("
+    )
+    assert not re.search(forbidden, code) and not re.search(r"url\(|@import|expression\(|http", style)
     # The one address that is set is that of a file made here; the one that is named, SVG's name, is never fetched.
     assert not re.search(r"""["'.](src|srcdoc|action|formaction)\b""", script)
     assert set(re.findall(r"href = ([\w.]+\()", script)) == {"URL.createObjectURL("} and '"href"' not in script
-    assert set(re.findall(r"https?:[^\s\"'`]*", script)) == {"http://www.w3.org/2000/svg"} and "http" not in style
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", script)
+    assert set(re.findall(r"https?:[^\s\"'`]*", script)) == {"http://www.w3.org/2000/svg"}
     return page
 
 
@@ -168,17 +152,6 @@ def test_a_page_holds_every_view_of_every_question(tmp_path):
     assert [one["p"] for one in told] == [0.25, 0.25]
 
 
-def test_the_page_orders_questions_as_the_explorer_does(tmp_path):
-    here = Session({"sample": bd.load("sample", split="dev")})
-    first = Wish("sample", "", systems=("bm25", "bm25+expand:recorded"), k=3)
-    export_page(tmp_path / "page.html", here, first, sides=False, opinions=False)
-    wanted = here.ordered(first)
-    assert len({one.overlap for one in wanted}) > 1
-    assert Page((tmp_path / "page.html").read_text(encoding="utf-8")).data["most"] == [
-        [one.qid, str(one)] for one in wanted
-    ]
-
-
 def test_what_can_be_left_out(tmp_path):
     here, first = session_of(tiny())
     whole = export_page(tmp_path / "a.html", here, first)
@@ -201,15 +174,6 @@ def test_pages_that_are_not_written(tmp_path):
     with pytest.raises(InputError, match="question 'q1': unknown retriever 'bm26'"):
         export_page(tmp_path / "page.html", here, first._replace(systems=("bm25", "bm26")))
     assert not list(tmp_path.iterdir())
-
-
-def test_runs_without_lists_of_perspectives_say_so_in_the_page(tmp_path):
-    data = tiny()
-    run = ranked_run({q.qid: [data.passages[0].docno] for q in data.questions})
-    here, first = session_of(data, own={"theirs": run})
-    export_page(tmp_path / "page.html", here, first._replace(systems=("theirs", "bm25")))
-    views = Page((tmp_path / "page.html").read_text(encoding="utf-8")).data["views"]["q1"]
-    assert views["-1"]["lists"][0]["rows"] and "holds no list" in views["0"]["lists"][0]["problem"]
 
 
 # ---------------------------------------------------------------- the command that writes it

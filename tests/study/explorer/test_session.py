@@ -176,13 +176,6 @@ def test_views_become_ever_more_complete():
             assert not one or one == later
 
 
-def test_what_is_at_hand_is_shown_at_once():
-    here = session()
-    last(here, wish())
-    assert len(list(here.looks(wish()))) == 1
-    assert len(list(here.looks(wish("letters", "bm25+mmr:0.5")))) == 2
-
-
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize(
     ("system", "said"),
@@ -201,15 +194,6 @@ def test_a_system_that_fails_is_told_of_and_the_other_list_is_there(system, said
     failed, fine = view["lists"][place], view["lists"][1 - place]
     assert said in failed["problem"] and not failed["rows"] and not failed["searching"]
     assert not fine["problem"] and fine["figures"]
-
-
-def test_a_system_that_returns_nonsense_is_told_of():
-    class Wrong(Counting):
-        def search(self, questions, k):
-            return ranked_run({"another": ["tea"]})
-
-    view = last(session(own={"wrong": Wrong()}), wish("wrong", "bm25"))
-    assert "which was not asked" in view["lists"][0]["problem"] and view["lists"][1]["rows"]
 
 
 # ---------------------------------------------------------------- questions of one's own
@@ -243,14 +227,6 @@ def test_a_typed_question_is_searched_alone_and_read_by_the_judge():
     argues = {row["docno"]: row["argues"] for row in view["lists"][0]["rows"]}
     assert argues == {docno: [0] if "cruel" in docno else [] for docno in argues} and "cruel" in argues
     assert view["lists"][0]["figures"][-1]["name"] == "leaning"
-
-
-def test_a_typed_question_without_perspectives_is_not_judged():
-    here = session(judge=lambda pairs: pytest.fail("asked"))
-    view = last(here, wish(qid="", typed="Tea and zoos"))
-    assert view["perspectives"] == [] and view["lists"][0]["rows"] and not view["lists"][0]["figures"]
-    with pytest.raises(bd.InputError, match="no perspective number 1 to search with"):
-        last(here, wish(qid="", typed="Tea and zoos", asked=0))
 
 
 def test_perspectives_of_ones_own_are_judged_and_never_marked_by_what_is_recorded():
@@ -386,14 +362,6 @@ def test_what_a_judge_reads_for_is_searched_alone_and_says_so(counting):
     assert view["lists"][0]["note"].startswith("Searched by itself") and not view["lists"][1]["note"]
 
 
-def test_a_chat_model_is_asked_for_one_question_only(counting, monkeypatch):
-    monkeypatch.setattr(
-        systems_module, "expansions_by", lambda name, asked, **_: {q.qid: [("it", "zoos")] for q in asked}
-    )
-    last(session(), wish("counting+expand:chat:m", "bm25"))
-    assert len(counting.asked) == 1 and BEST.text not in " ".join(counting.asked[0])
-
-
 # ---------------------------------------------------------------- a passage that is opened
 
 
@@ -438,14 +406,6 @@ def test_an_order_needs_perspectives_and_searches_slow_systems_for_all_questions
     bare = bd.Collection("toy", [bd.Question("q", "Zoos?")], PASSAGES)
     with pytest.raises(bd.InputError, match="no question has perspectives to order them by"):
         session(bare).ordered(wish(qid="q"))
-
-
-def test_an_order_without_recorded_verdicts_is_judged():
-    here = session(UNLABELLED, judge=by_word)
-    found = here.ordered(wish("bm25", "letters"))
-    judged = bd.experiment(("bm25", "letters"), UNLABELLED, "Coverage@3", judge=by_word)
-    change = judged.scores["letters"] - judged.scores["bm25"]
-    assert {one.qid: one.Coverage for one in found} == change["Coverage@3"].to_dict()
 
 
 # ---------------------------------------------------------------- what is kept
