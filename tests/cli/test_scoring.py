@@ -42,17 +42,23 @@ def test_judging_a_corpus_on_disk_reads_only_what_the_run_lists(tmp_path, monkey
 
 
 @pytest.mark.parametrize("command", ["retrieve", "experiment"])
-def test_an_id_that_no_run_file_can_carry_is_said_before_the_search(files, tmp_path, monkeypatch, command):
+def test_what_cannot_be_written_is_said_before_the_search(files, tmp_path, monkeypatch, command):
+    """An id that no run file can carry, and a place below a file."""
+
     def search(self, questions, k):
         raise AssertionError("searched")
 
     monkeypatch.setattr(BM25, "search", search)
     questions, corpus = files
     judge = ("-j", "overlap") if command == "experiment" else ()
-    result = tried(command, "-q", questions, "-c", corpus, "-r", "bm25", *judge, "-o", tmp_path / "out")
+    asked = (command, "-q", questions, "-c", corpus, "-r", "bm25", *judge, "-o")
+    result = tried(*asked, tmp_path / "out")
     assert (result.exit_code, result.stderr) == (
         1, "berds: [docno]: 'a b' is empty or holds a blank, which TREC files cannot carry\n"
     )  # fmt: skip
+    corpus.write_text('{"_id": "c", "text": "Cats are not kind."}\n')
+    result = tried(*asked, questions / "out")
+    assert result.exit_code == 1 and "q.jsonl/out: cannot be written: its folder is a file" in result.stderr
 
 
 def test_a_table_that_cannot_be_written_has_been_printed(tmp_path):

@@ -171,9 +171,15 @@ class Session:
 
     def _listing(self, wish: Wish, question: Question, system: str) -> Listing:
         try:
-            run, qid = self.run(wish, system), _searched_as(wish, question)
-            docnos = run.loc[(run["qid"] == qid) & (run["rank"] <= wish.k), "docno"].tolist()
-            passages = self._passages_of(wish.corpus)
+            finished, qid = isinstance(self.own.get(system), pd.DataFrame), _searched_as(wish, question)
+            if finished and not wish.qid:
+                raise InputError("a finished run answers its own questions only; choose one of those")
+            run = self.run(wish, system)
+            mine = run[run["qid"] == qid]
+            if finished and mine.empty:
+                asked = "this question" if wish.asked == QUESTION else f"this perspective (its id would be {qid!r})"
+                raise InputError(f"the run holds no list for {asked}")
+            docnos, passages = mine.loc[mine["rank"] <= wish.k, "docno"].tolist(), self._passages_of(wish.corpus)
             if unknown := [docno for docno in docnos if docno not in passages]:
                 raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
         except BerdsError as error:
@@ -247,7 +253,7 @@ class Session:
         """
         own = self.own.get(system)
         if isinstance(own, pd.DataFrame):
-            return self._finished(wish, run_of(system, own), everything)
+            return run_of(system, own)
         key = self._key(wish, system, everything)
         if key not in self._runs:
             self._runs[key] = self._search(wish, system, everything)
@@ -278,15 +284,6 @@ class Session:
         parsed = parse_system(system)
         asks = any(":" in value for value in parsed.values(*EXPANDING))
         return asks or parsed.uses_aspects or bool(parsed.values(CROSS))
-
-    def _finished(self, wish: Wish, run: pd.DataFrame, everything: bool) -> pd.DataFrame:
-        if not wish.qid:
-            raise InputError("a finished run answers its own questions only; choose one of those")
-        qid = _searched_as(wish, self.question(wish))
-        if not everything and not (run["qid"] == qid).any():
-            asked = "this question" if wish.asked == QUESTION else f"this perspective (its id would be {qid!r})"
-            raise InputError(f"the run holds no list for {asked}")
-        return run
 
     def _form(self, wish: Wish, system: str) -> str:
         """Return what is searched with: questions, single statements as in ``berdslib.sides``, or full queries."""
