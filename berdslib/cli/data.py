@@ -169,11 +169,10 @@ def _to_compare(
 
     from berdslib.data.load import load
 
-    if len(names) == 1 or corpus or gold:
-        searched: Any = () if len(names) > 1 and corpus is None else corpus
-        whole = load([*names], passages=searched, split=split, limit=limit, gold=gold)
-        return list(whole.questions), whole.gold, whole.passages
-    parts = [load(name, split=split, limit=limit) for name in names]
+    joined = bool(corpus or gold)
+    searched: Any = () if joined and len(names) > 1 and corpus is None else corpus
+    sets: list[Any] = [names] if joined else [[name] for name in names]
+    parts = [load(one, passages=searched, split=split, limit=limit, gold=gold) for one in sets]
     # Each has a corpus of its own, where the same docno is another passage.
     own = [one.gold.assign(docno=f"{i} " + one.gold["docno"]) for i, one in enumerate(parts) if one.gold is not None]
     passages = (p._replace(docno=f"{i} {p.docno}") for i, one in enumerate(parts) for p in one.passages)

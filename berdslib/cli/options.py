@@ -34,7 +34,7 @@ def together(*options: Option) -> Option:
 
 def text(name: str, said: str, default: str | None = None, **how: Any) -> Option:
     """Ask for a word; a default, if there is one, is shown."""
-    return click.option(name, default=default, show_default=default is not None, help=said, **how)
+    return click.option(name, default=default, show_default=bool(default), help=said, **how)
 
 
 def choice(name: str, values: Sequence[str], said: str) -> Option:
