@@ -8,7 +8,7 @@ import threading
 import pytest
 from shell import berds, tried
 
-from berdslib.llm.prompting import PUBLISHED, TASKS, Published, load_prompt, wordings
+from berdslib.llm.prompting import PUBLISHED, TASKS, Published, load_prompt
 
 TEXT = "Doc: [Document] Claim: [Statement] Right?"
 
@@ -71,17 +71,8 @@ def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
     assert list(rows) == list(TASKS)
     assert [task for task, row in rows.items() if row["imported"]] == ["question_from_arguments"]
     assert rows["question_from_arguments"]["imported"] == ["table-8"]
-    for task, row in rows.items():  # the wording is named after the table
-        table = [wording for wording in wordings(task) if wording.startswith("table")]
-        assert all(wording.replace("table-", "Table ") in row["published in"] for wording in table)
     lines = berds("prompts", "list").stdout.splitlines()
-    assert len(lines) == len(TASKS)
-    state = {line.split()[0]: "not imported" if "not imported" in line else line.split()[1:3] for line in lines}
-    ours_only = {task: ["–", "–"] for task in ("hypothetical_passage", "statements_of_question")}
-    assert {task: said for task, said in state.items() if said != "not imported"} == {
-        "question_from_arguments": ["BeRDS,", "Table"],
-        **ours_only,
-    }
+    assert len(lines) == len(TASKS) and sum("not imported" in line for line in lines) == len(TASKS) - 3
     shown = berds("prompts", "show", "question_from_arguments", "--wording", "table-8").stdout
     assert shown.rstrip().endswith("Which? {first} or {second}")
     refused = tried("prompts", "fetch", "statements_of_question", tmp_path / "w.txt")
