@@ -240,8 +240,9 @@ def data_export(
     splits = {q.split for q in asked}
     part = splits.pop() if len(splits) == 1 else ""
     export_collection(path, asked, passages, verdicts, layout=layout, split=part or "test", run=run)
-    summary = {"output": path, "questions": len(asked), "corpus_size": len(passages), "gold": len(verdicts)}
-    say(summary, f"{len(asked)} questions, {len(passages)} passages, {len(verdicts)} verdicts → {path}")
+    told = int(verdicts["qid"].isin([q.qid for q in asked]).sum())
+    summary = {"output": path, "questions": len(asked), "corpus_size": len(passages), "gold": told}
+    say(summary, f"{len(asked)} questions, {len(passages)} passages, {told} verdicts → {path}")
 
 
 def _write_corpus(source: str, folder: Path, shape: dict[str, Any]) -> None:

@@ -51,7 +51,7 @@ def export_page(
         raise InputError("there are no questions to show")
     views, tables = dict[str, dict[str, Any]](), dict[str, dict[str, str]]()
     passages, read, changes = dict[str, Any](), dict[str, dict[str, Any]](), []
-    for question in tqdm(asked, desc="questions", delay=2, leave=False):
+    for question in tqdm(asked, desc="questions", delay=2, leave=False, disable=None):
         ways = [QUESTION, *(range(len(question.perspectives)) if sides else [])]
         shown = {str(way): _finished(session, wish._replace(qid=question.qid, asked=way)) for way in ways}
         listed = {docno: one for view in shown.values() for docno, one in view.pop("passages").items()}
