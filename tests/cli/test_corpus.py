@@ -124,7 +124,7 @@ def test_corpora_from_the_web_say_what_failed_and_why(servers, questions, tmp_pa
     ]
     folder = tmp_path / "web"
     text = berds("data", "web", "-q", questions, "-o", folder, "--top", "6").stderr
-    first, last = text.strip().splitlines()
+    *_, first, last = text.strip().splitlines()  # a slow machine shows a bar before
     assert first.startswith(
         "8 of 12 pages gave no text: 2 status (status 404); 2 type (not a page but application/pdf)"
     )
