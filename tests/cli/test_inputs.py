@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from shell import berds, tried
+from shell import berds
 
 from berdslib.cli.inputs import named_files, read_collection, read_collections
 from berdslib.data.datasets import load_gold, load_passages, load_questions
@@ -33,27 +33,6 @@ def test_a_beir_folder_is_questions_corpus_and_gold(beir, tmp_path):
     assert scored[0]["mean"] == whole[0]["mean"] > 0
 
 
-QUESTION = '{"_id": "q", "question": "Why?", "perspectives": ["So."]}\n'
-
-
-def test_gold_may_be_a_file_of_verdicts(tmp_path):
-    questions, gold = tmp_path / "q.jsonl", tmp_path / "v.tsv"
-    questions.write_text(QUESTION)
-    gold.write_text("qid\tpid\tdocno\tp_yes\nq\t0\td\t1\n")
-    found = read_collection({"questions": str(questions)}, need_passages=False, gold=str(gold))
-    assert found.gold.loc[0, "docno"] == "d"
-
-
-def test_questions_without_gold_say_so_and_what_to_do(tmp_path):
-    path = tmp_path / "q.jsonl"
-    path.write_text(QUESTION)
-    assert read_collection({"questions": str(path), "corpus": "sample"}).gold is None
-    refused = tried("experiment", "-q", path, "-c", "sample", "-r", "bm25")
-    assert refused.exit_code == 1 and "'q' has no recorded verdicts; name one, such as 'laptop'" in refused.stderr
-    refused = tried("data", "export", tmp_path / "out", "-q", path, "-c", "sample")
-    assert refused.exit_code == 1 and "no gold verdicts; give a file of verdicts with --gold" in refused.stderr
-
-
 def test_several_sets_share_the_corpus_that_is_named_or_have_their_own():
     (shared,) = read_collections({"questions": "sample,pir-sample:stories", "corpus": "sample"})
     assert len(shared.questions) == 8 + 20 and len(shared.passages) == len(load_passages("sample"))
@@ -61,20 +40,6 @@ def test_several_sets_share_the_corpus_that_is_named_or_have_their_own():
     assert (len(first.passages), len(second.passages)) == (len(load_passages("sample")), 40)
     with pytest.raises(InputError, match="--corpus is required, because the questions come from several data sets"):
         read_collection({"questions": "sample,pir-sample:stories"})
-
-
-@pytest.mark.parametrize("names", [",", " , ", ""])
-def test_no_names_are_refused(names):
-    for command in (["data", "stats", "-q", names], ["experiment", "-q", "sample", "-r", names]):
-        refused = tried(*command)
-        assert (refused.exit_code, "names nothing" in refused.stderr) == (1, True)
-
-
-def test_a_file_of_questions_still_has_no_corpus(tmp_path):
-    path = tmp_path / "q.jsonl"
-    path.write_text('{"_id": "1", "text": "Are cats kind?"}\n')
-    result = tried("retrieve", "-q", path, "-o", tmp_path / "r.trec")
-    assert result.exit_code == 1 and "--corpus is required" in result.stderr
 
 
 def test_a_run_is_called_as_it_is_told_or_like_its_file(tmp_path):
