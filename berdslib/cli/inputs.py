@@ -29,7 +29,7 @@ def split_names(text: str) -> list[str]:
 
 def parsed_systems(text: str) -> list[str]:
     """Return system strings, each once; what cannot be read is said before anything is loaded."""
-    from berdslib.retrieval.parts import parse_system
+    from berdslib.retrieval.systems import parse_system
 
     return list(dict.fromkeys(parse_system(name).text for name in split_names(text)))
 

@@ -514,32 +514,18 @@ def test_a_function_of_ones_own_may_go_by_aspects(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("order", "said"),
-    [
-        ([0], "returned 1 positions"),
-        ([0, 1, 2], "returned 3 positions"),
-        ([0, 3], "returned position 3"),
-        ([-1, 0], "returned position -1"),
-        ([1, 1], "returned position 1 twice"),
-        ([0.0, 1.0], "returned 0.0, which is no whole number"),
-        ([True, False], "returned True, which is no whole number"),
-        (["d1", "d2"], "returned 'd1', which is no whole number"),
-        ([[0, 1]], "which is no list of positions"),
-        (([0, 1], [0.9, 0.5]), "which is no list of positions"),
-        (([0, 1], [0.9]), "which is no whole number"),
-        (None, "returned None, which is no list of positions"),
-    ],
-)
-def test_what_a_function_of_ones_own_may_not_return_is_said(order, said):
+    "order", [[0], [0, 1, 2], [0, 3], [-1, 0], [1, 1], [0.0, 1.0], [True, False], ["d1", "d2"], [[0, 1]],
+              ([0, 1], [0.9, 0.5]), ([0, 1], [0.9]), None]
+)  # fmt: skip
+def test_what_a_function_of_ones_own_may_not_return_is_said(order):
     run, vectors = ranked_run({"q7": ["a", "b", "c"]}), {"a": [1, 0], "b": [0, 1], "c": [1, 1]}
 
     def mine(vectors, scores, k, weight):
         return order
 
-    with pytest.raises(InputError) as caught:
+    said = "mine returned .* for question 'q7'; accepted are 2 positions, whole numbers from 0 to 2, none twice"
+    with pytest.raises(InputError, match=said):
         diversify(run, mine, vectors=vectors, k=2)
-    for part in ("mine returned", said, "question 'q7'", "2 positions, whole numbers from 0 to 2, none twice"):
-        assert part in str(caught.value)
 
 
 # ---------------------------------------------------------------- what is refused

@@ -23,7 +23,7 @@ from berdslib.evaluation.judges import calibration_error
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval import authors as authors_module
-from berdslib.retrieval import parts as parts_module
+from berdslib.retrieval import systems as parts_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects, learn_weights, lessons_of
 from berdslib.retrieval.bm25 import BM25

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from berdslib.errors import InputError
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.parts import PROJECTED, Part, System, is_dense, parse_system
+from berdslib.retrieval.systems import PROJECTED, Part, System, is_dense, parse_system
 from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 

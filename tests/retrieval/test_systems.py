@@ -15,7 +15,7 @@ from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import Diversified, diversify, passage_vectors
 from berdslib.retrieval.expansion import Expanded, expanded_search, template_expansions
-from berdslib.retrieval.parts import EXPANSION, PARTS, PartKind, offers
+from berdslib.retrieval.systems import EXPANSION, PARTS, PartKind, offers
 from berdslib.retrieval.rerank import CrossEncoderRetriever
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 from berdslib.retrieval.systems import make_systems

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from berdslib.errors import BerdsError
-from berdslib.retrieval.parts import (
+from berdslib.retrieval.systems import (
     DIVERSIFIER,
     EXPANSION,
     EXTRACT,
