@@ -23,6 +23,7 @@ from berdslib.files import atomic_path
 Hits = list[tuple[np.ndarray, np.ndarray]]  # for each query: numbers of vectors, and their scores
 
 _QUERIES, _ROWS = 64, 65_536  # of one block of scores: 16 MiB of memory, however many vectors there are
+_NEAR = 4  # times as many as are asked for are scored again
 
 
 class TieOrder(Protocol):
@@ -67,9 +68,8 @@ class Index(Protocol):
 class NumpyIndex:
     """Exact search; ties go to the smaller number in `tie_order`, and a score depends on its two vectors alone.
 
-    A matrix product in float32, in blocks, finds the candidates: its last digits depend on where a vector stands and on
-    what else is asked. So whatever its rounding may have kept from the k best is among them, and each is scored again
-    by itself in float64.
+    A matrix product in float32, in blocks, finds four times as many as are asked for: its last digits depend on where a
+    vector stands and on what else is asked. Each of these is scored again by itself in float64.
 
     Args:
         tie_order: (n,) int, smaller wins among equal scores; None for the order in which vectors were added.
@@ -77,7 +77,6 @@ class NumpyIndex:
 
     def __init__(self, tie_order: TieOrder | None = None) -> None:
         self._vectors: np.ndarray | None = None
-        self._lengths: dict[int, float] = {}  # where a block starts → see _longest; of those that were searched
         self.tie_order = tie_order
 
     def __len__(self) -> int:
@@ -88,37 +87,34 @@ class NumpyIndex:
         """Append float32 (n, d) vectors; the first batch is kept as it is, memory-mapped or not."""
         _check_vectors(vectors, None if self._vectors is None else self._vectors.shape[1])
         self._vectors = vectors if self._vectors is None else np.concatenate([self._vectors, vectors])
-        self._lengths = {}
 
     def search(self, queries: np.ndarray, k: int) -> Hits:
         """Return for each query (numbers, scores) of its k best vectors; fewer where there are fewer.
 
-        Memory beside the vectors: about 20 MiB, and 16 bytes for each hit. Vectors on disk are read once in a call, so
+        Memory beside the vectors: about 20 MiB, and 64 bytes for each hit. Vectors on disk are read once in a call, so
         many queries in one call cost much less than many calls.
 
         Raises:
-            InputError: an empty index, queries of another dimension, or numbers that are not finite or above 1e18.
+            InputError: an empty index, queries of another dimension, or numbers that are not finite.
         """
         if self._vectors is None:
             raise InputError("the index is empty")
         queries = _as_queries(queries, self._vectors.shape[1])
-        lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
-        best: Hits = [(np.empty(0, dtype=np.int64), np.empty(0)) for _ in queries]
+        near = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
         for start in range(0, len(self._vectors), _ROWS):
             block = np.asarray(self._vectors[start : start + _ROWS])
-            if start not in self._lengths:
-                self._lengths[start] = _longest(block)
-            errors = _rounding(block.shape[1]) * self._lengths[start] * lengths + block.shape[1] * 2.0**-125
-            if not np.isfinite(errors).all():
-                raise InputError("vectors or queries hold numbers that are not finite, or too large")
             for first in range(0, len(queries), _QUERIES):
-                for i, scores in enumerate(queries[first : first + _QUERIES] @ block.T, start=first):
-                    new = _candidates(scores, errors[i], k, best[i][1])
-                    if len(new):
-                        rows = np.concatenate([best[i][0], new + start])
-                        exact = np.concatenate([best[i][1], _scores(block, new, queries[i])])
-                        best[i] = _best(rows, exact, k, self.tie_order)
-        return best
+                of_block = queries[first : first + _QUERIES] @ block.T
+                if not np.isfinite(of_block).all():
+                    raise InputError("vectors or queries hold numbers that are not finite, or too large")
+                for i, scores in enumerate(of_block, start=first):
+                    rows, best = near[i]
+                    new = np.flatnonzero(scores >= best.min()) if len(best) >= _NEAR * k else np.arange(len(scores))
+                    near[i] = _largest(np.append(rows, new + start), np.append(best, scores[new]), _NEAR * k)
+        return [
+            _scored_again(self._vectors, query, rows, k, self.tie_order)
+            for query, (rows, _) in zip(queries, near, strict=True)
+        ]
 
     def save(self, path: Path) -> None:
         """Write the vectors as .npy, complete or not at all."""
@@ -480,11 +476,11 @@ class Rescored:
     def search(self, queries: np.ndarray, k: int) -> Hits:
         """Return for each query (numbers, scores) of the k best among its candidates; scores are exact."""
         queries = _as_queries(queries, self._vectors.shape[1])
-        hits: Hits = []
-        for query, (rows, _) in zip(queries, self._index.search(queries, max(self._depth, k)), strict=True):
-            rows = np.sort(rows)  # as they lie on disk
-            hits.append(_best(rows, _scores(self._vectors, rows, query), k, self.tie_order))
-        return hits
+        near = self._index.search(queries, max(self._depth, k))
+        return [
+            _scored_again(self._vectors, query, rows, k, self.tie_order)
+            for query, (rows, _) in zip(queries, near, strict=True)
+        ]
 
 
 INDEXES: dict[str, Callable[..., Index]] = {
@@ -532,54 +528,26 @@ def index_recall(index: Index, exact: Index, queries: np.ndarray, k: int) -> flo
     return float(np.mean([np.isin(true, found).mean() for (found, _), (true, _) in pairs]))
 
 
-def _longest(block: np.ndarray) -> float:
-    """Return a bound of the lengths of some vectors, for which their squares' rounding and underflow are allowed."""
-    return float(np.sqrt(1.01 * float(np.einsum("nd,nd->n", block, block).max()) + block.shape[1] * 2.0**-126))
-
-
-def _rounding(dim: int) -> float:
-    """Return what rounding changes at most in a float32 dot product, in whatever order, over the product of lengths.
-
-    It is n u / (1 - n u) for n numbers, u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), by the
-    inequality of Cauchy and Schwarz; 1.01 stands for the denominator and for the rounding in float64.
-    """
-    return 1.01 * dim * 2.0**-24
-
-
-def _candidates(scores: np.ndarray, error: float, k: int, best: np.ndarray) -> np.ndarray:
-    """Return the positions of all scores, each wrong by `error` at most, that may be among the k best.
-
-    Args:
-        scores: (n,) float32.
-        error: as above.
-        k: how many are wanted.
-        best: exact scores of the best so far, best first, at most k.
-    """
-    # Of a later block hardly any score is as good as the k-th best so far.
-    new = np.arange(len(scores)) if len(best) < k else np.flatnonzero(scores >= _next_smaller(best[-1] - error))
-    if len(new) > k:
-        among = scores[new]
-        kth_best = float(np.partition(among, len(new) - k)[len(new) - k])
-        new = new[among >= _next_smaller(kth_best - 2 * error)]
-    return new
-
-
-def _next_smaller(number: float) -> np.float32:
-    return np.nextafter(np.float32(number), np.float32(-np.inf))
-
-
-def _scores(vectors: np.ndarray, rows: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Return the dot products of some vectors with a query, each summed by itself, always in the same order."""
-    query = query.astype(np.float64)
+def _scored_again(
+    vectors: np.ndarray, query: np.ndarray, rows: np.ndarray, k: int, ties: TieOrder | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k best of some vectors by dot products in float64, each summed by itself, in one order."""
+    rows, query = np.sort(rows), query.astype(np.float64)  # as they lie on disk
     parts = (rows[start : start + 1024] for start in range(0, len(rows), 1024))
-    return np.concatenate([np.empty(0), *((vectors[part] * query).sum(axis=1) for part in parts)])
+    return _best(rows, np.concatenate([np.empty(0), *((vectors[p] * query).sum(axis=1) for p in parts)]), k, ties)
+
+
+def _largest(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k largest scores and all that tie with the last of them, in the order in which they come."""
+    if len(rows) <= k:
+        return rows, scores
+    among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+    return rows[among], scores[among]
 
 
 def _best(rows: np.ndarray, scores: np.ndarray, k: int, ties: TieOrder | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the k best, best first; only of equal scores it is asked which comes first."""
-    if len(rows) > k:
-        among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
-        rows, scores = rows[among], scores[among]
+    rows, scores = _largest(rows, scores, k)
     order = np.argsort(-scores, kind="stable")
     same = np.diff(scores[order]) == 0
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
