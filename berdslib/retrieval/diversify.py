@@ -132,7 +132,12 @@ def _reordered(
 
 
 def _picked(
-    run: pd.DataFrame, diversifier: Diversifier, seen: _Features, relevance: np.ndarray, weights: Sequence[float], k: int
+    run: pd.DataFrame,
+    diversifier: Diversifier,
+    seen: _Features,
+    relevance: np.ndarray,
+    weights: Sequence[float],
+    k: int,
 ) -> dict[float, Picked]:
     """Return for each weight the rows that are picked, by question and best first, and what each was worth."""
     starts, long = _starts(run)

@@ -33,7 +33,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 import pandas as pd
 
 from berdslib.data.arguments import READER
@@ -48,7 +47,15 @@ from berdslib.models.cards import CARDS, model_card
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval import authors
 from berdslib.retrieval.base import Ours, Retriever, checked_search
-from berdslib.retrieval.diversify import ASPECTS, DIVERSIFIERS, VECTORS, AspectsOf, Diversified, Vectors, passage_vectors
+from berdslib.retrieval.diversify import (
+    ASPECTS,
+    DIVERSIFIERS,
+    VECTORS,
+    AspectsOf,
+    Diversified,
+    Vectors,
+    passage_vectors,
+)
 from berdslib.retrieval.expansion import SEARCHED, Expanded, expansions_by, template_expansions
 from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS, Projected
 from berdslib.retrieval.rerank import CrossEncoderRetriever, Scorer, load_scorer
@@ -215,8 +222,10 @@ def _read_part(name: str, value: str, text: str) -> Part:
         _check_kind(value.partition("+")[2], text)
     if wrong := kind.check_value(part):
         raise InputError(f"{text!r}: {wrong}")
-    is_number = not kind.names and _NUMBER.fullmatch(value.strip())
-    return Part(name, np.format_float_positional(part.number, trim="-")) if is_number else part
+    if kind.names or not _NUMBER.fullmatch(value.strip()):
+        return part
+    short = f"{part.number:g}"
+    return Part(name, short if float(short) == part.number else repr(part.number))
 
 
 def _check_first(name: str, text: str) -> None:

@@ -5,17 +5,15 @@ import pandas as pd
 import pytest
 
 from berdslib.data.collection import Collection
-from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.datasets import load_passages, load_questions
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import MRecall, Precision
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.expansion import expanded_search, template_expansions
 from berdslib.retrieval.index import make_index
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.retrieval.systems import make_systems
-from berdslib.study.experiment import experiment
 
 
 @pytest.fixture(autouse=True)
@@ -97,19 +95,6 @@ def test_as_a_sequence_each_passage_comes_once():
     assert corpora[-1] == other and corpora[:1] == [both]
 
 
-def test_an_experiment_scores_them(questions, corpora):
-    own = Collection("own", questions, OwnCorpora(corpora), load_gold("sample"))
-    table = experiment("bm25", own, [Precision @ 5, MRecall @ 5]).table
-    assert set(table["n"]) == {3}  # the question without a corpus counts, and scores nothing
-    assert table["mean"].max() > 0
-
-
-def test_a_judge_reads_the_passages_of_all(questions, corpora):
-    own = Collection("own", questions, OwnCorpora(corpora))
-    found = experiment("bm25", own, "Precision@2", judge="overlap")
-    assert set(found.verdicts["docno"]) == set(found.runs["bm25"]["docno"])
-
-
 def test_only_queries_made_of_a_question_share_its_corpus():
     corpora = OwnCorpora({"5": [Passage("a", "one")]})
     made = Question("12:5", "Is it so?", owner="5")
@@ -143,14 +128,3 @@ def test_no_index_or_folder_can_be_that_of_all(questions, corpora, tmp_path, opt
     with pytest.raises(InputError, match="cannot share an index or a folder"):
         make_retriever("minilm", OwnCorpora(corpora), **{option: options[option]})
     assert not make_retriever("minilm", OwnCorpora(corpora), index="numpy").search(questions, 1).empty
-
-
-def test_a_question_without_a_corpus_is_an_error_that_names_it(questions, corpora):
-    del corpora[questions[1].qid]
-    with pytest.raises(InputError, match=f"{questions[1].qid}.*no corpus of its own"):
-        make_retriever("bm25", OwnCorpora(corpora)).search(questions, 5)
-
-
-def test_all_corpora_empty_is_an_empty_run(questions):
-    run = make_retriever("bm25", OwnCorpora({q.qid: [] for q in questions})).search(questions, 5)
-    assert run.empty and list(run.columns) == ["qid", "docno", "rank", "score"]

