@@ -285,6 +285,7 @@ class MilvusIndex:
 
     Args:
         tie_order: equal scores within the list are ordered by it.
+        files: of an embedded one that was saved, see :meth:`open`.
         uri: of a server, such as "http://host:19530" (its token, if it needs one, is read from MILVUS_TOKEN); None for
             the embedded one, in temporary files. On a server the vectors stay in a collection that is named after
             their hash: who adds the same vectors again finds it, and sends only what is not there. `drop` removes it.
@@ -293,13 +294,16 @@ class MilvusIndex:
         MissingDataError: pymilvus is not installed, or no server answers.
     """
 
-    def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None) -> None:
+    def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None, files: Path | None = None) -> None:
         self.tie_order, self._uri = tie_order, uri
         self.collection, self._n, self._dim = "", 0, 0
-        self._folder = None if uri else _temporary_folder()
-        place = uri or str(Path(self._folder.name) / "vectors.db")  # type: ignore[union-attr]
-        self._client = _milvus(place)
-        weakref.finalize(self, _release, self._client, None if uri else place)
+        # The embedded server may still write when the folder is removed.
+        self._folder = tempfile.TemporaryDirectory(prefix="berdslib-milvus-", ignore_cleanup_errors=True)
+        self._place = Path(self._folder.name) / "vectors.db"
+        if files is not None:  # one process at a time may have a database open, and it writes to it: so each has a copy
+            shutil.copytree(files, self._place)
+        self._client = _milvus(uri or str(self._place))
+        weakref.finalize(self, _release, self._client, None if uri else str(self._place))
 
     def __len__(self) -> int:
         """Return how many vectors it holds."""
@@ -314,7 +318,18 @@ class MilvusIndex:
         _check_vectors(vectors, self._dim or None)
         if self._n and self._uri:
             raise InputError("a collection on a server needs all vectors at once; they may be memory-mapped")
-        held = 0 if self._n else self._make_collection(vectors)
+        held = 0
+        if not self._n:
+            self._dim, self.collection = vectors.shape[1], f"berdslib_{_hash_of(vectors)}"
+            held = self._held()
+            if held is None:
+                self._client.create_collection(
+                    self.collection,
+                    dimension=self._dim,
+                    metric_type="IP",
+                    auto_id=False,
+                    consistency_level="Strong",  # what was added is found at once
+                )
         size = max(1, 2**22 // (4 * self._dim))
         # A collection with fewer is what an interrupted call left, or one that is filled right now: to send a vector
         # twice does no harm, as one of the same number is replaced.
@@ -324,21 +339,12 @@ class MilvusIndex:
             self._client.upsert(self.collection, rows)
         self._n += len(vectors)
 
-    def _make_collection(self, vectors: np.ndarray) -> int:
-        """Make the collection of these vectors unless it is there; return how many it holds."""
-        self._dim = vectors.shape[1]
-        self.collection = f"berdslib_{_hash_of(vectors)}"
-        if self._client.has_collection(self.collection):
-            self._client.load_collection(self.collection)
-            return _count(self._client, self.collection)
-        self._client.create_collection(
-            self.collection,
-            dimension=self._dim,
-            metric_type="IP",
-            auto_id=False,
-            consistency_level="Strong",  # what was added is found at once
-        )
-        return 0
+    def _held(self) -> int | None:
+        """Return how many vectors the collection holds, None where there is none of its name."""
+        if not self._client.has_collection(self.collection):
+            return None
+        self._client.load_collection(self.collection)
+        return int(self._client.query(self.collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
     def drop(self) -> None:
         """Remove the collection, on a server too; the index is empty then. Files that `save` wrote are left alone."""
@@ -375,8 +381,8 @@ class MilvusIndex:
         about = {"uri": self._uri, "collection": self.collection, "vectors": self._n, "dimension": self._dim}
         with atomic_path(path, marker="milvus.json") as unfinished:
             unfinished.mkdir()
-            if self._folder is not None:
-                shutil.copytree(Path(self._folder.name) / "vectors.db", unfinished / "vectors.db")
+            if not self._uri:
+                shutil.copytree(self._place, unfinished / "vectors.db")
             (unfinished / "milvus.json").write_text(json.dumps(about), encoding="utf-8")
 
     @classmethod
@@ -392,22 +398,12 @@ class MilvusIndex:
             uri, name, n, dim = (about[field] for field in ("uri", "collection", "vectors", "dimension"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"holds no saved Milvus index: {error!r}", path=path) from None
-        index = cls.__new__(cls)
-        index.tie_order, index._uri, index._folder = tie_order, uri, None
-        if uri is None:
-            # One process at a time may have a database open, and it writes to it: so each opens a copy.
-            index._folder = _temporary_folder()
-            if not (Path(path) / "vectors.db").exists():
-                raise InputError("holds no saved Milvus index: vectors.db is missing", path=path)
-            shutil.copytree(Path(path) / "vectors.db", Path(index._folder.name) / "vectors.db")
-            uri = str(Path(index._folder.name) / "vectors.db")
-        index._client, index.collection, index._n, index._dim = _milvus(uri), name, n, dim
-        weakref.finalize(index, _release, index._client, uri if index._folder else None)
-        held = 0
-        if index._client.has_collection(name):
-            index._client.load_collection(name)
-            held = _count(index._client, name)
-        if held != n:
+        files = None if uri else Path(path) / "vectors.db"
+        if files and not files.exists():
+            raise InputError("holds no saved Milvus index: vectors.db is missing", path=path)
+        index = cls(tie_order, uri=uri, files=files)
+        index.collection, index._n, index._dim = name, n, dim
+        if (held := index._held() or 0) != n:
             raise InputError(f"was saved with {n} vectors, and collection {name} holds {held}", path=path)
         return index
 
@@ -417,15 +413,6 @@ def _hash_of(vectors: np.ndarray) -> str:
     for start in range(0, len(vectors), _ROWS):
         hashed.update(np.ascontiguousarray(vectors[start : start + _ROWS]).data)
     return hashed.hexdigest()
-
-
-def _count(client: Any, collection: str) -> int:
-    return int(client.query(collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
-
-
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    # The embedded server may still write when the folder is removed.
-    return tempfile.TemporaryDirectory(prefix="berdslib-milvus-", ignore_cleanup_errors=True)
 
 
 def _milvus(uri: str) -> Any:
