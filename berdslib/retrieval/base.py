@@ -31,6 +31,14 @@ class Retriever(Protocol):
         ...
 
 
+class Docnos(Protocol):
+    """Says the docno of each row: a list, or what reads them from disk."""
+
+    def __getitem__(self, row: int, /) -> str:
+        """Return the docno of a row."""
+        ...
+
+
 class Ours:
     """Marks a retriever of this package: its runs are clean, of what was asked, and are not checked again."""
 
@@ -104,7 +112,7 @@ def top_k(scores: np.ndarray, k: int, tie_order: np.ndarray, allowed: np.ndarray
 
 
 def gather_run(
-    questions: Sequence[Question], docnos: Sequence[str], found: Sequence[tuple[np.ndarray, np.ndarray]]
+    questions: Sequence[Question], docnos: Docnos, found: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> pd.DataFrame:
     """Build a run from one (positions, scores) pair per question, positions pointing into `docnos`."""
     qids = [q.qid for q, (rows, _) in zip(questions, found, strict=True) for _ in rows]

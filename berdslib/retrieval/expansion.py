@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -220,20 +221,21 @@ def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[s
     ('No', 'Zoos should not close.')
     """
     check_questions(questions)
-    return {q.qid: _templates(q.text) for q in questions}
+    return {q.qid: list(_templates(q.text)) for q in questions}
 
 
-def _templates(text: str) -> list[tuple[str, str]]:
+@lru_cache(maxsize=4096)  # the same questions are asked by many systems
+def _templates(text: str) -> tuple[tuple[str, str], ...]:
     answers = two_sides(text)
     names = ("Yes", "No") if yes_and_no(text) else ("One answer", "The other")
     bare = re.sub(r"^the perspective on\s+", "", " ".join(text.split()), flags=re.IGNORECASE)
     topic = (answers[0] if answers else bare).rstrip("?.! ")
-    return [
+    return (
         *zip(names, answers or (), strict=False),
         ("Arguments for", f"Arguments for: {topic}. Benefits, advantages and reasons in favour."),
         ("Arguments against", f"Arguments against: {topic}. Harms, drawbacks and reasons to oppose it."),
         *([] if answers else [("Opinions", f"Opinions and answers that differ: {topic}.")]),
-    ]
+    )
 
 
 # ---------------------------------------------------------------- asked of a chat model

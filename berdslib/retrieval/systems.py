@@ -42,7 +42,6 @@ from berdslib.data.scenario import Handout, Scenario
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, known
 from berdslib.llm.extraction import extract_by
-from berdslib.models.base import Encoder
 from berdslib.models.cards import CARDS, model_card
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval import authors
@@ -432,10 +431,6 @@ class Workshop:
         if self._handout and self._handout.profiles is None:
             authors.known_answers(self._handout.training, f"{system!r} covers groups of authors, and guesses them")
 
-    def encoder(self, name: str) -> Encoder:
-        """Return an encoder by name."""
-        return get_encoder(name)
-
     def _encoder_for(self, first: str) -> str:
         """Return the name of the retriever's own encoder, whose vectors of a list of passages are kept already."""
         return first if is_dense(first) else self._encoder
@@ -520,7 +515,7 @@ def _projected(shop: Workshop, system: System) -> Retriever:
     extract = next(iter(system.values(EXTRACT)), "")
     make = partial(
         Projected,
-        encoder=shop.encoder(system.first),
+        encoder=get_encoder(system.first),
         method=system.last.kind,
         strength=system.last.number,
         extract=partial(extract_by, extract, recordings=shop.recordings) if extract else None,
