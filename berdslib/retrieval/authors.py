@@ -43,11 +43,7 @@ _SURE = 1e-6  # a probability is no nearer to 0 or 1
 
 
 def check_use(use: str, collection: Collection, system: str) -> Handout:
-    """Return the handout that a part "profile:USE" works on.
-
-    Raises:
-        InputError: the collection is none, or its rule does not allow what the part does; the message says what is.
-    """
+    """Return the handout that a part "profile:USE" works on."""
     part = f"{system!r}: profile:{use}"
     if not isinstance(collection, Handout):
         raise InputError(
@@ -67,11 +63,7 @@ def check_use(use: str, collection: Collection, system: str) -> Handout:
 
 
 def asked_for(handout: Handout, question: Question) -> Profile:
-    """Return the properties that a query, or the one it was made of, names.
-
-    Raises:
-        InputError: it names none, or is not of this scenario.
-    """
+    """Return the properties that a query, or the one it was made of, names."""
     asked = handout.asked.get(question.owner or question.qid)
     if not asked:
         raise InputError(f"no property is known that question {question.qid!r} asks for", field="qid")
@@ -310,9 +302,6 @@ def lessons_of(training: Handout | None, seed: int = 0) -> Handout:
 
     These have answers, and are drawn if there are more than ``MOST_QUERIES``. The split stands for itself as its own
     training split, so that a chain that learns from one is the same there.
-
-    Raises:
-        InputError: no such split, or no such query.
     """
     training, gold = known_answers(training, "a fusion learns its weights")
     answers = set(gold["qid"])
@@ -335,9 +324,6 @@ def learn_weights(retriever: Retriever, lessons: Handout, authors: Authors, *, d
         lessons: training queries and their answers, see :func:`lessons_of`.
         authors: of these passages.
         depth: how many candidates of each query.
-
-    Raises:
-        InputError: nothing that was found is an answer, or everything.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss
@@ -503,9 +489,6 @@ class AuthorClassifier:
                 more is taken than that they are on its issue.
             encoder: see :func:`berdslib.models.encoders.get_encoder`.
             text_of: what is encoded of a passage.
-
-        Raises:
-            InputError: there is no training split, or its answers are not known.
         """
         lessons, gold = known_answers(training, "a classifier of authors learns")
         answers = _answers(lessons, gold)
@@ -531,9 +514,6 @@ class AuthorClassifier:
             name: of the property.
             value: of the property.
             passages: any; of a tuple, such as a handout's, the vectors are kept until another is asked about.
-
-        Raises:
-            InputError: there is no such property.
         """
         model, fold_of = self._fitted(property_name(name), value)
         if model is None:
@@ -585,11 +565,7 @@ class AuthorClassifier:
 
 
 def known_answers(training: Handout | None, what: str) -> tuple[Handout, pd.DataFrame]:
-    """Return a training split and the answers to its queries.
-
-    Raises:
-        InputError: it is not there, or its answers are not; the message begins with `what`, which learns from it.
-    """
+    """Return a training split and the answers to its queries."""
     if training is None or training.gold is None:
         lacks = "there is none" if training is None else "its answers are kept back"
         how = "open_scenario(release, rule, split, training=RELEASE) takes that of another release"

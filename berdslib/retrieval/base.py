@@ -44,11 +44,7 @@ class Ours:
 
 
 def checked_search(retriever: Retriever, questions: Sequence[Question], k: int, name: str = "") -> pd.DataFrame:
-    """Search, and check what comes back from a retriever that is not ours; complaints name it.
-
-    Raises:
-        InputError: what came back is no run, or of questions that were not asked.
-    """
+    """Search, and check what comes back from a retriever that is not ours; complaints name it."""
     found = retriever.search(questions, k)
     if isinstance(retriever, Ours):
         return found

@@ -83,9 +83,6 @@ def analyser(name: str) -> Callable[[str], list[str]]:
         name: "english" (lower case, Lucene's 33 stop words removed, no stemming), "english-stem" (also the Snowball
             stemmer), "words" (lower case only), or "whitespace" (split at every blank, case kept: as in PIR's code).
 
-    Raises:
-        InputError: an unknown name.
-
     >>> analyser("english")("The cats are out")
     ['cats', 'out']
     """
@@ -223,11 +220,7 @@ class _BM25Base(Ours):
         self._ties = docno_order(self._docnos)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question.
-
-        Raises:
-            InputError: k < 1, no questions, or a repeated qid.
-        """
+        """Return a run of at most k passages a question."""
         check_search(questions, k)
         bar = tqdm(questions, desc=f"searching ({self.name})", delay=2, leave=False)
         return gather_run(
@@ -255,9 +248,6 @@ class BM25(_BM25Base):
         k1: term-frequency saturation.
         b: length normalisation, 0 to 1.
         analyser: see :func:`analyser`.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, an unknown variant or analyser.
     """
 
     name = "bm25"
@@ -285,11 +275,7 @@ class BM25(_BM25Base):
             self._index.activate_numba_scorer()
 
     def save(self, path: Path) -> None:
-        """Write the index as a folder, which appears under its name only when complete; texts are not part of it.
-
-        Raises:
-            InputError: nothing can be written there, or a folder of something else is there.
-        """
+        """Write the index as a folder, which appears under its name only when complete; texts are not part of it."""
         about = {"format": _FORMAT, "analyser": self._analyser}
         with atomic_path(path, marker="berdslib.json") as unfinished:
             self._index.save(unfinished, show_progress=False)
@@ -304,9 +290,6 @@ class BM25(_BM25Base):
         Args:
             path: the folder.
             mmap: leave the scores on disk, to be read where a search needs them; False reads them all now.
-
-        Raises:
-            InputError: no complete index of this format is there.
         """
         import bm25s
 
@@ -367,9 +350,6 @@ class RankBM25(_BM25Base):
         k1: term-frequency saturation.
         b: length normalisation, 0 to 1.
         analyser: see :func:`analyser`.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, an unknown variant or analyser.
     """
 
     name = "rank-bm25"

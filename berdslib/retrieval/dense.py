@@ -35,10 +35,6 @@ class Dense(Ours):
             given a list, it is encoded in the same way.
         executor: who encodes them; likewise.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, an unknown index, one that holds another number of vectors, or
-            a folder or an executor with one that holds vectors.
     """
 
     def __init__(
@@ -76,11 +72,7 @@ class Dense(Ours):
         self._index.add(vectors)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question.
-
-        Raises:
-            InputError: k < 1, no questions, or a repeated qid.
-        """
+        """Return a run of at most k passages a question."""
         check_search(questions, k)
         asked = [q for q in questions if q.text.strip()]
         found = self._index.search(self._encoder.encode_queries([q.text for q in asked]), k) if asked else []

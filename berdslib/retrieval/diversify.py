@@ -482,9 +482,6 @@ def own_diversifier(pick: Pick) -> Diversifier:
             to; k, how many to pick, at most n; and the relevance weight, 0 up to but not 1, which keeps the order
             without asking: to k positions of 0 .. n-1, none twice, best first. If its first argument is named
             `aspects`, it gets probabilities in place of vectors, float64 (n, m), one column a generated perspective.
-
-    Raises:
-        InputError: when it is used and returns anything else.
     """
     name = _name_of(pick)
 

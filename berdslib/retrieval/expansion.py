@@ -52,9 +52,6 @@ class Expanded(Ours):
         expansions: qid → [(name, statement), …].
         name: what it is called in tables; None for the retriever's name and "+expansion".
         options: as :func:`expanded_search` takes them.
-
-    Raises:
-        InputError: an option that is not known.
     """
 
     def __init__(
@@ -106,9 +103,6 @@ def expanded_search(
 
     Returns:
         A run of at most k passages a question; round robin scores them with the negated rank.
-
-    Raises:
-        InputError: an unknown option, k < 1, unusable questions, or no expansions for any of the questions.
     """
     _check_options(merge=merge, duplicates=duplicates, number=number, fuse=fuse, depth=depth, original=original)
     check_search(questions, k)
@@ -214,9 +208,6 @@ def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[s
     (:func:`~berdslib.statements.negation.two_sides`); where the rule is not sure, and for other questions, there is a
     search for opinions in their place. Gold perspectives are not looked at.
 
-    Raises:
-        InputError: no questions, or a repeated qid.
-
     >>> template_expansions([Question("q", "Should zoos close?")])["q"][1]
     ('No', 'Zoos should not close.')
     """
@@ -273,12 +264,6 @@ def expansions_by(
 
     Returns:
         qid → [(name, statement), …], in the order of the answer.
-
-    Raises:
-        InputError: another name, or "hyde" with a published wording, which there is none of.
-        UnreadableAnswerError: an answer that cannot be read; all others are asked and read first.
-        MissingDataError: a model, a wording or a recorded answer that is not there.
-        ChatError: the endpoint fails for good.
     """
     kind, _, model = name.partition(":")
     known("way to ask for expansions", kind, SEARCHED)
@@ -315,11 +300,6 @@ def chat_expansions(
 
     Returns:
         qid → [(name, statement), …], in the order of the answer.
-
-    Raises:
-        UnreadableAnswerError: names the question and shows how the answer begins; all others are asked and read first.
-        MissingDataError: the published wording has not been imported, or a recorded answer is not there.
-        ChatError: the endpoint fails for good.
     """
     prompt = load_prompt("perspective_generation", wording, needs=("question",))
     known("reading of nested answers", nested, NESTED)
@@ -339,10 +319,6 @@ def hyde_expansions(
         questions: their texts are sent, and nothing else.
         chat: who answers; see :func:`chat_expansions`.
         workers: requests in flight at a time.
-
-    Raises:
-        UnreadableAnswerError: an empty answer; all other questions are asked first.
-        ChatError: the endpoint fails for good.
     """
     return _ask(questions, chat, load_prompt("hypothetical_passage", needs=("question",)), workers, _passage)
 

@@ -57,11 +57,7 @@ class Index(Protocol):
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open what `save` wrote, memory-mapped where the format allows it.
-
-        Raises:
-            InputError: it is not there, not complete, or another kind of index.
-        """
+        """Open what `save` wrote, memory-mapped where the format allows it."""
         ...
 
 
@@ -93,9 +89,6 @@ class NumpyIndex:
 
         Memory beside the vectors: about 20 MiB, and 64 bytes for each hit. Vectors on disk are read once in a call, so
         many queries in one call cost much less than many calls.
-
-        Raises:
-            InputError: an empty index, queries of another dimension, or numbers that are not finite.
         """
         if self._vectors is None:
             raise InputError("the index is empty")
@@ -125,11 +118,7 @@ class NumpyIndex:
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open saved vectors, memory-mapped.
-
-        Raises:
-            InputError: no complete .npy file of float32 (n, d) is there.
-        """
+        """Open saved vectors, memory-mapped."""
         try:
             vectors = np.load(path, mmap_mode="r")
         except (OSError, ValueError, EOFError) as error:
@@ -173,9 +162,6 @@ class FaissIndex:
             and a vector of 384 numbers in 96 bytes, so that scores are approximate too; see :class:`Rescored`).
         effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index,
             except faiss' own defaults, 1 cell and 16 candidates. It can be set at any time.
-
-    Raises:
-        InputError: an unknown kind, or an effort below 1.
     """
 
     def __init__(self, tie_order: TieOrder | None = None, *, kind: str = "flat", effort: int = _EFFORT) -> None:
@@ -190,11 +176,7 @@ class FaissIndex:
         return 0 if self._index is None else int(self._index.ntotal)
 
     def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors (copied into faiss); "ivf" and "ivf-pq" learn their cells from the first batch.
-
-        Raises:
-            InputError: not such vectors, fewer than 256 at first for "ivf-pq", or an index that was opened.
-        """
+        """Append float32 (n, d) vectors, copied; "ivf" and "ivf-pq" learn their cells from the first batch."""
         import faiss
 
         if self._file is not None:  # faiss would end the process
@@ -244,11 +226,7 @@ class FaissIndex:
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open a saved index of any kind, memory-mapped, with the effort with which it was saved, or 128.
-
-        Raises:
-            InputError: no complete faiss index is there, or one that finds the smallest distance.
-        """
+        """Open a saved index of any kind, memory-mapped, with the effort with which it was saved, or 128."""
         import faiss
 
         try:
@@ -289,9 +267,6 @@ class MilvusIndex:
         uri: of a server, such as "http://host:19530" (its token, if it needs one, is read from MILVUS_TOKEN); None for
             the embedded one, in temporary files. On a server the vectors stay in a collection that is named after
             their hash: who adds the same vectors again finds it, and sends only what is not there. `drop` removes it.
-
-    Raises:
-        MissingDataError: pymilvus is not installed, or no server answers.
     """
 
     def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None, files: Path | None = None) -> None:
@@ -310,15 +285,11 @@ class MilvusIndex:
         return self._n
 
     def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors, sent in parts of 4 MiB.
-
-        Raises:
-            InputError: not such vectors, or a second time on a server, where their hash names the collection.
-        """
+        """Append float32 (n, d) vectors, sent in parts of 4 MiB."""
         _check_vectors(vectors, self._dim or None)
         if self._n and self._uri:
             raise InputError("a collection on a server needs all vectors at once; they may be memory-mapped")
-        held = 0
+        held: int | None = 0
         if not self._n:
             self._dim, self.collection = vectors.shape[1], f"berdslib_{_hash_of(vectors)}"
             held = self._held()
@@ -353,11 +324,7 @@ class MilvusIndex:
         self.collection, self._n, self._dim = "", 0, 0
 
     def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query (numbers, scores) of its k best vectors; fewer where fewer are found.
-
-        Raises:
-            InputError: an empty index, or k above 16,384, which is the most that a Milvus server gives.
-        """
+        """Return for each query (numbers, scores) of its k best vectors; fewer where fewer are found."""
         if not self._n:
             raise InputError("the index is empty")
         k = min(k, self._n)
@@ -387,12 +354,7 @@ class MilvusIndex:
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open a saved index: a copy of the saved database, or the collection on its server.
-
-        Raises:
-            InputError: no complete one is there, or it holds another number of vectors than when it was saved.
-            MissingDataError: pymilvus is not installed, or no server answers.
-        """
+        """Open a saved index: a copy of the saved database, or the collection on its server."""
         try:
             about = json.loads((Path(path) / "milvus.json").read_text(encoding="utf-8"))
             uri, name, n, dim = (about[field] for field in ("uri", "collection", "vectors", "dimension"))
@@ -445,9 +407,6 @@ class Rescored:
         vectors: float32 (n, d), those that were added to it; memory-mapped, only those of candidates are read.
         depth: candidates for a query; at least k are taken.
         tie_order: smaller wins among equal scores.
-
-    Raises:
-        InputError: an empty index, or another number of vectors.
     """
 
     def __init__(self, index: Index, vectors: np.ndarray, depth: int = 400, tie_order: TieOrder | None = None) -> None:
@@ -487,10 +446,6 @@ def make_index(name: str, tie_order: TieOrder | None = None, effort: int | None 
         name: a key of ``INDEXES``, or "milvus:URI" for a Milvus server.
         tie_order: (n,) int, smaller wins among equal scores.
         effort: of an approximate index of faiss, see :class:`FaissIndex`; None for 128.
-
-    Raises:
-        InputError: an unknown name, or an effort for an index that knows none.
-        MissingDataError: Milvus was asked for and is not installed, or does not answer.
     """
     if effort is not None and not name.startswith("faiss-"):
         raise InputError(f"index {name!r} has no effort setting; only approximate faiss indexes do", field="effort")

@@ -129,9 +129,6 @@ class Lucene(Ours):
         b: how much long passages are marked down; 0.4 is Pyserini's default.
         threads: queries searched at a time.
         name: what the retriever is called in tables.
-
-    Raises:
-        MissingDataError: Pyserini is not installed, or it knows no such index.
     """
 
     def __init__(self, index: str, *, k1: float = 0.9, b: float = 0.4, threads: int = 2, name: str = "lucene") -> None:

@@ -295,11 +295,6 @@ class Workshop:
             what stands before them allows it.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
         scorers: cross-encoders that are loaded already, by name; those of these systems are added.
-
-    Raises:
-        InputError: a collection without passages; on use, what ``parse_system`` refuses, expansions that are not there.
-        MissingDataError: on use, a model or a recorded answer that is not on this machine.
-        ChatError: on use, the endpoint fails for good.
     """
 
     def __init__(

@@ -6,11 +6,10 @@ import pytest
 
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import load_passages, load_questions
-from berdslib.data.records import Passage, Question, ranked_run
+from berdslib.data.records import Passage, Question
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError
 from berdslib.retrieval import systems as systems_module
-from berdslib.retrieval.expansion import expanded_search, template_expansions
 from berdslib.retrieval.index import make_index
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.retrieval.systems import make_systems
@@ -77,17 +76,6 @@ def test_a_projection_searches_in_them(questions, corpora, monkeypatch):
         ["qid", "rank"], ignore_index=True))  # fmt: skip
 
 
-def test_a_model_is_loaded_once(questions, corpora, monkeypatch):
-    loaded = []
-    monkeypatch.setattr(
-        systems_module, "load_scorer", lambda *_, **__: loaded.append(1) or (lambda pairs: range(len(pairs)))
-    )
-    own = Collection("own", questions, OwnCorpora(corpora))
-    (system,) = make_systems(["bm25+cross:any/model"], own, depth=5).values()
-    run = system.search(questions, 5)
-    assert loaded == [1] and run["qid"].nunique() == 2
-
-
 def test_as_a_sequence_each_passage_comes_once():
     both, other = Passage("a", "one"), Passage("b", "two")
     corpora = OwnCorpora({"q": [both], "p": [other, both._replace(title="Another title")], "r": []})
@@ -104,21 +92,6 @@ def test_only_queries_made_of_a_question_share_its_corpus():
             corpora.owner(Question(qid, "Is it?"))
         with pytest.raises(InputError, match=f"'{qid}' has no corpus of its own"):
             make_retriever("bm25", corpora).search([Question(qid, "one?")], 5)
-
-
-def test_expanded_queries_name_the_question_they_were_made_of(questions):
-    seen = []
-
-    class Remembering:
-        name = "remembering"
-
-        def search(self, asked, k):
-            seen.extend(asked)
-            return ranked_run({q.qid: ["d"] for q in asked})
-
-    expanded_search(Remembering(), questions, template_expansions(questions), 3)
-    assert [q.owner for q in seen] == [q.qid for q in questions for _ in template_expansions(questions)[q.qid]]
-    assert len({q.qid for q in seen}) == len(seen)
 
 
 @pytest.mark.slow

@@ -76,11 +76,6 @@ def test_the_passage_is_cut_and_the_question_never(words):
         scorer([("short", "x"), ("word " * 61, "x")])
 
 
-def test_special_tokens_in_texts_end_nothing(words):
-    (one,) = PairScorer(bert_classifier(words, 1), words).encode([("why [SEP] so", "text [SEP] more [CLS]")])
-    assert one["input_ids"].count(words.sep_token_id) == 2 and one["input_ids"].count(words.cls_token_id) == 1
-
-
 def test_three_classes_are_not_a_score(words):
     with pytest.raises(InputError, match="this has 3"):
         PairScorer(bert_classifier(words, 3), words)

@@ -83,12 +83,6 @@ def test_multi_is_the_question_beside_its_expansions_fused_by_reciprocal_ranks()
     assert found["docno"].tolist() == sorted(score, key=lambda d: (-score[d], d))
 
 
-def test_multi_looks_as_deep_as_candidates_are_chosen_from(counting):
-    system("counting+multi:recorded", depth=7).search(QUESTIONS, 2)
-    ((texts, k),) = counting.asked
-    assert k == 7 and texts[0] == QUESTIONS[0].text and len(texts) == 3
-
-
 def test_hypothetical_passages_are_searched_beside_the_question(counting, monkeypatch):
     monkeypatch.setattr(systems_module, "expansions_by", lambda *_, **__: {"q": [("passage", "zoos hurt")]})
     system("counting+multi:hyde:m").search(QUESTIONS, 2)
@@ -303,13 +297,6 @@ def test_what_is_remembered_cannot_be_changed_from_outside(counting):
         given = built.search(QUESTIONS, 2)
         given["docno"] = "spoilt"
     assert built.search(QUESTIONS, 2)["docno"].tolist() == ["d", "c"]
-
-
-def test_no_more_than_the_last_searches_are_remembered(counting):
-    built = system("counting")
-    for k in (1, 2, 3, 4, 5, 5, 2, 1):
-        built.search(QUESTIONS, k)
-    assert [k for _, k in counting.asked] == [1, 2, 3, 4, 5, 1]
 
 
 def test_a_question_whose_perspectives_are_a_list_is_searched(counting):
