@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -42,53 +43,18 @@ DUPLICATES = ("drop", "keep")
 # ---------------------------------------------------------------- searching
 
 
+@dataclass
 class Expanded(Ours):
-    """A retriever that searches every question under its expansions; a system like any other in an experiment.
-
-    Multi-query retrieval, the question beside its rewordings, is ``original=True, fuse="rrf"``: "+multi:NAME".
-
-    Args:
-        retriever: searches the expanded queries.
-        expansions: qid → [(name, statement), …].
-        name: what it is called in tables; None for the retriever's name and "+expansion".
-        options: as :func:`expanded_search` takes them.
-    """
-
-    def __init__(
-        self, retriever: Retriever, expansions: Expansions, *, name: str | None = None, **options: Any
-    ) -> None:
-        _check_options(**options)
-        self.name = name or f"{retriever.name}+expansion"
-        self._retriever, self._expansions, self._options = retriever, expansions, options
-
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question; see :func:`expanded_search`."""
-        return expanded_search(self._retriever, questions, self._expansions, k, **self._options)
-
-
-def expanded_search(
-    retriever: Retriever,
-    questions: Sequence[Question],
-    expansions: Expansions,
-    k: int,
-    *,
-    merge: str = "question first",
-    duplicates: str = "drop",
-    number: int = 0,
-    fuse: str = "round robin",
-    original: bool = False,
-    depth: int = 100,
-) -> pd.DataFrame:
-    """Search every question under each of its expansions, all in one call, and fuse what is found.
+    """A retriever that searches every question under its expansions, all in one call, and fuses what is found.
 
     A question without expansions is searched as it is; how many there were is logged as a warning. So is a query that
-    was made of a question: it has its perspective already.
+    was made of a question: it has its perspective already. Multi-query retrieval, the question beside its rewordings,
+    is ``original=True, fuse="rrf"``: "+multi:NAME".
 
     Args:
         retriever: searches the expanded queries, each under an id of its own.
-        questions: the asked questions.
         expansions: qid → [(name, statement), …]; those of other questions are not looked at.
-        k: passages a question.
+        name: what it is called in tables; "" for the retriever's name and "+expansion".
         merge: "question first": the query is the question and behind it the statement, as in the recorded queries of
             the authors; "statement only": the statement alone, as the words of section 6 can also be read. Full queries
             of PIR contain their question and are searched as they are.
@@ -100,19 +66,48 @@ def expanded_search(
         fuse: "round robin", one list after the other in the order of generation; or "rrf", reciprocal rank fusion.
         original: the question itself is one more query, the first.
         depth: passages of each list that reciprocal rank fusion looks at, at least k. Round robin needs k, no more.
-
-    Returns:
-        A run of at most k passages a question; round robin scores them with the negated rank.
     """
-    _check_options(merge=merge, duplicates=duplicates, number=number, fuse=fuse, depth=depth, original=original)
-    check_search(questions, k)
-    _check_covered(questions, expansions)
-    deep = max(k, depth) if fuse == "rrf" else k
-    lists = expanded_lists(retriever, questions, expansions, deep, merge=merge, number=number, original=original)
-    if duplicates == "keep":
-        return fuse_in_turns(lists, k)  # the official code's list (divergences.md B13)
-    run = FUSE[fuse](lists)
-    return run[run["rank"] <= k].reset_index(drop=True)
+
+    retriever: Retriever
+    expansions: Expansions
+    name: str = ""
+    merge: str = "question first"
+    duplicates: str = "drop"
+    number: int = 0
+    fuse: str = "round robin"
+    original: bool = False
+    depth: int = 100
+
+    def __post_init__(self) -> None:
+        known("way to merge", self.merge, MERGE)
+        known("treatment of duplicates", self.duplicates, DUPLICATES)
+        known("fusion", self.fuse, FUSE)
+        if self.duplicates == "keep" and self.fuse != "round robin":
+            raise InputError("only round robin can keep duplicates; reciprocal rank fusion adds them up", field="fuse")
+        if self.number < 0:
+            raise InputError(f"{self.number} is not a number of expansions; 0 = all", field="number")
+        if self.depth < 1:
+            raise InputError(f"depth must be at least 1, not {self.depth}", field="depth")
+        self.name = self.name or f"{self.retriever.name}+expansion"
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question; round robin scores them with the negated rank."""
+        check_search(questions, k)
+        _check_covered(questions, self.expansions)
+        how: dict[str, Any] = {"merge": self.merge, "number": self.number, "original": self.original}
+        deep = max(k, self.depth) if self.fuse == "rrf" else k
+        lists = expanded_lists(self.retriever, questions, self.expansions, deep, **how)
+        if self.duplicates == "keep":
+            return fuse_in_turns(lists, k)  # the official code's list (divergences.md B13)
+        run = FUSE[self.fuse](lists)
+        return run[run["rank"] <= k].reset_index(drop=True)
+
+
+def expanded_search(
+    retriever: Retriever, questions: Sequence[Question], expansions: Expansions, k: int, **options: Any
+) -> pd.DataFrame:
+    """Search every question under each of its expansions, with the options of :class:`Expanded`."""
+    return Expanded(retriever, expansions, name="expanded", **options).search(questions, k)
 
 
 def expanded_lists(
@@ -127,7 +122,7 @@ def expanded_lists(
 ) -> list[dict[str, list[str]]]:
     """Search every question under each of its expansions, all in one call, and return what each search found.
 
-    Args and errors as :func:`expanded_search`, with `depth` passages a search.
+    Args as of :class:`Expanded`, with `depth` passages a search.
 
     Returns:
         For the first search of each question, the second and so on: qid → docnos, best first; those that found nothing
@@ -163,26 +158,6 @@ def _query(question: Question, qid: str, text: str, perspective: str) -> Questio
     if not perspective:
         return query
     return query._replace(root=question.text, perspectives=(perspective,), stances=(), labels=())
-
-
-def _check_options(
-    *,
-    merge: str = "question first",
-    duplicates: str = "drop",
-    number: int = 0,
-    fuse: str = "round robin",
-    original: bool = False,  # noqa: ARG001 - accepted, and good either way
-    depth: int = 100,
-) -> None:
-    known("way to merge", merge, MERGE)
-    known("treatment of duplicates", duplicates, DUPLICATES)
-    known("fusion", fuse, FUSE)
-    if duplicates == "keep" and fuse != "round robin":
-        raise InputError("only round robin can keep duplicates; reciprocal rank fusion adds them up", field="fuse")
-    if number < 0:
-        raise InputError(f"{number} is not a number of expansions; 0 = all", field="number")
-    if depth < 1:
-        raise InputError(f"depth must be at least 1, not {depth}", field="depth")
 
 
 def _check_covered(questions: Sequence[Question], expansions: Expansions) -> None:
