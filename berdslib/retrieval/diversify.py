@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -534,6 +535,7 @@ DIVERSIFIERS: Registry[Diversifier] = Registry(
 # ---------------------------------------------------------------- as a retriever
 
 
+@dataclass
 class Diversified(Ours):
     """A retriever whose lists are reordered; a system like any other in an experiment.
 
@@ -547,43 +549,40 @@ class Diversified(Ours):
         depth: how many candidates to choose from; the paper takes 100.
         normalise: see :func:`diversify`. "max_per_dataset" divides by the largest score of the questions that are
             searched together.
-        name: what it is called in tables; None for the retriever's name, "+", the method and its weight.
+        name: what it is called in tables; "" for the retriever's name, "+", the method and its weight.
     """
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        method: str = "mmr",
-        *,
-        relevance_weight: float = 0.75,
-        vectors: Vectors | None = None,
-        aspects: AspectsOf | None = None,
-        depth: int = 100,
-        normalise: str = "max_per_dataset",
-        name: str | None = None,
-    ) -> None:
-        known("diversifier", method, DIVERSIFIERS)
-        _check_weight(relevance_weight)
-        if depth < 1:
-            raise InputError(f"depth must be at least 1, not {depth}", field="depth")
-        self.name = name or f"{retriever.name}+{method}:{relevance_weight:g}"
+    retriever: Retriever
+    method: str = "mmr"
+    relevance_weight: float = 0.75
+    vectors: Vectors | None = None
+    aspects: AspectsOf | None = None
+    depth: int = 100
+    normalise: str = "max_per_dataset"
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        known("diversifier", self.method, DIVERSIFIERS)
+        _check_weight(self.relevance_weight)
+        if self.depth < 1:
+            raise InputError(f"depth must be at least 1, not {self.depth}", field="depth")
+        self.name = self.name or f"{self.retriever.name}+{self.method}:{self.relevance_weight:g}"
         # Having a judge read every candidate is slow; most methods do not need it, and none does at weight 1.
-        uses_aspects = DIVERSIFIERS[method].needs == ASPECTS and relevance_weight < 1
-        self._retriever, self._aspects, self._depth = retriever, aspects if uses_aspects else None, depth
-        self._method, self._weight, self._vectors, self._normalise = method, relevance_weight, vectors, normalise
+        if DIVERSIFIERS[self.method].needs != ASPECTS or self.relevance_weight == 1:
+            self.aspects = None
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question, chosen among `depth` (or k, if that is more)."""
         check_search(questions, k)
-        run = checked_search(self._retriever, questions, max(k, self._depth))
+        run = checked_search(self.retriever, questions, max(k, self.depth))
         if run.empty:
             return run
-        if self._aspects is None:
+        if self.aspects is None:
             return self._of(run, None, k)
         # A query that asks from one perspective has no others to cover: its list stays as it is.
         own = [q for q in questions if not q.owner]
         ours = run["qid"].isin({q.qid for q in own})
-        aspects = self._aspects(run[ours].reset_index(drop=True), own)
+        aspects = self.aspects(run[ours].reset_index(drop=True), own)
         told = ours & run["qid"].isin(set(aspects["qid"].astype(str)))
         ours = told if told.any() else ours  # where nothing is told of any question, that is refused
         covered = self._of(run[ours].reset_index(drop=True), aspects, k)
@@ -591,8 +590,8 @@ class Diversified(Ours):
         return both.sort_values(["qid", "rank"], kind="stable", ignore_index=True)
 
     def _of(self, run: pd.DataFrame, aspects: pd.DataFrame | None, k: int) -> pd.DataFrame:
-        given = self._vectors, aspects, k, self._normalise
-        return _reordered(run, self._method, [self._weight], *given)[self._weight][RUN_COLUMNS]
+        given = self.vectors, aspects, k, self.normalise
+        return _reordered(run, self.method, [self.relevance_weight], *given)[self.relevance_weight][RUN_COLUMNS]
 
 
 def passage_vectors(
