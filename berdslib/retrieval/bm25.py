@@ -31,7 +31,7 @@ VARIANTS = ("lucene", "atire", "robertson", "bm25l", "bm25+")
 _NONE = np.empty(0, dtype=np.int64), np.empty(0)
 _FORMAT = 1  # of a saved index; raised whenever what is written changes
 _NUMBA_FROM = 100_000  # passages: compiling takes a second, which only a large corpus gives back
-_BATCH = 512  # passages read at once
+_BATCH = 1024  # passages read at once
 _WEIGHED = 1_000_000  # counts turned into scores at once: 50 MB meanwhile
 
 # ---------------------------------------------------------------- words
