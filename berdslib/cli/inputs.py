@@ -26,7 +26,7 @@ def split_names(text: str) -> list[str]:
 
 def parsed_systems(text: str | None) -> dict[str, Any]:
     """Return each system string once, by itself; what cannot be read is said before anything is loaded."""
-    from berdslib.retrieval.parts import parse_system
+    from berdslib.retrieval.systems import parse_system
 
     parsed = [] if text is None else [parse_system(name).text for name in split_names(text)]
     return dict(zip(parsed, parsed, strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -43,11 +43,7 @@ _SURE = 1e-6  # a probability is no nearer to 0 or 1
 
 
 def check_use(use: str, collection: Collection, system: str) -> Handout:
-    """Return the handout that a part "profile:USE" works on.
-
-    Raises:
-        InputError: the collection is none, or its rule does not allow what the part does; the message says what is.
-    """
+    """Return the handout that a part "profile:USE" works on."""
     part = f"{system!r}: profile:{use}"
     if not isinstance(collection, Handout):
         raise InputError(
@@ -67,11 +63,7 @@ def check_use(use: str, collection: Collection, system: str) -> Handout:
 
 
 def asked_for(handout: Handout, question: Question) -> Profile:
-    """Return the properties that a query, or the one it was made of, names.
-
-    Raises:
-        InputError: it names none, or is not of this scenario.
-    """
+    """Return the properties that a query, or the one it was made of, names."""
     asked = handout.asked.get(question.owner or question.qid)
     if not asked:
         raise InputError(f"no property is known that question {question.qid!r} asks for", field="qid")
@@ -154,6 +146,7 @@ def _log_odds(p: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------- filter
 
 
+@dataclass
 class Filtered(Ours):
     """A retriever that lists authors who have what the query asks for first, in their order, all others behind them.
 
@@ -170,23 +163,23 @@ class Filtered(Ours):
         name: what it is called in tables.
     """
 
-    def __init__(
-        self, retriever: Retriever, handout: Handout, authors: Authors, *, depth: int, deepens: bool, name: str
-    ) -> None:
-        self.name = name
-        self._retriever, self._handout, self._authors = retriever, handout, authors
-        self._depth, self._deepens = depth, deepens
+    retriever: Retriever
+    handout: Handout
+    authors: Authors
+    depth: int
+    deepens: bool
+    name: str
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         check_search(questions, k)
-        asked = {q.qid: asked_for(self._handout, q) for q in questions}
-        found, waiting, deep = [], list(questions), max(k, self._depth)
+        asked = {q.qid: asked_for(self.handout, q) for q in questions}
+        found, waiting, deep = [], list(questions), max(k, self.depth)
         while waiting:
             not_full: list[Question] = []
-            for some, run in _in_batches(self._retriever, waiting, deep):
+            for some, run in _in_batches(self.retriever, waiting, deep):
                 ahead = self._ahead(run, asked)
-                if self._deepens and deep < len(self._handout.passages):
+                if self.deepens and deep < len(self.handout.passages):
                     more = _more_may_follow(run, ahead, k, deep)
                     not_full += [q for q in some if q.qid in more]
                     kept = ~run["qid"].isin(more).to_numpy()
@@ -196,9 +189,9 @@ class Filtered(Ours):
         return joined(found)
 
     def _ahead(self, run: pd.DataFrame, asked: Mapping[str, Profile]) -> np.ndarray:
-        rows, ahead = self._authors.rows(run["docno"]), np.zeros(len(run), dtype=bool)
+        rows, ahead = self.authors.rows(run["docno"]), np.zeros(len(run), dtype=bool)
         for qid, here in _lists(run):
-            ahead[here] = self._authors.evidence(asked[qid])[rows[here], 0] > 0
+            ahead[here] = self.authors.evidence(asked[qid])[rows[here], 0] > 0
         return ahead
 
 
@@ -220,6 +213,7 @@ def _moved_ahead(run: pd.DataFrame, ahead: np.ndarray, k: int) -> pd.DataFrame:
 # ---------------------------------------------------------------- template
 
 
+@dataclass
 class Templated(Ours):
     """A retriever that is asked for the property in words, before the text.
 
@@ -229,14 +223,15 @@ class Templated(Ours):
         name: what it is called in tables.
     """
 
-    def __init__(self, retriever: Retriever, handout: Handout, *, name: str) -> None:
-        self.name, self._retriever, self._handout = name, retriever, handout
+    retriever: Retriever
+    handout: Handout
+    name: str
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         check_search(questions, k)
-        asking = [q._replace(text=_before(asked_for(self._handout, q), q.text)) for q in questions]
-        return checked_search(self._retriever, asking, k)
+        asking = [q._replace(text=_before(asked_for(self.handout, q), q.text)) for q in questions]
+        return checked_search(self.retriever, asking, k)
 
 
 def templated(handout: Handout) -> Sequence[Passage]:
@@ -271,6 +266,7 @@ class Weights(NamedTuple):
     evidence: tuple[float, ...]
 
 
+@dataclass
 class Fused(Ours):
     """A retriever that orders its candidates by a weighted sum of their scores and of evidence on their authors.
 
@@ -283,18 +279,19 @@ class Fused(Ours):
         name: what it is called in tables.
     """
 
-    def __init__(
-        self, retriever: Retriever, handout: Handout, authors: Authors, weights: Weights, *, depth: int, name: str
-    ) -> None:
-        self.name, self.weights = name, weights
-        self._retriever, self._handout, self._authors, self._depth = retriever, handout, authors, depth
+    retriever: Retriever
+    handout: Handout
+    authors: Authors
+    weights: Weights
+    depth: int
+    name: str
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         check_search(questions, k)
         weights, found = np.array([self.weights.text, *self.weights.evidence]), []
-        for some, run in _in_batches(self._retriever, questions, max(k, self._depth)):
-            scores = _features(run, some, self._handout, self._authors, self.weights.scale) @ weights
+        for some, run in _in_batches(self.retriever, questions, max(k, self.depth)):
+            scores = _features(run, some, self.handout, self.authors, self.weights.scale) @ weights
             fused = make_run(run["qid"].tolist(), run["docno"].tolist(), scores.tolist())
             found.append(fused[fused["rank"] <= k])
         return joined(found)
@@ -305,9 +302,6 @@ def lessons_of(training: Handout | None, seed: int = 0) -> Handout:
 
     These have answers, and are drawn if there are more than ``MOST_QUERIES``. The split stands for itself as its own
     training split, so that a chain that learns from one is the same there.
-
-    Raises:
-        InputError: no such split, or no such query.
     """
     training, gold = known_answers(training, "a fusion learns its weights")
     answers = set(gold["qid"])
@@ -330,9 +324,6 @@ def learn_weights(retriever: Retriever, lessons: Handout, authors: Authors, *, d
         lessons: training queries and their answers, see :func:`lessons_of`.
         authors: of these passages.
         depth: how many candidates of each query.
-
-    Raises:
-        InputError: nothing that was found is an answer, or everything.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss
@@ -446,21 +437,6 @@ def _lists(run: pd.DataFrame) -> Iterator[tuple[str, slice]]:
 # ---------------------------------------------------------------- guesses
 
 
-class _Lesson(NamedTuple):
-    """What is known of one value: ``rows`` int (n,) of the vectors, their ``issues`` int (n,), and who ``has`` it."""
-
-    rows: np.ndarray
-    issues: np.ndarray
-    has: np.ndarray
-
-
-class _Fitted(NamedTuple):
-    """A model of one value: ``model`` over all folds, and ``fold`` int (rows,), which one left a vector out; or -1."""
-
-    model: Any
-    fold: np.ndarray
-
-
 class AuthorClassifier:
     """The probability that the author of a passage states a value of a property, given the text.
 
@@ -499,8 +475,7 @@ class AuthorClassifier:
         self._docnos, self._vectors, self._answers = pd.Index(docnos), encoder.encode_passages(texts), answers
         # By text, since the passages to judge may be of another release.
         self._row_of = {text: row for row, text in reversed(list(enumerate(texts)))}
-        self._lessons: dict[tuple[str, str], _Lesson] = {}
-        self._fitted: dict[tuple[str, str], _Fitted | None] = {}
+        self._lesson, self._fitted = cache(self._find_lesson), cache(self._fit)
         self._read: tuple[tuple[Passage, ...], np.ndarray, np.ndarray] | None = None
 
     @classmethod
@@ -514,9 +489,6 @@ class AuthorClassifier:
                 more is taken than that they are on its issue.
             encoder: see :func:`berdslib.models.encoders.get_encoder`.
             text_of: what is encoded of a passage.
-
-        Raises:
-            InputError: there is no training split, or its answers are not known.
         """
         lessons, gold = known_answers(training, "a classifier of authors learns")
         answers = _answers(lessons, gold)
@@ -532,7 +504,7 @@ class AuthorClassifier:
 
     def prior(self, name: str, value: str) -> float:
         """Return what p is where the text says nothing: the smoothed share of authors with a value."""
-        has = self._lesson(property_name(name), value).has
+        _, _, has = self._lesson(property_name(name), value)
         return (int(has.sum()) + 1) / (len(has) + 2)
 
     def p(self, name: str, value: str, passages: Sequence[Passage]) -> np.ndarray:
@@ -542,17 +514,14 @@ class AuthorClassifier:
             name: of the property.
             value: of the property.
             passages: any; of a tuple, such as a handout's, the vectors are kept until another is asked about.
-
-        Raises:
-            InputError: there is no such property.
         """
-        fitted = self._fitted_for(property_name(name), value)
-        if fitted is None:
+        model, fold_of = self._fitted(property_name(name), value)
+        if model is None:
             return np.full(len(passages), self.prior(name, value))
         vectors, rows = self._vectors_of(passages)
-        p = np.asarray(fitted.model.predict_proba(vectors)[:, 1], dtype=np.float64)
-        fold = np.where(rows >= 0, fitted.fold[rows], -1)
-        for k, without_it in enumerate(fitted.model.calibrated_classifiers_):
+        p = np.asarray(model.predict_proba(vectors)[:, 1], dtype=np.float64)
+        fold = np.where(rows >= 0, fold_of[rows], -1)
+        for k, without_it in enumerate(model.calibrated_classifiers_):
             if (here := fold == k).any():
                 p[here] = without_it.predict_proba(vectors[here])[:, 1]
         return p
@@ -568,45 +537,35 @@ class AuthorClassifier:
             self._read = passages, vectors, rows
         return vectors, rows
 
-    def _fitted_for(self, name: str, value: str) -> _Fitted | None:
-        if (name, value) not in self._fitted:
-            self._fitted[name, value] = self._fit(name, value)
-        return self._fitted[name, value]
-
-    def _fit(self, name: str, value: str) -> _Fitted | None:
+    def _fit(self, name: str, value: str) -> tuple[Any, np.ndarray]:
+        """Return a model of one value, over all folds, and which of these left a vector out, int (rows,); or -1."""
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.linear_model import LogisticRegression
 
-        lesson = self._lesson(name, value)
-        splits = _splits(lesson.has, lesson.issues)
+        rows, issues, has = self._lesson(name, value)
+        fold = np.full(len(self._vectors), -1)
+        splits = _splits(has, issues)
         if not splits:
             logger.warning("a value of %r cannot be learnt from the training split: its p is a prior", name)
-            return None
-        model = CalibratedClassifierCV(LogisticRegression(max_iter=1000), method="sigmoid", cv=splits, ensemble=True)
-        fold = np.full(len(self._vectors), -1)
+            return None, fold
         for k, (_, left_out) in enumerate(splits):
-            fold[lesson.rows[left_out]] = k
+            fold[rows[left_out]] = k
+        model = CalibratedClassifierCV(LogisticRegression(max_iter=1000), method="sigmoid", cv=splits, ensemble=True)
         with threadpool_limits(1, "blas"):  # the products are small: threads would wait for each other, and no more
-            return _Fitted(model.fit(self._vectors[lesson.rows], lesson.has), fold)
+            return model.fit(self._vectors[rows], has), fold
 
-    def _lesson(self, name: str, value: str) -> _Lesson:
-        if (name, value) not in self._lessons:
-            answers = self._answers
-            asking = (answers["property"] == name) & (answers["value"] == value)
-            # A passage on two issues counts for the first.
-            on_issue = answers[answers["issue"].isin(answers["issue"][asking])].drop_duplicates("docno")
-            has = on_issue["docno"].isin(answers["docno"][asking]).to_numpy()
-            rows = self._docnos.get_indexer(pd.Index(on_issue["docno"]))
-            self._lessons[name, value] = _Lesson(rows, pd.factorize(on_issue["issue"])[0], has)
-        return self._lessons[name, value]
+    def _find_lesson(self, name: str, value: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what is known of one value: rows of the vectors, their issues, and who has it, each (n,)."""
+        answers = self._answers
+        asking = (answers["property"] == name) & (answers["value"] == value)
+        # A passage on two issues counts for the first.
+        on_issue = answers[answers["issue"].isin(answers["issue"][asking])].drop_duplicates("docno")
+        has = on_issue["docno"].isin(answers["docno"][asking]).to_numpy()
+        return self._docnos.get_indexer(pd.Index(on_issue["docno"])), pd.factorize(on_issue["issue"])[0], has
 
 
 def known_answers(training: Handout | None, what: str) -> tuple[Handout, pd.DataFrame]:
-    """Return a training split and the answers to its queries.
-
-    Raises:
-        InputError: it is not there, or its answers are not; the message begins with `what`, which learns from it.
-    """
+    """Return a training split and the answers to its queries."""
     if training is None or training.gold is None:
         lacks = "there is none" if training is None else "its answers are kept back"
         how = "open_scenario(release, rule, split, training=RELEASE) takes that of another release"

@@ -9,12 +9,12 @@ import math
 import re
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ VARIANTS = ("lucene", "atire", "robertson", "bm25l", "bm25+")
 _NONE = np.empty(0, dtype=np.int64), np.empty(0)
 _FORMAT = 1  # of a saved index; raised whenever what is written changes
 _NUMBA_FROM = 100_000  # passages: compiling takes a second, which only a large corpus gives back
-_BATCH, _CHARACTERS = 1024, 1_000_000  # passages read at once; fewer where they are long: 20 MB meanwhile
+_BATCH = 1024  # passages read at once
 _WEIGHED = 1_000_000  # counts turned into scores at once: 50 MB meanwhile
 
 # ---------------------------------------------------------------- words
@@ -83,9 +83,6 @@ def analyser(name: str) -> Callable[[str], list[str]]:
         name: "english" (lower case, Lucene's 33 stop words removed, no stemming), "english-stem" (also the Snowball
             stemmer), "words" (lower case only), or "whitespace" (split at every blank, case kept: as in PIR's code).
 
-    Raises:
-        InputError: an unknown name.
-
     >>> analyser("english")("The cats are out")
     ['cats', 'out']
     """
@@ -118,86 +115,47 @@ def _find_words(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
     return words, np.diff(np.searchsorted(starts, ends), prepend=0)
 
 
-# ---------------------------------------------------------------- counts
+def _count_words(passages: Iterable[Passage], analyse: Callable[[str], list[str]]) -> tuple[Any, Any, dict[str, int]]:
+    """Return the counts of words, (n, words) sparse int32 by columns; the lengths in words, (n,) int; words' numbers.
 
-
-class _Numbers(dict[str, int]):
-    """From a word as it stands in the texts to its number in the index, given when first asked for; -1: left out.
-
-    Attributes:
-        vocabulary: from what is indexed to its number, in the order in which it was first seen.
+    A word has the number in whose order it was first seen. Beside the counts, one batch of texts is in memory.
     """
-
-    def __init__(self, treat: Callable[[str], str | None]) -> None:
-        super().__init__()
-        self._treat = treat
-        self.vocabulary: dict[str, int] = {}
-
-    def __missing__(self, word: str) -> int:
-        treated = self._treat(word)
-        self[word] = -1 if treated is None else self.vocabulary.setdefault(treated, len(self.vocabulary))
-        return self[word]
-
-
-class _Counts(NamedTuple):
-    """What a corpus holds: `times`, (n, words) sparse int32 by columns; `lengths` in words, (n,) int; the numbers."""
-
-    times: Any
-    lengths: np.ndarray
-    vocabulary: dict[str, int]
-
-
-def _batches(passages: Iterable[Passage]) -> Iterator[list[str]]:
-    """Yield the texts in order, many in one list: a thousand passages, or fewer that are long."""
-    batch: list[str] = []
-    size = 0
-    for passage in tqdm(passages, desc="reading words", delay=2, leave=False):
-        batch.append(passage.full_text)
-        size += len(batch[-1])
-        if len(batch) == _BATCH or size >= _CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _number_words(
-    texts: Sequence[str], analyse: Callable[[str], list[str]], numbers: _Numbers
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the words of the texts, one after another: which text each stands in, and its number; both (n,) int32."""
-    if isinstance(analyse, _EachWord):
-        words, found = _find_words(texts)
-    else:
-        lists = [analyse(text) for text in texts]
-        words, found = list(chain.from_iterable(lists)), np.array([len(one) for one in lists])
-    number = np.fromiter(map(numbers.__getitem__, words), dtype=np.intc, count=len(words))
-    text = np.repeat(np.arange(len(texts), dtype=np.intc), found)
-    indexed = number >= 0
-    return text[indexed], number[indexed]
-
-
-def _count_words(passages: Iterable[Passage], analyse: Callable[[str], list[str]]) -> _Counts:
-    """Count the words of each passage; beside the counts themselves, one batch of texts is in memory."""
     from scipy import sparse
 
-    numbers = _Numbers(analyse.treat if isinstance(analyse, _EachWord) else lambda word: word)
+    number: dict[str, int] = {}  # of a word as it stands in the texts; -1: left out
+    vocabulary: dict[str, int] = {}
     # A sparse matrix by rows, which grows: Python's own arrays do so in place.
     times, words, starts, lengths = array("i"), array("i"), array("q", [0]), array("q")
-    for texts in _batches(passages):
-        row, word = _number_words(texts, analyse, numbers)
+    read = (passage.full_text for passage in tqdm(passages, desc="reading words", delay=2, leave=False))
+    while texts := list(islice(read, _BATCH)):
+        found, of_each = _cut(texts, analyse)
+        for word in dict.fromkeys(found):
+            if word not in number:
+                kept = analyse.treat(word) if isinstance(analyse, _EachWord) else word
+                number[word] = -1 if kept is None else vocabulary.setdefault(kept, len(vocabulary))
+        column = np.fromiter(map(number.__getitem__, found), dtype=np.intc, count=len(found))
+        row = np.repeat(np.arange(len(texts), dtype=np.intc), of_each)[column >= 0]
         # Ones, which are added up where a word occurs again.
-        block = sparse.csr_array((np.ones_like(row), (row, word)), shape=(len(texts), len(numbers.vocabulary)))
+        entries = np.ones_like(row), (row, column[column >= 0])
+        block = sparse.csr_array(entries, shape=(len(texts), len(vocabulary)))
         starts.extend((block.indptr[1:] + len(words)).tolist())
         times.frombytes(block.data.tobytes())
         words.frombytes(block.indices.tobytes())
         lengths.extend(np.bincount(row, minlength=len(texts)).tolist())
-    if not numbers.vocabulary:  # files without a number cannot be mapped; a word that nobody asks for stands in
+    if not vocabulary:  # files without a number cannot be mapped; a word that nobody asks for stands in
         return _count_words([Passage("", "\0"), *[Passage("", "")] * (len(lengths) - 1)], str.split)
     # Of 32 bits unless there are more than 2**31 counts: scipy would make the words' numbers as wide.
     pointers = np.asarray(starts, dtype=sparse.get_index_dtype(maxval=len(words)))
-    shape = (len(lengths), len(numbers.vocabulary))
-    by_row = sparse.csr_array((np.asarray(times), np.asarray(words), pointers), shape=shape)
-    return _Counts(by_row.tocsc(), np.asarray(lengths), numbers.vocabulary)
+    by_row = sparse.csr_array((np.asarray(times), np.asarray(words), pointers), shape=(len(lengths), len(vocabulary)))
+    return by_row.tocsc(), np.asarray(lengths), vocabulary
+
+
+def _cut(texts: Sequence[str], analyse: Callable[[str], list[str]]) -> tuple[list[str], Any]:
+    """Return the words of all texts in one list, not treated where each is on its own, and how many each text has."""
+    if isinstance(analyse, _EachWord):
+        return _find_words(texts)
+    lists = [analyse(text) for text in texts]
+    return list(chain.from_iterable(lists)), [len(one) for one in lists]
 
 
 # ---------------------------------------------------------------- scores
@@ -227,25 +185,24 @@ def _weight(times: Any, length: Any, index: Any, mean: float) -> Any:
     return times / (k1 * relative + times)
 
 
-def _fill(index: Any, counts: _Counts) -> None:
+def _fill(index: Any, times: Any, lengths: np.ndarray, vocabulary: dict[str, int]) -> None:
     """Give a ``bm25s.BM25`` what its own ``index`` would, from counts instead of lists of words."""
-    n, pointers, mean = len(counts.lengths), counts.times.indptr.astype(np.int64), counts.lengths.mean()
+    n, pointers, mean = len(lengths), times.indptr.astype(np.int64), lengths.mean()
     rarity = _RARITY[index.method](np.diff(pointers), n)
     idf = np.array([math.log(one) for one in rarity.tolist()])  # rounded as in bm25s, which NumPy's is not
     shifted = index.method in ("bm25l", "bm25+")  # these give a word weight where it does not occur, too
     index.nonoccurrence_array = idf * _weight(0, mean, index, mean) if shifted else None
-    data = np.empty(counts.times.nnz)
+    data = np.empty(times.nnz)
     for start in tqdm(range(0, len(data), _WEIGHED), desc="weighing words", delay=2, leave=False):
         part = slice(start, min(start + _WEIGHED, len(data)))
         word = np.searchsorted(pointers, np.arange(part.start, part.stop), side="right") - 1
-        lengths = counts.lengths[counts.times.indices[part]]
-        data[part] = idf[word] * _weight(counts.times.data[part].astype(np.float64), lengths, index, mean)
+        length = lengths[times.indices[part]]
+        data[part] = idf[word] * _weight(times.data[part].astype(np.float64), length, index, mean)
         if shifted:
             data[part] -= index.nonoccurrence_array[word]
-    rows = counts.times.indices.astype(index.int_dtype, copy=False)
+    rows = times.indices.astype(index.int_dtype, copy=False)
     index.scores = {"data": data, "indices": rows, "indptr": pointers, "num_docs": n}
-    index.vocab_dict = counts.vocabulary
-    index.unique_token_ids_set = set(counts.vocabulary.values())
+    index.vocab_dict, index.unique_token_ids_set = vocabulary, set(vocabulary.values())
 
 
 # ---------------------------------------------------------------- retrievers
@@ -263,11 +220,7 @@ class _BM25Base(Ours):
         self._ties = docno_order(self._docnos)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question.
-
-        Raises:
-            InputError: k < 1, no questions, or a repeated qid.
-        """
+        """Return a run of at most k passages a question."""
         check_search(questions, k)
         bar = tqdm(questions, desc=f"searching ({self.name})", delay=2, leave=False)
         return gather_run(
@@ -295,9 +248,6 @@ class BM25(_BM25Base):
         k1: term-frequency saturation.
         b: length normalisation, 0 to 1.
         analyser: see :func:`analyser`.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, an unknown variant or analyser.
     """
 
     name = "bm25"
@@ -320,16 +270,12 @@ class BM25(_BM25Base):
         # The lower bounds that Lv and Zhai (2011) recommend; the other variants have none.
         delta = 1.0 if method == "bm25+" else 0.5
         self._index = bm25s.BM25(k1=k1, b=b, delta=delta, method=method, dtype="float64")
-        _fill(self._index, _count_words(passages, self._analyse))
+        _fill(self._index, *_count_words(passages, self._analyse))
         if _use_numba(len(passages)):
             self._index.activate_numba_scorer()
 
     def save(self, path: Path) -> None:
-        """Write the index as a folder, which appears under its name only when complete; texts are not part of it.
-
-        Raises:
-            InputError: nothing can be written there, or a folder of something else is there.
-        """
+        """Write the index as a folder, which appears under its name only when complete; texts are not part of it."""
         about = {"format": _FORMAT, "analyser": self._analyser}
         with atomic_path(path, marker="berdslib.json") as unfinished:
             self._index.save(unfinished, show_progress=False)
@@ -344,9 +290,6 @@ class BM25(_BM25Base):
         Args:
             path: the folder.
             mmap: leave the scores on disk, to be read where a search needs them; False reads them all now.
-
-        Raises:
-            InputError: no complete index of this format is there.
         """
         import bm25s
 
@@ -407,9 +350,6 @@ class RankBM25(_BM25Base):
         k1: term-frequency saturation.
         b: length normalisation, 0 to 1.
         analyser: see :func:`analyser`.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, an unknown variant or analyser.
     """
 
     name = "rank-bm25"

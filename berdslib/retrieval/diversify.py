@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,7 +82,8 @@ def diversify(
     >>> diversify(run, vectors=vectors, relevance_weight=0.5, normalise="rank")["docno"].tolist()
     ['a', 'b', 'copy of a']
     """
-    return _reorder(check_run(run), method, relevance_weight, vectors, aspects, k, normalise)
+    made = _reordered(check_run(run), method, [relevance_weight], vectors, aspects, k, normalise)
+    return made[relevance_weight]
 
 
 def mmr_sweep(
@@ -99,80 +101,68 @@ def mmr_sweep(
     weights = [float(w) for w in relevance_weights]
     if not weights:
         raise InputError("there are no weights to try", field="relevance_weights")
-    clean = check_run(run)
-    return _reordered(clean, DIVERSIFIERS["mmr"], _vectors_of(clean, vectors), weights, k, normalise)
+    return _reordered(check_run(run), "mmr", weights, vectors, None, k, normalise)
 
 
-def _reorder(
+def _reordered(
     run: pd.DataFrame,
     method: str | Pick,
-    weight: float,
+    weights: Sequence[float],
     vectors: Vectors | None,
     aspects: pd.DataFrame | None,
     k: int,
     normalise: str,
-) -> pd.DataFrame:
-    """Do what :func:`diversify` does, to a clean run."""
-    name = method if isinstance(method, str) else _name_of(method)
-    diversifier = DIVERSIFIERS.find(method)[0] if isinstance(method, str) else own_diversifier(method)
-    if weight == 1:  # no method has anything to add, and some would break ties their own way
-        rows = np.zeros(len(run), dtype=np.int64)
-        diversifier, features = Diversifier("", _as_listed), _Features(np.zeros((1, 1)), rows, rows)
-    elif diversifier.needs == VECTORS:
-        if vectors is None:
-            raise InputError(f"{name!r} needs vectors: docno -> vector, or a function of docnos", field="vectors")
-        features = _vectors_of(run, vectors)
-    else:
-        if aspects is None:
-            raise InputError(f"{name!r} needs a table qid, pid, docno, p of generated perspectives", field="aspects")
-        features = _probabilities_of(run, aspects)
-    return _reordered(run, diversifier, features, [weight], k, normalise)[weight]
-
-
-class _Features(NamedTuple):
-    """What passages are compared by: ``table`` (t, f), and for each row of the run ``at``, its row in the table.
-
-    ``width`` says for each row of the run how many columns the table has for its question.
-    """
-
-    table: np.ndarray
-    at: np.ndarray
-    width: np.ndarray
-
-
-def _reordered(
-    run: pd.DataFrame, diversifier: Diversifier, features: _Features, weights: Sequence[float], k: int, normalise: str
 ) -> dict[float, pd.DataFrame]:
-    """Return for each weight the run that a diversifier makes of a clean one, lists of one length at a time."""
+    """Return for each weight what :func:`diversify` makes of a clean run: lists of one length at a time."""
+    diversifier = DIVERSIFIERS.find(method)[0] if isinstance(method, str) else own_diversifier(method)
     for weight in weights:
         _check_weight(weight)
     if k < 0:
         raise InputError(f"k must be at least 1, or 0 for all, not {k}", field="k")
-    relevance, qids = normalised(run, normalise), run["qid"].to_numpy(dtype=object)
+    relevance, rank = normalised(run, normalise), run["rank"].to_numpy()
+    kept = rank <= k if k else np.ones(len(run), dtype=bool)
+    made: dict[float, pd.DataFrame] = {}
+    if 1 in weights:  # no method has anything to add, and some would break ties their own way
+        made[1.0] = _run_of(run, np.flatnonzero(kept), relevance[kept], rank[kept])
+    if below := [weight for weight in weights if weight != 1]:
+        name = method if isinstance(method, str) else _name_of(method)
+        seen = _seen_by(diversifier, name, run, vectors, aspects)
+        for weight, (rows, values) in _picked(run, diversifier, seen, relevance, below, k).items():
+            made[weight] = _run_of(run, rows, values, rank[kept])
+    return {weight: made[weight] for weight in weights}
+
+
+def _picked(
+    run: pd.DataFrame,
+    diversifier: Diversifier,
+    seen: _Features,
+    relevance: np.ndarray,
+    weights: Sequence[float],
+    k: int,
+) -> dict[float, Picked]:
+    """Return for each weight the rows that are picked, by question and best first, and what each was worth."""
     starts, long = _starts(run)
-    found: dict[float, list[Picked]] = {weight: [] for weight in weights}
+    qids, width = run["qid"].to_numpy(dtype=object), seen.width[starts]
+    few = np.minimum(k, long) if k else long
+    ends = np.cumsum(few)
+    picked = {weight: (np.empty(few.sum(), dtype=np.int64), np.empty(few.sum())) for weight in weights}
     with threadpool_limits(1, "blas"):  # the products are small: threads would wait for each other, and no more
-        for n, width in sorted(set(zip(long.tolist(), features.width[starts].tolist(), strict=True))):
-            alike = starts[(long == n) & (features.width[starts] == width)]
-            at_once = max(1, _AT_ONCE // (n * max(n, width)))
-            for some in (alike[start : start + at_once, None] for start in range(0, len(alike), at_once)):
-                rows, few = some + np.arange(n), min(k, n) if k else n
-                seen = diversifier.compare(features.table[features.at[rows], :width])
-                for weight in weights:
-                    order, values = diversifier.choose(qids[some[:, 0]], seen, relevance[rows], few, weight)
-                    found[weight].append(((some + order).ravel(), np.ravel(values)))
-    rank = np.arange(len(run)) - np.repeat(starts, long) + 1
-    return {weight: _run_of(run, parts, rank[rank <= k] if k else rank) for weight, parts in found.items()}
+        for n, f in sorted(set(zip(long.tolist(), width.tolist(), strict=True))):
+            alike, at_once = np.flatnonzero((long == n) & (width == f)), max(1, _AT_ONCE // (n * max(n, f)))
+            for some in (alike[first : first + at_once] for first in range(0, len(alike), at_once)):
+                rows, k_here = starts[some, None] + np.arange(n), int(few[some[0]])
+                features = diversifier.compare(seen.table[seen.at[rows], :f])
+                places = ends[some, None] - k_here + np.arange(k_here)
+                for weight, (of_all, values) in picked.items():
+                    order, worth = diversifier.choose(qids[starts[some]], features, relevance[rows], k_here, weight)
+                    of_all[places], values[places] = starts[some, None] + order, worth
+    return picked
 
 
-def _run_of(run: pd.DataFrame, parts: Sequence[Picked], rank: np.ndarray) -> pd.DataFrame:
-    """Build the run from rows of the old one, best first within each question, and what each was worth."""
-    rows = np.concatenate([np.empty(0, dtype=np.int64), *(rows for rows, _ in parts)])
-    values = np.concatenate([np.empty(0), *(values for _, values in parts)])
-    starts, _ = _starts(run)
-    order = np.argsort(np.searchsorted(starts, rows, side="right"), kind="stable")  # by question
-    columns = {"rank": rank, "score": -rank.astype(np.float64), "value": values[order]}
-    return run[["qid", "docno"]].take(rows[order]).reset_index(drop=True).assign(**columns)
+def _run_of(run: pd.DataFrame, rows: np.ndarray, values: np.ndarray, rank: np.ndarray) -> pd.DataFrame:
+    """Build a run from rows of another, best first within each question, and what each was worth."""
+    columns = {"rank": rank, "score": -rank.astype(np.float64), "value": values}
+    return run[["qid", "docno"]].take(rows).reset_index(drop=True).assign(**columns)
 
 
 def _check_weight(weight: float) -> None:
@@ -237,8 +227,30 @@ def normalised(clean: pd.DataFrame, how: str) -> np.ndarray:
 # ---------------------------------------------------------------- what passages are compared by
 
 
+class _Features(NamedTuple):
+    """What passages are compared by: ``table`` (t, f), and for each row of the run ``at``, its row in the table.
+
+    ``width`` says for each row of the run how many columns the table has for its question.
+    """
+
+    table: np.ndarray
+    at: np.ndarray
+    width: np.ndarray
+
+
+def _seen_by(
+    diversifier: Diversifier, name: str, run: pd.DataFrame, vectors: Vectors | None, aspects: pd.DataFrame | None
+) -> _Features:
+    if diversifier.needs == VECTORS:
+        if vectors is None:
+            raise InputError(f"{name!r} needs vectors: docno -> vector, or a function of docnos", field="vectors")
+        return _vectors_of(run, vectors)
+    if aspects is None:
+        raise InputError(f"{name!r} needs a table qid, pid, docno, p of generated perspectives", field="aspects")
+    return _probabilities_of(run, aspects)
+
+
 def _vectors_of(run: pd.DataFrame, vectors: Vectors) -> _Features:
-    """Return the vectors of the passages of a run; of length 1 where single precision fails."""
     at, found = pd.factorize(run["docno"])
     docnos: list[str] = found.tolist()
     if not docnos:
@@ -246,12 +258,12 @@ def _vectors_of(run: pd.DataFrame, vectors: Vectors) -> _Features:
     table = np.asarray(vectors(docnos) if callable(vectors) else _looked_up(vectors, docnos), dtype=np.float32)
     if table.ndim != 2 or len(table) != len(docnos):
         raise InputError(f"{len(docnos)} passages need vectors of shape ({len(docnos)}, d), not {table.shape}")
-    length = np.sqrt(np.einsum("ij,ij->i", table, table))
-    if not ((length > 1e-15) & (length < 1e15)).all():
-        length = np.sqrt(np.einsum("ij,ij->i", table, table, dtype=np.float64))
-        if (wrong := ~np.isfinite(length)).any():
-            raise InputError(f"the vector of passage {docnos[int(wrong.argmax())]!r} has a value that is not finite")
-        table = (table / np.where(length > 0, length, 1)[:, None]).astype(np.float32)
+    largest = np.maximum(table.max(axis=1, initial=0), -table.min(axis=1, initial=0))
+    if (wrong := ~np.isfinite(largest)).any():
+        raise InputError(f"the vector of passage {docnos[int(wrong.argmax())]!r} has a value that is not finite")
+    # Times a power of two, which rounds nothing, where single precision could not hold the square.
+    if (far := (largest < 1e-15) | (largest > 1e15)).any():
+        table = table * np.where(far, np.ldexp(np.float32(1), -np.frexp(largest)[1]), np.float32(1))[:, None]
     return _Features(table, at, np.full(len(at), table.shape[1]))
 
 
@@ -439,10 +451,6 @@ class Diversifier(NamedTuple):
     compare: Callable[[np.ndarray], np.ndarray] = _as_they_are
 
 
-def _as_listed(_: np.ndarray, __: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
-    return np.tile(np.arange(k), (len(relevance), 1)), weight * relevance[:, :k]
-
-
 def _one_by_one(pick: Callable[[str, np.ndarray, np.ndarray, int, float], Picked]) -> Choose:
     """Pick for one question at a time, from its qid, features, scores, the number of picks and the relevance weight."""
 
@@ -475,18 +483,15 @@ def own_diversifier(pick: Pick) -> Diversifier:
             to; k, how many to pick, at most n; and the relevance weight, 0 up to but not 1, which keeps the order
             without asking: to k positions of 0 .. n-1, none twice, best first. If its first argument is named
             `aspects`, it gets probabilities in place of vectors, float64 (n, m), one column a generated perspective.
-
-    Raises:
-        InputError: when it is used and returns anything else.
     """
     name = _name_of(pick)
 
     def picked(question: str, features: np.ndarray, scores: np.ndarray, k: int, weight: float) -> Picked:
         order = pick(features, scores, k, weight)
-        if wrong := _wrong_order(order, len(scores), k):
+        if not _are_positions(order, len(scores), k):
             raise InputError(
-                f"{name} {wrong} for question {question!r}; accepted are {k} positions, whole numbers from 0 to "
-                f"{len(scores) - 1}, none twice",
+                f"{name} returned {reprlib.repr(order)} for question {question!r}; accepted are {k} positions, whole "
+                f"numbers from 0 to {len(scores) - 1}, none twice",
                 field="method",
             )
         return np.asarray(order, dtype=np.int64), np.full(k, np.nan)
@@ -501,20 +506,10 @@ def _first_argument(pick: Pick) -> str:
         return ""
 
 
-def _wrong_order(order: Any, n: int, k: int) -> str:
-    """Say what is wrong with k positions among n; nothing where they are fine."""
+def _are_positions(order: Any, n: int, k: int) -> bool:
     found = np.asarray(order, dtype=object)
-    if found.ndim != 1:
-        return f"returned {reprlib.repr(order)}, which is no list of positions,"
-    if len(found) != k:
-        return f"returned {len(found)} positions"
-    for x in found:
-        if isinstance(x, bool) or not isinstance(x, (int, np.integer)):
-            return f"returned {x!r}, which is no whole number,"
-        if not 0 <= x < n:
-            return f"returned position {x}"
-    again = pd.Series(found).duplicated()
-    return f"returned position {found[int(again.argmax())]} twice" if again.any() else ""
+    whole = all(isinstance(x, int | np.integer) and not isinstance(x, bool) and 0 <= x < n for x in found.ravel())
+    return found.ndim == 1 and len(found) == k and whole and len(set(found.tolist())) == k
 
 
 def _name_of(pick: Pick) -> str:
@@ -540,6 +535,7 @@ DIVERSIFIERS: Registry[Diversifier] = Registry(
 # ---------------------------------------------------------------- as a retriever
 
 
+@dataclass
 class Diversified(Ours):
     """A retriever whose lists are reordered; a system like any other in an experiment.
 
@@ -553,43 +549,40 @@ class Diversified(Ours):
         depth: how many candidates to choose from; the paper takes 100.
         normalise: see :func:`diversify`. "max_per_dataset" divides by the largest score of the questions that are
             searched together.
-        name: what it is called in tables; None for the retriever's name, "+", the method and its weight.
+        name: what it is called in tables; "" for the retriever's name, "+", the method and its weight.
     """
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        method: str = "mmr",
-        *,
-        relevance_weight: float = 0.75,
-        vectors: Vectors | None = None,
-        aspects: AspectsOf | None = None,
-        depth: int = 100,
-        normalise: str = "max_per_dataset",
-        name: str | None = None,
-    ) -> None:
-        known("diversifier", method, DIVERSIFIERS)
-        _check_weight(relevance_weight)
-        if depth < 1:
-            raise InputError(f"depth must be at least 1, not {depth}", field="depth")
-        self.name = name or f"{retriever.name}+{method}:{relevance_weight:g}"
+    retriever: Retriever
+    method: str = "mmr"
+    relevance_weight: float = 0.75
+    vectors: Vectors | None = None
+    aspects: AspectsOf | None = None
+    depth: int = 100
+    normalise: str = "max_per_dataset"
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        known("diversifier", self.method, DIVERSIFIERS)
+        _check_weight(self.relevance_weight)
+        if self.depth < 1:
+            raise InputError(f"depth must be at least 1, not {self.depth}", field="depth")
+        self.name = self.name or f"{self.retriever.name}+{self.method}:{self.relevance_weight:g}"
         # Having a judge read every candidate is slow; most methods do not need it, and none does at weight 1.
-        uses_aspects = DIVERSIFIERS[method].needs == ASPECTS and relevance_weight < 1
-        self._retriever, self._aspects, self._depth = retriever, aspects if uses_aspects else None, depth
-        self._method, self._weight, self._vectors, self._normalise = method, relevance_weight, vectors, normalise
+        if DIVERSIFIERS[self.method].needs != ASPECTS or self.relevance_weight == 1:
+            self.aspects = None
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question, chosen among `depth` (or k, if that is more)."""
         check_search(questions, k)
-        run = checked_search(self._retriever, questions, max(k, self._depth))
+        run = checked_search(self.retriever, questions, max(k, self.depth))
         if run.empty:
             return run
-        if self._aspects is None:
+        if self.aspects is None:
             return self._of(run, None, k)
         # A query that asks from one perspective has no others to cover: its list stays as it is.
         own = [q for q in questions if not q.owner]
         ours = run["qid"].isin({q.qid for q in own})
-        aspects = self._aspects(run[ours].reset_index(drop=True), own)
+        aspects = self.aspects(run[ours].reset_index(drop=True), own)
         told = ours & run["qid"].isin(set(aspects["qid"].astype(str)))
         ours = told if told.any() else ours  # where nothing is told of any question, that is refused
         covered = self._of(run[ours].reset_index(drop=True), aspects, k)
@@ -597,8 +590,8 @@ class Diversified(Ours):
         return both.sort_values(["qid", "rank"], kind="stable", ignore_index=True)
 
     def _of(self, run: pd.DataFrame, aspects: pd.DataFrame | None, k: int) -> pd.DataFrame:
-        found = _reorder(run, self._method, self._weight, self._vectors, aspects, k, self._normalise)
-        return found[RUN_COLUMNS]
+        given = self.vectors, aspects, k, self.normalise
+        return _reordered(run, self.method, [self.relevance_weight], *given)[self.relevance_weight][RUN_COLUMNS]
 
 
 def passage_vectors(

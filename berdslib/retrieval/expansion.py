@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,56 +43,18 @@ DUPLICATES = ("drop", "keep")
 # ---------------------------------------------------------------- searching
 
 
+@dataclass
 class Expanded(Ours):
-    """A retriever that searches every question under its expansions; a system like any other in an experiment.
-
-    Multi-query retrieval, the question beside its rewordings, is ``original=True, fuse="rrf"``: "+multi:NAME".
-
-    Args:
-        retriever: searches the expanded queries.
-        expansions: qid → [(name, statement), …].
-        name: what it is called in tables; None for the retriever's name and "+expansion".
-        options: as :func:`expanded_search` takes them.
-
-    Raises:
-        InputError: an option that is not known.
-    """
-
-    def __init__(
-        self, retriever: Retriever, expansions: Expansions, *, name: str | None = None, **options: Any
-    ) -> None:
-        _check_options(**options)
-        self.name = name or f"{retriever.name}+expansion"
-        self._retriever, self._expansions, self._options = retriever, expansions, options
-
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question; see :func:`expanded_search`."""
-        return expanded_search(self._retriever, questions, self._expansions, k, **self._options)
-
-
-def expanded_search(
-    retriever: Retriever,
-    questions: Sequence[Question],
-    expansions: Expansions,
-    k: int,
-    *,
-    merge: str = "question first",
-    duplicates: str = "drop",
-    number: int = 0,
-    fuse: str = "round robin",
-    original: bool = False,
-    depth: int = 100,
-) -> pd.DataFrame:
-    """Search every question under each of its expansions, all in one call, and fuse what is found.
+    """A retriever that searches every question under its expansions, all in one call, and fuses what is found.
 
     A question without expansions is searched as it is; how many there were is logged as a warning. So is a query that
-    was made of a question: it has its perspective already.
+    was made of a question: it has its perspective already. Multi-query retrieval, the question beside its rewordings,
+    is ``original=True, fuse="rrf"``: "+multi:NAME".
 
     Args:
         retriever: searches the expanded queries, each under an id of its own.
-        questions: the asked questions.
         expansions: qid → [(name, statement), …]; those of other questions are not looked at.
-        k: passages a question.
+        name: what it is called in tables; "" for the retriever's name and "+expansion".
         merge: "question first": the query is the question and behind it the statement, as in the recorded queries of
             the authors; "statement only": the statement alone, as the words of section 6 can also be read. Full queries
             of PIR contain their question and are searched as they are.
@@ -102,22 +66,48 @@ def expanded_search(
         fuse: "round robin", one list after the other in the order of generation; or "rrf", reciprocal rank fusion.
         original: the question itself is one more query, the first.
         depth: passages of each list that reciprocal rank fusion looks at, at least k. Round robin needs k, no more.
-
-    Returns:
-        A run of at most k passages a question; round robin scores them with the negated rank.
-
-    Raises:
-        InputError: an unknown option, k < 1, unusable questions, or no expansions for any of the questions.
     """
-    _check_options(merge=merge, duplicates=duplicates, number=number, fuse=fuse, depth=depth, original=original)
-    check_search(questions, k)
-    _check_covered(questions, expansions)
-    deep = max(k, depth) if fuse == "rrf" else k
-    lists = expanded_lists(retriever, questions, expansions, deep, merge=merge, number=number, original=original)
-    if duplicates == "keep":
-        return fuse_in_turns(lists, k)  # the official code's list (divergences.md B13)
-    run = FUSE[fuse](lists)
-    return run[run["rank"] <= k].reset_index(drop=True)
+
+    retriever: Retriever
+    expansions: Expansions
+    name: str = ""
+    merge: str = "question first"
+    duplicates: str = "drop"
+    number: int = 0
+    fuse: str = "round robin"
+    original: bool = False
+    depth: int = 100
+
+    def __post_init__(self) -> None:
+        known("way to merge", self.merge, MERGE)
+        known("treatment of duplicates", self.duplicates, DUPLICATES)
+        known("fusion", self.fuse, FUSE)
+        if self.duplicates == "keep" and self.fuse != "round robin":
+            raise InputError("only round robin can keep duplicates; reciprocal rank fusion adds them up", field="fuse")
+        if self.number < 0:
+            raise InputError(f"{self.number} is not a number of expansions; 0 = all", field="number")
+        if self.depth < 1:
+            raise InputError(f"depth must be at least 1, not {self.depth}", field="depth")
+        self.name = self.name or f"{self.retriever.name}+expansion"
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question; round robin scores them with the negated rank."""
+        check_search(questions, k)
+        _check_covered(questions, self.expansions)
+        how: dict[str, Any] = {"merge": self.merge, "number": self.number, "original": self.original}
+        deep = max(k, self.depth) if self.fuse == "rrf" else k
+        lists = expanded_lists(self.retriever, questions, self.expansions, deep, **how)
+        if self.duplicates == "keep":
+            return fuse_in_turns(lists, k)  # the official code's list (divergences.md B13)
+        run = FUSE[self.fuse](lists)
+        return run[run["rank"] <= k].reset_index(drop=True)
+
+
+def expanded_search(
+    retriever: Retriever, questions: Sequence[Question], expansions: Expansions, k: int, **options: Any
+) -> pd.DataFrame:
+    """Search every question under each of its expansions, with the options of :class:`Expanded`."""
+    return Expanded(retriever, expansions, name="expanded", **options).search(questions, k)
 
 
 def expanded_lists(
@@ -132,7 +122,7 @@ def expanded_lists(
 ) -> list[dict[str, list[str]]]:
     """Search every question under each of its expansions, all in one call, and return what each search found.
 
-    Args and errors as :func:`expanded_search`, with `depth` passages a search.
+    Args as of :class:`Expanded`, with `depth` passages a search.
 
     Returns:
         For the first search of each question, the second and so on: qid → docnos, best first; those that found nothing
@@ -170,26 +160,6 @@ def _query(question: Question, qid: str, text: str, perspective: str) -> Questio
     return query._replace(root=question.text, perspectives=(perspective,), stances=(), labels=())
 
 
-def _check_options(
-    *,
-    merge: str = "question first",
-    duplicates: str = "drop",
-    number: int = 0,
-    fuse: str = "round robin",
-    original: bool = False,  # noqa: ARG001 - accepted, and good either way
-    depth: int = 100,
-) -> None:
-    known("way to merge", merge, MERGE)
-    known("treatment of duplicates", duplicates, DUPLICATES)
-    known("fusion", fuse, FUSE)
-    if duplicates == "keep" and fuse != "round robin":
-        raise InputError("only round robin can keep duplicates; reciprocal rank fusion adds them up", field="fuse")
-    if number < 0:
-        raise InputError(f"{number} is not a number of expansions; 0 = all", field="number")
-    if depth < 1:
-        raise InputError(f"depth must be at least 1, not {depth}", field="depth")
-
-
 def _check_covered(questions: Sequence[Question], expansions: Expansions) -> None:
     own = [q for q in questions if not q.owner]
     without = [q.qid for q in own if not expansions.get(q.qid)]
@@ -213,27 +183,25 @@ def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[s
     (:func:`~berdslib.statements.negation.two_sides`); where the rule is not sure, and for other questions, there is a
     search for opinions in their place. Gold perspectives are not looked at.
 
-    Raises:
-        InputError: no questions, or a repeated qid.
-
     >>> template_expansions([Question("q", "Should zoos close?")])["q"][1]
     ('No', 'Zoos should not close.')
     """
     check_questions(questions)
-    return {q.qid: _templates(q.text) for q in questions}
+    return {q.qid: list(_templates(q.text)) for q in questions}
 
 
-def _templates(text: str) -> list[tuple[str, str]]:
+@lru_cache(maxsize=4096)  # the same questions are asked by many systems
+def _templates(text: str) -> tuple[tuple[str, str], ...]:
     answers = two_sides(text)
     names = ("Yes", "No") if yes_and_no(text) else ("One answer", "The other")
     bare = re.sub(r"^the perspective on\s+", "", " ".join(text.split()), flags=re.IGNORECASE)
     topic = (answers[0] if answers else bare).rstrip("?.! ")
-    return [
+    return (
         *zip(names, answers or (), strict=False),
         ("Arguments for", f"Arguments for: {topic}. Benefits, advantages and reasons in favour."),
         ("Arguments against", f"Arguments against: {topic}. Harms, drawbacks and reasons to oppose it."),
         *([] if answers else [("Opinions", f"Opinions and answers that differ: {topic}.")]),
-    ]
+    )
 
 
 # ---------------------------------------------------------------- asked of a chat model
@@ -271,12 +239,6 @@ def expansions_by(
 
     Returns:
         qid → [(name, statement), …], in the order of the answer.
-
-    Raises:
-        InputError: another name, or "hyde" with a published wording, which there is none of.
-        UnreadableAnswerError: an answer that cannot be read; all others are asked and read first.
-        MissingDataError: a model, a wording or a recorded answer that is not there.
-        ChatError: the endpoint fails for good.
     """
     kind, _, model = name.partition(":")
     known("way to ask for expansions", kind, SEARCHED)
@@ -313,11 +275,6 @@ def chat_expansions(
 
     Returns:
         qid → [(name, statement), …], in the order of the answer.
-
-    Raises:
-        UnreadableAnswerError: names the question and shows how the answer begins; all others are asked and read first.
-        MissingDataError: the published wording has not been imported, or a recorded answer is not there.
-        ChatError: the endpoint fails for good.
     """
     prompt = load_prompt("perspective_generation", wording, needs=("question",))
     known("reading of nested answers", nested, NESTED)
@@ -337,10 +294,6 @@ def hyde_expansions(
         questions: their texts are sent, and nothing else.
         chat: who answers; see :func:`chat_expansions`.
         workers: requests in flight at a time.
-
-    Raises:
-        UnreadableAnswerError: an empty answer; all other questions are asked first.
-        ChatError: the endpoint fails for good.
     """
     return _ask(questions, chat, load_prompt("hypothetical_passage", needs=("question",)), workers, _passage)
 

@@ -31,9 +31,6 @@ def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame], *, constant: float = CO
 
     Returns:
         A run that lists, for each question, every passage of any run once.
-
-    Raises:
-        InputError: no runs, a negative constant, or a run that is not one.
     """
     if not 0 <= constant < math.inf:
         problem = f"the constant of reciprocal rank fusion must be a number of at least 0, not {constant}"
@@ -69,9 +66,6 @@ def round_robin(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
     Returns:
         A run that lists, for each question, every passage of any run once; its scores are negated ranks.
-
-    Raises:
-        InputError: no runs, or a run that is not one.
     """
     return fuse_in_turns(_lists(runs))
 

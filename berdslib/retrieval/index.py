@@ -23,6 +23,7 @@ from berdslib.files import atomic_path
 Hits = list[tuple[np.ndarray, np.ndarray]]  # for each query: numbers of vectors, and their scores
 
 _QUERIES, _ROWS = 64, 65_536  # of one block of scores: 16 MiB of memory, however many vectors there are
+_NEAR = 4  # times as many as are asked for are scored again
 
 
 class TieOrder(Protocol):
@@ -56,20 +57,15 @@ class Index(Protocol):
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open what `save` wrote, memory-mapped where the format allows it.
-
-        Raises:
-            InputError: it is not there, not complete, or another kind of index.
-        """
+        """Open what `save` wrote, memory-mapped where the format allows it."""
         ...
 
 
 class NumpyIndex:
     """Exact search; ties go to the smaller number in `tie_order`, and a score depends on its two vectors alone.
 
-    A matrix product in float32, in blocks, finds the candidates: its last digits depend on where a vector stands and on
-    what else is asked. So whatever its rounding may have kept from the k best is among them, and each is scored again
-    by itself in float64.
+    A matrix product in float32, in blocks, finds four times as many as are asked for: its last digits depend on where a
+    vector stands and on what else is asked. Each of these is scored again by itself in float64.
 
     Args:
         tie_order: (n,) int, smaller wins among equal scores; None for the order in which vectors were added.
@@ -77,7 +73,6 @@ class NumpyIndex:
 
     def __init__(self, tie_order: TieOrder | None = None) -> None:
         self._vectors: np.ndarray | None = None
-        self._lengths: dict[int, float] = {}  # where a block starts → see _longest; of those that were searched
         self.tie_order = tie_order
 
     def __len__(self) -> int:
@@ -88,37 +83,31 @@ class NumpyIndex:
         """Append float32 (n, d) vectors; the first batch is kept as it is, memory-mapped or not."""
         _check_vectors(vectors, None if self._vectors is None else self._vectors.shape[1])
         self._vectors = vectors if self._vectors is None else np.concatenate([self._vectors, vectors])
-        self._lengths = {}
 
     def search(self, queries: np.ndarray, k: int) -> Hits:
         """Return for each query (numbers, scores) of its k best vectors; fewer where there are fewer.
 
-        Memory beside the vectors: about 20 MiB, and 16 bytes for each hit. Vectors on disk are read once in a call, so
+        Memory beside the vectors: about 20 MiB, and 64 bytes for each hit. Vectors on disk are read once in a call, so
         many queries in one call cost much less than many calls.
-
-        Raises:
-            InputError: an empty index, queries of another dimension, or numbers that are not finite or above 1e18.
         """
         if self._vectors is None:
             raise InputError("the index is empty")
         queries = _as_queries(queries, self._vectors.shape[1])
-        lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
-        best: Hits = [(np.empty(0, dtype=np.int64), np.empty(0)) for _ in queries]
+        near = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
         for start in range(0, len(self._vectors), _ROWS):
             block = np.asarray(self._vectors[start : start + _ROWS])
-            if start not in self._lengths:
-                self._lengths[start] = _longest(block)
-            errors = _rounding(block.shape[1]) * self._lengths[start] * lengths + block.shape[1] * 2.0**-125
-            if not np.isfinite(errors).all():
-                raise InputError("vectors or queries hold numbers that are not finite, or too large")
             for first in range(0, len(queries), _QUERIES):
-                for i, scores in enumerate(queries[first : first + _QUERIES] @ block.T, start=first):
-                    new = _candidates(scores, errors[i], k, best[i][1])
-                    if len(new):
-                        rows = np.concatenate([best[i][0], new + start])
-                        exact = np.concatenate([best[i][1], _scores(block, new, queries[i])])
-                        best[i] = _best(rows, exact, k, self.tie_order)
-        return best
+                of_block = queries[first : first + _QUERIES] @ block.T
+                if not np.isfinite(of_block).all():
+                    raise InputError("vectors or queries hold numbers that are not finite, or too large")
+                for i, scores in enumerate(of_block, start=first):
+                    rows, best = near[i]
+                    new = np.flatnonzero(scores >= best.min()) if len(best) >= _NEAR * k else np.arange(len(scores))
+                    near[i] = _largest(np.append(rows, new + start), np.append(best, scores[new]), _NEAR * k)
+        return [
+            _scored_again(self._vectors, query, rows, k, self.tie_order)
+            for query, (rows, _) in zip(queries, near, strict=True)
+        ]
 
     def save(self, path: Path) -> None:
         """Write the vectors as .npy, complete or not at all."""
@@ -129,11 +118,7 @@ class NumpyIndex:
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open saved vectors, memory-mapped.
-
-        Raises:
-            InputError: no complete .npy file of float32 (n, d) is there.
-        """
+        """Open saved vectors, memory-mapped."""
         try:
             vectors = np.load(path, mmap_mode="r")
         except (OSError, ValueError, EOFError) as error:
@@ -177,9 +162,6 @@ class FaissIndex:
             and a vector of 384 numbers in 96 bytes, so that scores are approximate too; see :class:`Rescored`).
         effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index,
             except faiss' own defaults, 1 cell and 16 candidates. It can be set at any time.
-
-    Raises:
-        InputError: an unknown kind, or an effort below 1.
     """
 
     def __init__(self, tie_order: TieOrder | None = None, *, kind: str = "flat", effort: int = _EFFORT) -> None:
@@ -194,11 +176,7 @@ class FaissIndex:
         return 0 if self._index is None else int(self._index.ntotal)
 
     def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors (copied into faiss); "ivf" and "ivf-pq" learn their cells from the first batch.
-
-        Raises:
-            InputError: not such vectors, fewer than 256 at first for "ivf-pq", or an index that was opened.
-        """
+        """Append float32 (n, d) vectors, copied; "ivf" and "ivf-pq" learn their cells from the first batch."""
         import faiss
 
         if self._file is not None:  # faiss would end the process
@@ -248,11 +226,7 @@ class FaissIndex:
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open a saved index of any kind, memory-mapped, with the effort with which it was saved, or 128.
-
-        Raises:
-            InputError: no complete faiss index is there, or one that finds the smallest distance.
-        """
+        """Open a saved index of any kind, memory-mapped, with the effort with which it was saved, or 128."""
         import faiss
 
         try:
@@ -289,36 +263,44 @@ class MilvusIndex:
 
     Args:
         tie_order: equal scores within the list are ordered by it.
+        files: of an embedded one that was saved, see :meth:`open`.
         uri: of a server, such as "http://host:19530" (its token, if it needs one, is read from MILVUS_TOKEN); None for
             the embedded one, in temporary files. On a server the vectors stay in a collection that is named after
             their hash: who adds the same vectors again finds it, and sends only what is not there. `drop` removes it.
-
-    Raises:
-        MissingDataError: pymilvus is not installed, or no server answers.
     """
 
-    def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None) -> None:
+    def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None, files: Path | None = None) -> None:
         self.tie_order, self._uri = tie_order, uri
         self.collection, self._n, self._dim = "", 0, 0
-        self._folder = None if uri else _temporary_folder()
-        place = uri or str(Path(self._folder.name) / "vectors.db")  # type: ignore[union-attr]
-        self._client = _milvus(place)
-        weakref.finalize(self, _release, self._client, None if uri else place)
+        # The embedded server may still write when the folder is removed.
+        self._folder = tempfile.TemporaryDirectory(prefix="berdslib-milvus-", ignore_cleanup_errors=True)
+        self._place = Path(self._folder.name) / "vectors.db"
+        if files is not None:  # one process at a time may have a database open, and it writes to it: so each has a copy
+            shutil.copytree(files, self._place)
+        self._client = _milvus(uri or str(self._place))
+        weakref.finalize(self, _release, self._client, None if uri else str(self._place))
 
     def __len__(self) -> int:
         """Return how many vectors it holds."""
         return self._n
 
     def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors, sent in parts of 4 MiB.
-
-        Raises:
-            InputError: not such vectors, or a second time on a server, where their hash names the collection.
-        """
+        """Append float32 (n, d) vectors, sent in parts of 4 MiB."""
         _check_vectors(vectors, self._dim or None)
         if self._n and self._uri:
             raise InputError("a collection on a server needs all vectors at once; they may be memory-mapped")
-        held = 0 if self._n else self._make_collection(vectors)
+        held: int | None = 0
+        if not self._n:
+            self._dim, self.collection = vectors.shape[1], f"berdslib_{_hash_of(vectors)}"
+            held = self._held()
+            if held is None:
+                self._client.create_collection(
+                    self.collection,
+                    dimension=self._dim,
+                    metric_type="IP",
+                    auto_id=False,
+                    consistency_level="Strong",  # what was added is found at once
+                )
         size = max(1, 2**22 // (4 * self._dim))
         # A collection with fewer is what an interrupted call left, or one that is filled right now: to send a vector
         # twice does no harm, as one of the same number is replaced.
@@ -328,21 +310,12 @@ class MilvusIndex:
             self._client.upsert(self.collection, rows)
         self._n += len(vectors)
 
-    def _make_collection(self, vectors: np.ndarray) -> int:
-        """Make the collection of these vectors unless it is there; return how many it holds."""
-        self._dim = vectors.shape[1]
-        self.collection = f"berdslib_{_hash_of(vectors)}"
-        if self._client.has_collection(self.collection):
-            self._client.load_collection(self.collection)
-            return _count(self._client, self.collection)
-        self._client.create_collection(
-            self.collection,
-            dimension=self._dim,
-            metric_type="IP",
-            auto_id=False,
-            consistency_level="Strong",  # what was added is found at once
-        )
-        return 0
+    def _held(self) -> int | None:
+        """Return how many vectors the collection holds, None where there is none of its name."""
+        if not self._client.has_collection(self.collection):
+            return None
+        self._client.load_collection(self.collection)
+        return int(self._client.query(self.collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
     def drop(self) -> None:
         """Remove the collection, on a server too; the index is empty then. Files that `save` wrote are left alone."""
@@ -351,11 +324,7 @@ class MilvusIndex:
         self.collection, self._n, self._dim = "", 0, 0
 
     def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query (numbers, scores) of its k best vectors; fewer where fewer are found.
-
-        Raises:
-            InputError: an empty index, or k above 16,384, which is the most that a Milvus server gives.
-        """
+        """Return for each query (numbers, scores) of its k best vectors; fewer where fewer are found."""
         if not self._n:
             raise InputError("the index is empty")
         k = min(k, self._n)
@@ -379,39 +348,24 @@ class MilvusIndex:
         about = {"uri": self._uri, "collection": self.collection, "vectors": self._n, "dimension": self._dim}
         with atomic_path(path, marker="milvus.json") as unfinished:
             unfinished.mkdir()
-            if self._folder is not None:
-                shutil.copytree(Path(self._folder.name) / "vectors.db", unfinished / "vectors.db")
+            if not self._uri:
+                shutil.copytree(self._place, unfinished / "vectors.db")
             (unfinished / "milvus.json").write_text(json.dumps(about), encoding="utf-8")
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open a saved index: a copy of the saved database, or the collection on its server.
-
-        Raises:
-            InputError: no complete one is there, or it holds another number of vectors than when it was saved.
-            MissingDataError: pymilvus is not installed, or no server answers.
-        """
+        """Open a saved index: a copy of the saved database, or the collection on its server."""
         try:
             about = json.loads((Path(path) / "milvus.json").read_text(encoding="utf-8"))
             uri, name, n, dim = (about[field] for field in ("uri", "collection", "vectors", "dimension"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"holds no saved Milvus index: {error!r}", path=path) from None
-        index = cls.__new__(cls)
-        index.tie_order, index._uri, index._folder = tie_order, uri, None
-        if uri is None:
-            # One process at a time may have a database open, and it writes to it: so each opens a copy.
-            index._folder = _temporary_folder()
-            if not (Path(path) / "vectors.db").exists():
-                raise InputError("holds no saved Milvus index: vectors.db is missing", path=path)
-            shutil.copytree(Path(path) / "vectors.db", Path(index._folder.name) / "vectors.db")
-            uri = str(Path(index._folder.name) / "vectors.db")
-        index._client, index.collection, index._n, index._dim = _milvus(uri), name, n, dim
-        weakref.finalize(index, _release, index._client, uri if index._folder else None)
-        held = 0
-        if index._client.has_collection(name):
-            index._client.load_collection(name)
-            held = _count(index._client, name)
-        if held != n:
+        files = None if uri else Path(path) / "vectors.db"
+        if files and not files.exists():
+            raise InputError("holds no saved Milvus index: vectors.db is missing", path=path)
+        index = cls(tie_order, uri=uri, files=files)
+        index.collection, index._n, index._dim = name, n, dim
+        if (held := index._held() or 0) != n:
             raise InputError(f"was saved with {n} vectors, and collection {name} holds {held}", path=path)
         return index
 
@@ -421,15 +375,6 @@ def _hash_of(vectors: np.ndarray) -> str:
     for start in range(0, len(vectors), _ROWS):
         hashed.update(np.ascontiguousarray(vectors[start : start + _ROWS]).data)
     return hashed.hexdigest()
-
-
-def _count(client: Any, collection: str) -> int:
-    return int(client.query(collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
-
-
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    # The embedded server may still write when the folder is removed.
-    return tempfile.TemporaryDirectory(prefix="berdslib-milvus-", ignore_cleanup_errors=True)
 
 
 def _milvus(uri: str) -> Any:
@@ -462,9 +407,6 @@ class Rescored:
         vectors: float32 (n, d), those that were added to it; memory-mapped, only those of candidates are read.
         depth: candidates for a query; at least k are taken.
         tie_order: smaller wins among equal scores.
-
-    Raises:
-        InputError: an empty index, or another number of vectors.
     """
 
     def __init__(self, index: Index, vectors: np.ndarray, depth: int = 400, tie_order: TieOrder | None = None) -> None:
@@ -480,11 +422,11 @@ class Rescored:
     def search(self, queries: np.ndarray, k: int) -> Hits:
         """Return for each query (numbers, scores) of the k best among its candidates; scores are exact."""
         queries = _as_queries(queries, self._vectors.shape[1])
-        hits: Hits = []
-        for query, (rows, _) in zip(queries, self._index.search(queries, max(self._depth, k)), strict=True):
-            rows = np.sort(rows)  # as they lie on disk
-            hits.append(_best(rows, _scores(self._vectors, rows, query), k, self.tie_order))
-        return hits
+        near = self._index.search(queries, max(self._depth, k))
+        return [
+            _scored_again(self._vectors, query, rows, k, self.tie_order)
+            for query, (rows, _) in zip(queries, near, strict=True)
+        ]
 
 
 INDEXES: dict[str, Callable[..., Index]] = {
@@ -504,10 +446,6 @@ def make_index(name: str, tie_order: TieOrder | None = None, effort: int | None 
         name: a key of ``INDEXES``, or "milvus:URI" for a Milvus server.
         tie_order: (n,) int, smaller wins among equal scores.
         effort: of an approximate index of faiss, see :class:`FaissIndex`; None for 128.
-
-    Raises:
-        InputError: an unknown name, or an effort for an index that knows none.
-        MissingDataError: Milvus was asked for and is not installed, or does not answer.
     """
     if effort is not None and not name.startswith("faiss-"):
         raise InputError(f"index {name!r} has no effort setting; only approximate faiss indexes do", field="effort")
@@ -532,54 +470,26 @@ def index_recall(index: Index, exact: Index, queries: np.ndarray, k: int) -> flo
     return float(np.mean([np.isin(true, found).mean() for (found, _), (true, _) in pairs]))
 
 
-def _longest(block: np.ndarray) -> float:
-    """Return a bound of the lengths of some vectors, for which their squares' rounding and underflow are allowed."""
-    return float(np.sqrt(1.01 * float(np.einsum("nd,nd->n", block, block).max()) + block.shape[1] * 2.0**-126))
-
-
-def _rounding(dim: int) -> float:
-    """Return what rounding changes at most in a float32 dot product, in whatever order, over the product of lengths.
-
-    It is n u / (1 - n u) for n numbers, u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), by the
-    inequality of Cauchy and Schwarz; 1.01 stands for the denominator and for the rounding in float64.
-    """
-    return 1.01 * dim * 2.0**-24
-
-
-def _candidates(scores: np.ndarray, error: float, k: int, best: np.ndarray) -> np.ndarray:
-    """Return the positions of all scores, each wrong by `error` at most, that may be among the k best.
-
-    Args:
-        scores: (n,) float32.
-        error: as above.
-        k: how many are wanted.
-        best: exact scores of the best so far, best first, at most k.
-    """
-    # Of a later block hardly any score is as good as the k-th best so far.
-    new = np.arange(len(scores)) if len(best) < k else np.flatnonzero(scores >= _next_smaller(best[-1] - error))
-    if len(new) > k:
-        among = scores[new]
-        kth_best = float(np.partition(among, len(new) - k)[len(new) - k])
-        new = new[among >= _next_smaller(kth_best - 2 * error)]
-    return new
-
-
-def _next_smaller(number: float) -> np.float32:
-    return np.nextafter(np.float32(number), np.float32(-np.inf))
-
-
-def _scores(vectors: np.ndarray, rows: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Return the dot products of some vectors with a query, each summed by itself, always in the same order."""
-    query = query.astype(np.float64)
+def _scored_again(
+    vectors: np.ndarray, query: np.ndarray, rows: np.ndarray, k: int, ties: TieOrder | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k best of some vectors by dot products in float64, each summed by itself, in one order."""
+    rows, query = np.sort(rows), query.astype(np.float64)  # as they lie on disk
     parts = (rows[start : start + 1024] for start in range(0, len(rows), 1024))
-    return np.concatenate([np.empty(0), *((vectors[part] * query).sum(axis=1) for part in parts)])
+    return _best(rows, np.concatenate([np.empty(0), *((vectors[p] * query).sum(axis=1) for p in parts)]), k, ties)
+
+
+def _largest(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k largest scores and all that tie with the last of them, in the order in which they come."""
+    if len(rows) <= k:
+        return rows, scores
+    among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+    return rows[among], scores[among]
 
 
 def _best(rows: np.ndarray, scores: np.ndarray, k: int, ties: TieOrder | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the k best, best first; only of equal scores it is asked which comes first."""
-    if len(rows) > k:
-        among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
-        rows, scores = rows[among], scores[among]
+    rows, scores = _largest(rows, scores, k)
     order = np.argsort(-scores, kind="stable")
     same = np.diff(scores[order]) == 0
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))

@@ -117,9 +117,6 @@ def perspective_vectors(
 
     Returns:
         The vectors; one shorter than a millionth of the query is rounding, and becomes exactly zero.
-
-    Raises:
-        InputError: an unknown source.
     """
     chosen = query - root if known("source of perspectives", source, SOURCES) == "difference" else perspective
     return np.where(_norm(chosen) > _TINY * _norm(query), chosen, 0.0)
@@ -272,10 +269,6 @@ class Projected(Ours):
         name: what the retriever is called in tables; "" for the method's name.
         folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.models.corpus_vectors.encode_corpus`.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, an unknown method, or a strength with a method that has
-            none.
     """
 
     def __init__(
@@ -305,11 +298,7 @@ class Projected(Ours):
         self._ties = docno_order(self._docnos)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question.
-
-        Raises:
-            InputError: k < 1, no questions, or a repeated qid.
-        """
+        """Return a run of at most k passages a question."""
         check_search(questions, k)
         asked = [q for q in questions if q.text.strip()]
         found = {}

@@ -32,9 +32,6 @@ class CrossEncoderRetriever(Ours):
         scorer: scores pairs of texts, such as :class:`PairScorer`; each distinct pair is scored once.
         depth: how many candidates are scored for a question.
         name: what the retriever is called in tables.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, or a depth below 1.
     """
 
     def __init__(
@@ -56,12 +53,7 @@ class CrossEncoderRetriever(Ours):
         self._passages = by_docno(passages)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question.
-
-        Raises:
-            InputError: k < 1 or above depth, no questions, a repeated qid, a candidate that is not in the corpus, or
-                what the first retriever returns is no run.
-        """
+        """Return a run of at most k passages a question."""
         check_search(questions, k)
         if k > self.depth:
             raise InputError(
@@ -89,9 +81,6 @@ class PairScorer(PairClassifier):
         tokenizer: its tokenizer.
         query_prefix: text put in front of questions.
         options: of :class:`~berdslib.models.pair_classifier.PairClassifier`.
-
-    Raises:
-        InputError: another number of outputs; (on use) a question that leaves no room for a passage.
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, query_prefix: str = "", **options: Any) -> None:
@@ -139,10 +128,6 @@ def load_scorer(checkpoint: str, **options: Any) -> PairScorer:
     Args:
         checkpoint: id or folder of a sequence-pair classifier, or of an encoder-only T5 such as TART-full.
         options: passed to :class:`PairScorer`.
-
-    Raises:
-        MissingDataError: neither here nor reachable, or its tokenizer needs a package that is not here.
-        InputError: the checkpoint is no classifier (its top would be random), or has neither one output nor two.
     """
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, T5Tokenizer
 

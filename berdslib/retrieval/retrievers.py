@@ -46,7 +46,7 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
     Args:
         name: in ``RETRIEVERS``; "hf:org/model" is a dense retriever on any sentence-transformers checkpoint;
             "pyserini:INDEX" a Lucene index in a folder or of Pyserini's prebuilt ones, whatever the corpus. Parts
-            behind a retriever are read by :func:`berdslib.retrieval.parts.parse_system`.
+            behind a retriever are read by :func:`berdslib.retrieval.systems.parse_system`.
         passages: the corpus; of :class:`~berdslib.data.web.OwnCorpora`, each question is searched in its
             own.
         options: passed on: ``analyser="english-stem"`` to BM25; ``index="faiss"`` and whatever else :class:`Dense` and
@@ -129,9 +129,6 @@ class Lucene(Ours):
         b: how much long passages are marked down; 0.4 is Pyserini's default.
         threads: queries searched at a time.
         name: what the retriever is called in tables.
-
-    Raises:
-        MissingDataError: Pyserini is not installed, or it knows no such index.
     """
 
     def __init__(self, index: str, *, k1: float = 0.9, b: float = 0.4, threads: int = 2, name: str = "lucene") -> None:

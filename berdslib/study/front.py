@@ -27,8 +27,8 @@ from berdslib.judging.store import judge_pairs
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS, own_diversifier
-from berdslib.retrieval.parts import PARTS
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.retrieval.systems import PARTS
 from berdslib.study import scoring
 from berdslib.study.arguments import (
     AnyJudge,

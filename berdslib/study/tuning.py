@@ -25,7 +25,7 @@ from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.expansion import expanded_lists
 from berdslib.retrieval.fusion import CONSTANT, reciprocal_rank_fusion, round_robin
-from berdslib.retrieval.parts import EXPANDING, RECORDED, parse_system
+from berdslib.retrieval.systems import EXPANDING, RECORDED, parse_system
 from berdslib.stats import difference_interval, macro_mean, mean_interval
 from berdslib.study.arguments import AnyJudge, Store, judge_of, store_of
 from berdslib.study.scoring import build, deepest, judged, listed

@@ -75,7 +75,6 @@ def passages(request):
 def small_parts(monkeypatch):
     """Let every seam be crossed: between batches of texts, short or long, and between parts that are weighed."""
     monkeypatch.setattr(bm25, "_BATCH", 7)
-    monkeypatch.setattr(bm25, "_CHARACTERS", 300)
     monkeypatch.setattr(bm25, "_WEIGHED", 100)
     monkeypatch.setitem(ANALYSERS, "commas", lambda: PLAIN["commas"])
 

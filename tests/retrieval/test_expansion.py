@@ -4,22 +4,20 @@ import json
 import logging
 import re
 import threading
-import time
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berdslib.data.datasets import load, load_expansions, load_passages, load_questions
+from berdslib.data.datasets import load_expansions, load_questions
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.llm.answers import SCHEMA
-from berdslib.llm.chat import ChatError, RefusedError, Reply
-from berdslib.llm.prompting import import_prompt, load_prompt
+from berdslib.llm.chat import RefusedError, Reply
+from berdslib.llm.prompting import import_prompt
 from berdslib.llm.recorded import Kept, Recorded
-from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.expansion import (
     SEARCHED,
     Expanded,
@@ -30,8 +28,6 @@ from berdslib.retrieval.expansion import (
     hyde_expansions,
     template_expansions,
 )
-from berdslib.statements.negation import negate, yes_and_no
-from berdslib.study.experiment import experiment
 
 Q1, Q2 = Question("q1", "Should zoos close?", ("Yes.", "No."), (None, None)), Question("q2", "Is tea good?")
 
@@ -72,13 +68,6 @@ def test_all_queries_go_in_one_call_and_their_lists_take_turns():
     # q1: a from A, again from B and C; then b from A and x from B; then c from A, and b again. q2: t, u; u again, v.
     assert lists_of(run) == {"q1": ["a", "b", "x", "c"], "q2": ["t", "u", "v"]}
     assert list(run.columns) == ["qid", "docno", "rank", "score"] and run["rank"].tolist() == [1, 2, 3, 4, 1, 2, 3]
-
-
-def test_the_order_of_generation_decides_who_begins():
-    turned = {"q1": TWO["q1"][::-1]}
-    assert lists_of(expanded_search(Fake(FINDS), [Q1], turned, 3, merge="statement only"))["q1"] == ["a", "x", "b"]
-    turned = {"q2": TWO["q2"][::-1]}
-    assert lists_of(expanded_search(Fake(FINDS), [Q2], turned, 3, merge="statement only"))["q2"] == ["u", "t", "v"]
 
 
 def test_the_question_stands_before_the_statement_unless_it_is_left_out():
@@ -191,25 +180,6 @@ def test_what_is_not_known_is_an_error_before_anything_is_searched(options, mess
     assert fake.calls == []
 
 
-def test_inputs_stay_as_they_are_and_nothing_found_is_an_empty_run():
-    before = json.dumps(TWO)
-    assert expanded_search(Fake({}), [Q1, Q2], TWO, 3).empty
-    assert expanded_search(Fake({}), [Q1, Q2], TWO, 3, duplicates="keep").empty
-    assert json.dumps(TWO) == before
-
-
-def test_an_expanded_retriever_is_a_system_of_an_experiment():
-    sample = load("sample", split="dev")
-    questions, bm25 = sample.questions, BM25(sample.passages)
-    expanded = Expanded(bm25, load_expansions("sample", "dev"))
-    assert expanded.name == "bm25+expansion"
-    systems = {"bm25": bm25, expanded.name: expanded}
-    result = experiment(systems, sample, ["MRecall@5"], baseline="bm25")
-    lists = {name: lists_of(run) for name, run in result.runs.items()}
-    assert set(lists["bm25"]) == set(lists["bm25+expansion"]) == {q.qid for q in questions}
-    assert sum(lists["bm25"][q.qid] != lists["bm25+expansion"][q.qid] for q in questions) >= len(questions) / 2
-
-
 def test_a_query_made_of_a_question_passes_through_as_it_is(caplog):
     """It asks from one perspective already; that it is not expanded is no cause for a warning."""
     made = {"q1": [("For", "They do harm."), ("Against", "They save.")]}
@@ -241,37 +211,6 @@ class Texts:
 # ---------------------------------------------------------------- made by rule
 
 
-@pytest.mark.parametrize(
-    ("question", "yes", "no"),
-    [
-        ("Should X be Y?", "X should be Y.", "X should not be Y."),
-        ("Should the use of drones be banned?", "The use of drones should be banned.", None),
-        ("Should climate change be taught in schools?", "Climate change should be taught in schools.", None),
-        ("Is the use of personal data beneficial?", "The use of personal data is beneficial.", None),
-        ("Is a lottery the fairest way to choose?", "A lottery is the fairest way to choose.", None),
-        ("Is banning the burqa justified?", "Banning the burqa is justified.", None),
-        ("Are we too dependent on cars?", "We are too dependent on cars.", "We are not too dependent on cars."),
-        ("Has the internet become a danger to children?", "The internet has become a danger to children.", None),
-        ("Can wars ever be just?", "Wars can be just.", "Wars can never be just."),
-        ("Does homework truly help pupils?", "Homework truly helps pupils.", "Homework does not truly help pupils."),
-        ("Would you say that cities are too loud?", "Cities are too loud.", "Cities are not too loud."),
-        ("Do you believe in ghosts?", "I believe in ghosts.", "I do not believe in ghosts."),
-        ("Zoos should be closed.", "Zoos should be closed.", "Zoos should not be closed."),
-    ],
-)  # fmt: skip
-def test_a_question_as_statement_and_negation(question, yes, no):
-    assert yes_and_no(question) == (yes, no or re.sub(r" (should|is|are|has) ", r" \1 not ", yes, count=1))
-
-
-@pytest.mark.parametrize(
-    "question",
-    ["Who is the best?", "Cats or dogs?", "Is it a hero or a villain?", "Multipolar world order", "Is?", "",
-     "Quem deve ser presidente?", "The Perspective on Prom – Antiquated?"],
-)  # fmt: skip
-def test_what_has_no_yes_has_no_statement(question):
-    assert yes_and_no(question) is None
-
-
 def test_templates_by_hand():
     found = template_expansions([Q1, Question("q3", "The Perspective on Prom"), Question("q4", "Who shall pay?")])
     assert [name for name, _ in found["q1"]] == ["Yes", "No", "Arguments for", "Arguments against"]
@@ -285,23 +224,12 @@ def test_templates_by_hand():
         template_expansions([])
 
 
-def test_templates_do_not_look_at_gold_perspectives():
-    bare = [Question(Q1.qid, Q1.text)]
-    assert template_expansions([Q1]) == template_expansions(bare)
-
-
 @settings(deadline=None)
 @given(st.text(max_size=80))
 def test_any_question_has_distinct_templates(text):
     found = template_expansions([Question("q", text)])["q"]
     assert 3 <= len(found) <= 4 and len({s for _, s in found}) == len(found)
     assert all(s.strip() and s == s.strip() for _, s in found)
-
-
-def test_negate_serves_both_sides():
-    from training import pairs as training_pairs
-
-    assert training_pairs.negate is negate
 
 
 # ---------------------------------------------------------------- asked of a chat model
@@ -372,18 +300,6 @@ def test_unreadable_answers_are_named_and_the_others_kept(tmp_path):
         chat_expansions(questions[2:], Recorded(path, model.id))
 
 
-def test_an_endpoint_that_is_gone_is_not_asked_to_the_end():
-    class Gone(Model):
-        def complete(self, messages):
-            time.sleep(0.005)  # longer than it takes to queue a question
-            return super().complete(messages)
-
-    model = Gone({"Is it": ChatError("no answer")})
-    with pytest.raises(ChatError, match="no answer"):
-        chat_expansions([Question(f"q{i}", f"Is it {i}?") for i in range(500)], model, workers=1)
-    assert len(model.asked) < 500
-
-
 def test_the_published_wording_is_used_once_it_is_imported(user_cache, tmp_path):
     model = Model(GOOD)
     with pytest.raises(MissingDataError, match="berds prompts fetch perspective_generation"):
@@ -409,22 +325,7 @@ def test_a_hypothetical_passage_is_the_query():
         hyde_expansions([Q1], Model({Q1.text: " "}))
 
 
-def test_our_prompts_take_a_question():
-    for task in ("perspective_generation", "hypothetical_passage"):
-        assert Q1.text in load_prompt(task, needs=("question",)).fill(question=Q1.text)
-
-
 # ---------------------------------------------------------------- recorded by GPT-4
-
-
-@pytest.mark.real_data
-def test_recorded_expansions_of_all_development_questions(real_data):
-    found = {name: load_expansions(name, "dev") for name in ("arguana", "kialo", "opinionqa")}
-    assert {name: len(one) for name, one in found.items()} == {"arguana": 177, "kialo": 202, "opinionqa": 231}
-    numbers = [len(pairs) for one in found.values() for pairs in one.values()]
-    assert len(numbers) == 610 and sum(numbers) / 610 == pytest.approx(6.1, abs=0.05)  # the paper: 6.1 on average
-    for name, one in found.items():
-        assert {q.qid for q in load_questions(name, "dev")} == set(one)
 
 
 @pytest.mark.real_data
@@ -442,20 +343,6 @@ def test_question_first_makes_the_queries_that_the_authors_recorded(real_data, n
     assert len(ours) == len(recorded) == rows
     assert len(set(ours) - set(recorded)) == quotes  # theirs have a stray quotation mark behind the question
     assert {text.replace('"', "") for text in ours} == {text.replace('"', "") for text in recorded}
-
-
-@pytest.mark.real_data
-def test_expansions_change_what_bm25_finds_among_real_arguments(real_data):
-    questions, expansions = load_questions("arguana", "dev", limit=20), load_expansions("arguana", "dev")
-    bm25 = BM25(load_passages("arguana-corpus", limit=3000))
-    plain, expanded = lists_of(bm25.search(questions, 5)), lists_of(expanded_search(bm25, questions, expansions, 5))
-    kept = lists_of(expanded_search(bm25, questions, expansions, 5, duplicates="keep"))
-    assert set(plain) == set(expanded) == {q.qid for q in questions}
-    assert all(len(one) == 5 for one in expanded.values()) and any(len(one) < 5 for one in kept.values())
-    assert sum(plain[q.qid] != expanded[q.qid] for q in questions) >= 15
-    for question in questions:  # what begins is the best passage for the first perspective
-        first = question._replace(text=f"{question.text} {expansions[question.qid][0][1]}")
-        assert expanded[question.qid][0] == bm25.search([first], 1)["docno"].item()
 
 
 # ---------------------------------------------------------------- asked for by name
@@ -506,17 +393,6 @@ def test_a_question_that_the_endpoint_refuses_may_be_left_out(monkeypatch, caplo
         expansions_by("chat:some-model", questions)
     assert expansions_by("chat:some-model", questions, skip_unreadable=True) == READ
     assert "1 of 3 questions are left without expansions" in caplog.text
-
-
-def test_unreadable_answers_may_be_left_out(tmp_path, caplog):
-    path, answers = tmp_path / "said.jsonl", {**GOOD, "Bad": "I would rather not say."}
-    questions = [Question("q8", "Bad?"), Q1, Q2]
-    with pytest.raises(UnreadableAnswerError):
-        recorded(path, questions, answers)
-    with pytest.raises(UnreadableAnswerError):
-        expansions_by(f"chat:recorded:{path}", questions)
-    assert expansions_by(f"chat:recorded:{path}", questions, skip_unreadable=True) == READ
-    assert "1 of 3 questions are left without expansions" in caplog.text and "'q8'" in caplog.text
 
 
 @pytest.mark.parametrize(

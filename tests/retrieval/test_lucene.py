@@ -10,8 +10,8 @@ import pytest
 from berdslib.data.records import Passage, Question
 from berdslib.errors import MissingDataError
 from berdslib.retrieval.bm25 import BM25
-from berdslib.retrieval.parts import Part, System, parse_system
 from berdslib.retrieval.retrievers import Lucene, make_retriever
+from berdslib.retrieval.systems import Part, System, parse_system
 
 PASSAGES = [Passage("a", "zoos are cruel"), Passage("b", "zoos save rare animals"), Passage("c", "tea is good")]
 QUESTIONS = [Question("q1", "cruel zoos"), Question("q2", " "), Question("q3", "rare animals")]

@@ -5,17 +5,14 @@ import pandas as pd
 import pytest
 
 from berdslib.data.collection import Collection
-from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.records import Passage, Question, ranked_run
+from berdslib.data.datasets import load_passages, load_questions
+from berdslib.data.records import Passage, Question
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import MRecall, Precision
 from berdslib.retrieval import systems as systems_module
-from berdslib.retrieval.expansion import expanded_search, template_expansions
 from berdslib.retrieval.index import make_index
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.retrieval.systems import make_systems
-from berdslib.study.experiment import experiment
 
 
 @pytest.fixture(autouse=True)
@@ -79,35 +76,11 @@ def test_a_projection_searches_in_them(questions, corpora, monkeypatch):
         ["qid", "rank"], ignore_index=True))  # fmt: skip
 
 
-def test_a_model_is_loaded_once(questions, corpora, monkeypatch):
-    loaded = []
-    monkeypatch.setattr(
-        systems_module, "load_scorer", lambda *_, **__: loaded.append(1) or (lambda pairs: range(len(pairs)))
-    )
-    own = Collection("own", questions, OwnCorpora(corpora))
-    (system,) = make_systems(["bm25+cross:any/model"], own, depth=5).values()
-    run = system.search(questions, 5)
-    assert loaded == [1] and run["qid"].nunique() == 2
-
-
 def test_as_a_sequence_each_passage_comes_once():
     both, other = Passage("a", "one"), Passage("b", "two")
     corpora = OwnCorpora({"q": [both], "p": [other, both._replace(title="Another title")], "r": []})
     assert list(corpora) == [both, other] and len(corpora) == 2
     assert corpora[-1] == other and corpora[:1] == [both]
-
-
-def test_an_experiment_scores_them(questions, corpora):
-    own = Collection("own", questions, OwnCorpora(corpora), load_gold("sample"))
-    table = experiment("bm25", own, [Precision @ 5, MRecall @ 5]).table
-    assert set(table["n"]) == {3}  # the question without a corpus counts, and scores nothing
-    assert table["mean"].max() > 0
-
-
-def test_a_judge_reads_the_passages_of_all(questions, corpora):
-    own = Collection("own", questions, OwnCorpora(corpora))
-    found = experiment("bm25", own, "Precision@2", judge="overlap")
-    assert set(found.verdicts["docno"]) == set(found.runs["bm25"]["docno"])
 
 
 def test_only_queries_made_of_a_question_share_its_corpus():
@@ -121,21 +94,6 @@ def test_only_queries_made_of_a_question_share_its_corpus():
             make_retriever("bm25", corpora).search([Question(qid, "one?")], 5)
 
 
-def test_expanded_queries_name_the_question_they_were_made_of(questions):
-    seen = []
-
-    class Remembering:
-        name = "remembering"
-
-        def search(self, asked, k):
-            seen.extend(asked)
-            return ranked_run({q.qid: ["d"] for q in asked})
-
-    expanded_search(Remembering(), questions, template_expansions(questions), 3)
-    assert [q.owner for q in seen] == [q.qid for q in questions for _ in template_expansions(questions)[q.qid]]
-    assert len({q.qid for q in seen}) == len(seen)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["index", "folder"])
 def test_no_index_or_folder_can_be_that_of_all(questions, corpora, tmp_path, option):
@@ -143,14 +101,3 @@ def test_no_index_or_folder_can_be_that_of_all(questions, corpora, tmp_path, opt
     with pytest.raises(InputError, match="cannot share an index or a folder"):
         make_retriever("minilm", OwnCorpora(corpora), **{option: options[option]})
     assert not make_retriever("minilm", OwnCorpora(corpora), index="numpy").search(questions, 1).empty
-
-
-def test_a_question_without_a_corpus_is_an_error_that_names_it(questions, corpora):
-    del corpora[questions[1].qid]
-    with pytest.raises(InputError, match=f"{questions[1].qid}.*no corpus of its own"):
-        make_retriever("bm25", OwnCorpora(corpora)).search(questions, 5)
-
-
-def test_all_corpora_empty_is_an_empty_run(questions):
-    run = make_retriever("bm25", OwnCorpora({q.qid: [] for q in questions})).search(questions, 5)
-    assert run.empty and list(run.columns) == ["qid", "docno", "rank", "score"]

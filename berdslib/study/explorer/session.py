@@ -32,8 +32,7 @@ from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.parts import CROSS, EXPANDING, PROJECTED, parse_system
-from berdslib.retrieval.systems import Workshop
+from berdslib.retrieval.systems import CROSS, EXPANDING, PROJECTED, Workshop, parse_system
 from berdslib.statements.negation import two_sides
 from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, is_recorded, judge_of, store_of
 from berdslib.study.explorer.views import Change, Listing, by_change, change_of, supported_in, view_of, visible

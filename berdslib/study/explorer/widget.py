@@ -20,7 +20,8 @@ import traitlets
 
 from berdslib.errors import BerdsError, InputError, says_what_it_takes
 from berdslib.files import StrPath, write_text
-from berdslib.retrieval.parts import (
+from berdslib.retrieval.retrievers import RETRIEVERS
+from berdslib.retrieval.systems import (
     DIVERSIFIER,
     EXPANSION,
     EXTRACT,
@@ -32,7 +33,6 @@ from berdslib.retrieval.parts import (
     offers,
     parse_system,
 )
-from berdslib.retrieval.retrievers import RETRIEVERS
 from berdslib.study import scoring
 from berdslib.study.arguments import AnyJudge, Data, Store
 from berdslib.study.explorer import SETTINGS, STATIC

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from berdslib.errors import InputError
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.parts import (
+from berdslib.retrieval.systems import (
     DIVERSIFIER,
     EXPANDING,
     EXPANSION,

@@ -1,6 +1,5 @@
 """Profile-aware systems: against brute force and by hand; what they learn, they learn from the training split alone."""
 
-import logging
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,18 +16,13 @@ from synthetic_release import make_release
 from berdslib.data.arguments import ISSUES, Argument, ArgumentQuery, Release, in_words
 from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, ranked_run
-from berdslib.data.scenario import Handout, Scenario, open_scenario
+from berdslib.data.scenario import open_scenario
 from berdslib.errors import InputError
-from berdslib.evaluation.judges import calibration_error
 from berdslib.models.cards import CARDS, ModelCard
-from berdslib.models.encoders import get_encoder
-from berdslib.retrieval import authors as authors_module
-from berdslib.retrieval import parts as parts_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects, learn_weights, lessons_of
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import diversify
-from berdslib.retrieval.expansion import expanded_search, template_expansions
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 from berdslib.retrieval.systems import make_systems
 
@@ -120,13 +114,6 @@ def listed(run, qid):
     return run[run["qid"] == qid]["docno"].tolist()
 
 
-def precision(run, scenario, k):
-    answers = set(zip(scenario.gold["qid"], scenario.gold["docno"], strict=True))
-    top = run[run["rank"] <= k]
-    found = sum(pair in answers for pair in zip(top["qid"], top["docno"], strict=True))
-    return found / (k * len(scenario.questions))
-
-
 class Spy:
     """Lists passages in the order of the corpus, and keeps what it read and was asked."""
 
@@ -211,14 +198,6 @@ def test_filter_asks_no_more_of_a_list_that_has_ended(spy):
     assert spy.depths == [(1, 10)]
 
 
-def test_a_group_that_is_not_there_leaves_the_list_as_it_is():
-    release = corpus_of(30, {5})
-    query = replace(release, perspective=(ArgumentQuery("q", "text", "dev", {"age": ("90",)}),))
-    run = system("bm25+profile:filter", open_scenario(query, "explicit")).search([Question("q", "text")], 5)
-    assert run["docno"].tolist() == BM25([Passage(a.docno, a.text) for a in release.arguments]).search(
-        [Question("q", "text")], 5)["docno"].tolist()  # fmt: skip
-
-
 def test_a_list_is_an_author_with_each_of_several_values():
     authors = Authors.known(
         [Passage("a", ""), Passage("b", ""), Passage("c", "")],
@@ -256,13 +235,6 @@ def test_template_writes_properties_in_one_order_and_none_where_none_is_known(sp
     system("spy+profile:template", scenario).search(scenario.questions, 2)
     first = "age: 18-34; civil status: single; political issues: x, y. text 0"
     assert spy.read == [[first, "text 1", "denomination: none. text 2"]]
-
-
-def test_each_expansion_is_asked_for_by_template(spy):
-    scenario = open_scenario(corpus_of(4, {1}), "explicit")
-    system("spy+profile:template+expand:rule", scenario).search(scenario.questions[:1], 2)
-    by_rule = template_expansions(scenario.questions[:1])[scenario.questions[0].qid]
-    assert spy.asked == [f"gender: female. Four? {text}" for _, text in by_rule]
 
 
 # ---------------------------------------------------------------- fusion, by known authors
@@ -332,45 +304,7 @@ def test_scores_that_are_ranks_are_weighed_as_ranks():
     assert weights.scale == "rank" and weights.text > 0.1
 
 
-def test_fusion_learns_from_a_sample_of_many_training_queries_and_says_of_how_many(monkeypatch, caplog):
-    monkeypatch.setattr(authors_module, "MOST_QUERIES", 7)
-    scenario = opened(PLANTED, "explicit")
-    with caplog.at_level(logging.INFO):
-        first = system("bm25+profile:fusion", scenario).search(scenario.questions, 5)
-    assert "candidates of 7 training queries: text (" in caplog.text and "has it " in caplog.text
-    assert not any(value in caplog.text for values in VALUES.values() for value in values)
-    pd.testing.assert_frame_equal(first, system("bm25+profile:fusion", scenario).search(scenario.questions, 5))
-    chosen = [q.qid for q in lessons_of(scenario.training).questions]
-    assert len(set(chosen)) == 7 and set(chosen) < {q.qid for q in scenario.training.questions}
-    assert chosen != [q.qid for q in lessons_of(scenario.training, seed=1).questions]
-
-
-def test_candidates_that_are_all_answers_teach_nothing():
-    scenario = opened(PLANTED, "explicit")
-    lessons = lessons_of(scenario.training)
-    authors = Authors.known(lessons.passages, lessons.profiles)
-
-    class Never:
-        name = "never"
-
-        def search(self, questions, k):
-            return ranked_run({q.qid: [scenario.gold["docno"].iloc[0]] for q in questions})
-
-    with pytest.raises(InputError, match="nothing that is found for the training queries is an answer"):
-        learn_weights(Never(), lessons, authors, depth=5)
-
-
 # ---------------------------------------------------------------- fusion, by guesses
-
-LARGER = planted(issues=15, each=60)
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_fusion_beats_text_alone_where_texts_tell_of_authors(rule):
-    scenario = opened(LARGER, rule)
-    text = precision(system("bm25", scenario).search(scenario.questions, 10), scenario, 10)
-    fused = precision(system("bm25+profile:fusion", scenario).search(scenario.questions, 10), scenario, 10)
-    assert fused > text + (0.3 if rule == "explicit" else 0.08), (text, fused)
 
 
 def in_ids(run, scenario):
@@ -454,27 +388,6 @@ def truth(scenario, name, value):
     return np.array([value in scenario.authors[p.docno].get(name, ()) for p in scenario.passages])
 
 
-@pytest.mark.slow
-def test_p_is_calibrated_on_issues_that_were_not_seen():
-    """Also where, as here, not every value is asked for on every issue: a third of the queries is not there."""
-    scenario = open_scenario(planted(issues=20, each=100), "implicit")
-    some = [q for i, q in enumerate(scenario.training.questions) if i % 3]
-    classifier = AuthorClassifier.learn(replace(scenario.training, questions=some), Words())
-    assert classifier.values == {name: tuple(sorted(values)) for name, values in VALUES.items()}
-    learnt = set(scenario.training.gold["docno"])
-    unseen = np.array([p.docno not in learnt for p in scenario.passages])
-    predicted, true, spread = [], [], []
-    for name, values in VALUES.items():
-        for value in values:
-            has = truth(scenario, name, value)
-            p = classifier.p(name, value, scenario.passages)[unseen]
-            assert roc_auc_score(has[unseen], p) > 0.6
-            predicted, true = [*predicted, *p], [*true, *has[unseen]]
-            spread.append(p.std())
-    assert calibration_error(np.array(true), np.array(predicted)) < 0.03
-    assert min(spread) > 0.05  # not by saying the share of everybody
-
-
 def test_a_passage_that_was_learnt_from_is_judged_without_its_issue():
     """Of vectors without meaning a model learns its rows by heart; p must not know them, or a fusion would trust it."""
 
@@ -548,32 +461,6 @@ def test_a_value_without_enough_answers_has_its_prior(caplog):
     one = replace(scenario.training, questions=[q for q in scenario.training.questions if q.text == first])
     alone = AuthorClassifier.learn(one, Words())
     assert set(alone.p("gender", "female", scenario.passages)) == {alone.prior("gender", "female")} != {0.5}
-
-
-def test_vectors_of_a_corpus_are_kept_and_those_of_a_list_are_not():
-    scenario, read = opened(PLANTED, "implicit"), []
-
-    class Counting(Words):
-        def encode_passages(self, texts):
-            read.append(len(texts))
-            return super().encode_passages(texts)
-
-    classifier = AuthorClassifier.learn(scenario.training, Counting())
-    some = list(scenario.passages[:5])
-    first = classifier.p("gender", "male", some)
-    some.reverse()
-    np.testing.assert_allclose(classifier.p("gender", "male", some), first[::-1], rtol=1e-5)
-    assert abs(first - first[::-1]).max() > 1e-3
-    for value in VALUES["gender"]:
-        classifier.p("gender", value, scenario.passages)
-    assert read[1:] == [5, 5, len(scenario.passages)]
-
-
-def test_a_training_split_without_answers_to_single_values_is_refused():
-    scenario = opened(PLANTED, "implicit")
-    both = {qid: {"age": ("65+",), "gender": ("male",)} for qid in scenario.training.asked}
-    with pytest.raises(InputError, match="no query of the training split names one value and has answers"):
-        AuthorClassifier.learn(replace(scenario.training, asked=both), Words())
 
 
 def test_evidence_of_guessed_authors_is_by_how_much_the_text_changes_the_odds():
@@ -650,58 +537,7 @@ def test_a_diversifier_covers_groups_of_authors(rule, method):
     assert got["docno"].tolist() != run[run["rank"] <= 10]["docno"].tolist()
 
 
-def test_groups_stay_the_aspects_behind_an_expansion():
-    scenario = opened(PLANTED, "explicit")
-    authors = Authors.known(scenario.passages, scenario.profiles)
-    fused = expanded_search(BM25(scenario.passages), scenario.questions, template_expansions(scenario.questions), 100)
-    table = group_aspects(scenario.handout, authors)(fused, scenario.questions)
-    want = diversify(fused, "xquad", relevance_weight=0.5, aspects=table, k=10)
-    got = system("bm25+expand:rule+xquad:0.5", scenario).search(scenario.questions, 10)
-    assert got[["qid", "docno"]].values.tolist() == want[["qid", "docno"]].values.tolist()
-
-
-def test_in_the_baseline_scenario_aspects_are_generated_perspectives_as_ever():
-    scenario = opened(PLANTED, "baseline")
-    with pytest.raises(InputError, match="covers generated perspectives: aspects_by must say who argues them"):
-        system("bm25+xquad:0.5", scenario)
-    asked = []
-
-    def aspects_by(generated, passages):
-        asked.append((dict(generated), list(passages)))
-        return lambda run, questions: run[["qid", "docno"]].assign(pid=0, p=0.5)
-
-    system("bm25+xquad:0.5", scenario, aspects_by=aspects_by).search(scenario.questions, 5)
-    assert asked == [(template_expansions(scenario.questions), list(scenario.passages))]
-
-
 # ---------------------------------------------------------------- chains, and what is refused
-
-
-FEW = ["bm25+profile:filter+mmr:0.9", "bm25+profile:template+profile:fusion+mmr:0.9"]
-MANY = [
-    "bm25+profile:template+profile:filter",
-    "bm25+expand:rule+profile:fusion",
-    "bm25+profile:fusion+expand:rule",
-    "bm25+xquad:0.5+profile:fusion",
-    "bm25+mmr:0.9+profile:fusion+profile:filter+pm2:0.9",
-    "bm25+cross:m+profile:fusion",
-]
-
-
-@pytest.mark.parametrize("text", [*FEW, *(pytest.param(text, marks=pytest.mark.slow) for text in MANY)])
-@pytest.mark.parametrize("rule", RULES)
-def test_parts_chain_as_any_other(text, rule, monkeypatch):
-    monkeypatch.setattr(
-        systems_module, "load_scorer", lambda _: lambda pairs: np.array([len(t) for _, t in pairs], float)
-    )
-    scenario = opened(PLANTED, rule)
-    if "filter" in text and rule == "implicit":
-        with pytest.raises(InputError, match="which the implicit scenario hides"):
-            system(text, scenario)
-        return
-    built = system(text, scenario, depth=20)
-    run = built.search(scenario.questions, 10)
-    assert built.name == text and run.groupby("qid").size().tolist() == [10] * len(scenario.questions)
 
 
 @pytest.mark.slow
@@ -715,102 +551,71 @@ def test_a_scenario_shares_what_its_systems_have_in_common(spy):
     assert len(spy.read) == 1 and len(learnt) == 1
 
 
-PLAIN = Collection("zoo", [Question("q", "are zoos cruel", ("yes", "no"))], [Passage("a", "zoos are cruel")])
-
-
-@pytest.mark.parametrize("use", ["filter", "template", "fusion"])
-def test_a_plain_collection_is_refused(use):
-    said = rf"'bm25\+profile:{use}': profile:{use} is for the scenarios of PerspectiveArg, .*'zoo' is none; .*open_sc"
-    with pytest.raises(InputError, match=said):
-        system(f"bm25+profile:{use}", PLAIN)
-
-
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(
-    ("rule", "use", "said"),
-    [
-        ("baseline", "filter", "in the baseline scenario none does; it works in: explicit$"),
-        ("baseline", "template", "in the baseline scenario none does; it works in: explicit and implicit$"),
-        ("baseline", "fusion", "in the baseline scenario none does; it works in: explicit and implicit$"),
-        ("implicit", "filter", "which the implicit scenario hides; profile:fusion guesses them from the text"),
-    ],
-)  # fmt: skip
-def test_what_a_scenario_forbids_is_refused_with_what_works(rule, use, said, spy):
-    with pytest.raises(InputError, match=said):
-        system(f"spy+profile:{use}", opened(PLANTED, rule))
-    assert spy.read == []  # before anything is built
+    "text", ["bm25+profile:template+profile:fusion+mmr:0.9", "bm25+xquad:0.5+cross:m+profile:fusion"]
+)
+def test_parts_chain_as_any_other(text, rule, monkeypatch, caplog):
+    monkeypatch.setattr(
+        systems_module, "load_scorer", lambda _: lambda pairs: np.array([len(t) for _, t in pairs], float)
+    )
+    scenario = replace(opened(PLANTED, rule), ranked_for="reader")
+    built = system(text, scenario, depth=20)
+    run = built.search(scenario.questions, 10)
+    assert built.name == text and run.groupby("qid").size().tolist() == [10] * len(scenario.questions)
+    assert "looks at who wrote a passage, and queries name the property of its reader" in caplog.text
 
 
-@pytest.mark.parametrize("text", ["spy+profile:fusion", "spy+xquad:0.5"])
-def test_what_must_learn_is_refused_without_a_training_split(text, spy):
-    alone = opened(PLANTED, "implicit", "train")
-    with pytest.raises(InputError, match=r"from the answers of the training split, and there is none; open_scenario"):
-        system(text, alone)
-    kept_back = opened(PLANTED, "implicit")
-    kept_back = replace(kept_back, training=replace(kept_back.training, gold=None))
-    with pytest.raises(InputError, match="of the training split, and its answers are kept back"):
-        system(text, kept_back)
-    assert spy.read == []
-    if "xquad" in text:
-        system(text, opened(PLANTED, "explicit", "train"))  # where profiles are there, nothing is learnt
+# ---------------------------------------------------------------- what is refused
 
 
-def test_a_question_from_elsewhere_is_refused():
+def kept_back():
+    scenario = opened(PLANTED, "implicit")
+    return replace(scenario, training=replace(scenario.training, gold=None))
+
+
+def plain():
+    return Collection("zoo", [Question("q", "are zoos cruel", ("yes", "no"))], [Passage("a", "zoos are cruel")])
+
+
+WRONG = [
+    (
+        "spy+profile:filter",
+        plain,
+        r"'spy\+profile:filter': profile:filter is for the scenarios .*'zoo' is none; .*open",
+    ),
+    ("spy+profile:fusion", plain, "profile:fusion is for the scenarios of PerspectiveArg"),
+    ("spy+profile:filter", lambda: opened(PLANTED, "baseline"), "in the baseline scenario none does; .* in: explicit$"),
+    ("spy+profile:fusion", lambda: opened(PLANTED, "baseline"), "none does; it works in: explicit and implicit$"),
+    ("spy+profile:filter", lambda: opened(PLANTED, "implicit"), "the implicit scenario hides; profile:fusion guesses"),
+    ("spy+profile:fusion", lambda: opened(PLANTED, "implicit", "train"), "split, and there is none; open_scenario"),
+    ("spy+xquad:0.5", lambda: opened(PLANTED, "implicit", "train"), "split, and there is none; open_scenario"),
+    ("spy+xquad:0.5", kept_back, "of the training split, and its answers are kept back"),
+    ("spy+xquad:0.5", lambda: opened(PLANTED, "baseline"), "generated perspectives: aspects_by must say who argues"),
+]
+
+
+@pytest.mark.parametrize(("text", "collection", "words"), WRONG)
+def test_what_a_scenario_forbids_is_refused_before_anything_is_built(text, collection, words, spy):
+    with pytest.raises(InputError, match=words):
+        system(text, collection())
+    assert spy.read == [] or "aspects_by" in words
+
+
+def test_what_is_not_of_the_scenario_is_refused(spy):
     scenario = opened(PLANTED, "explicit")
     for text in ("bm25+profile:filter", "bm25+profile:template", "bm25+profile:fusion", "bm25+xquad:0.5"):
         with pytest.raises(InputError, match="no property is known that question 'mine' asks for"):
             system(text, scenario).search([Question("mine", "topic6a")], 5)
-
-
-def test_a_passage_from_elsewhere_is_refused():
-    RETRIEVERS.add("elsewhere", own_retriever(lambda passages: Elsewhere()))
-    scenario = opened(PLANTED, "explicit")
+    lessons = lessons_of(scenario.training)
+    authors = Authors.known(lessons.passages, lessons.profiles)
+    spy.docnos = [scenario.gold["docno"].iloc[0]]
+    with pytest.raises(InputError, match="nothing that is found for the training queries is an answer"):
+        learn_weights(spy, lessons, authors, depth=5)
+    filtering = system("spy+profile:filter", scenario)
+    spy.docnos = ["web"]
     with pytest.raises(InputError, match="'web' is not among the passages of the scenario"):
-        system("elsewhere+profile:filter", scenario).search(scenario.questions, 5)
-
-
-class Elsewhere:
-    def search(self, questions, k):
-        return {q.qid: ["web"] for q in questions}
-
-
-def test_queries_of_readers_are_warned_about(caplog):
-    scenario = open_scenario(replace(PLANTED, ranked_for="reader"), "explicit")
-    system("bm25+profile:filter", scenario)
-    assert "looks at who wrote a passage, and queries name the property of its reader" in caplog.text
-
-
-def test_systems_are_built_of_the_handout_of_a_scenario(monkeypatch):
-    """Which holds neither authors nor answers, whatever they would do with them."""
-    given, scenario = [], opened(PLANTED, "implicit")
-    made = parts_module.Templated
-    monkeypatch.setattr(parts_module, "Templated", lambda *a, **o: given.extend(a) or made(*a, **o))
-    assert isinstance(scenario, Scenario) and scenario.gold is not None
-    system("bm25+profile:template", scenario)
-    handouts = [one for one in given if isinstance(one, Handout)]
-    assert len(handouts) == 1
-    assert not any(isinstance(one, Scenario) or one.gold is not None or one.profiles for one in handouts)
-
-
-# ---------------------------------------------------------------- a real encoder
-
-
-@pytest.mark.slow
-def test_a_dense_retriever_guesses_by_its_own_vectors(monkeypatch, user_cache):
-    loaded = []
-    monkeypatch.setattr(systems_module, "get_encoder", lambda name: loaded.append(name) or get_encoder(name))
-    signs = {"18-34": "students", "35-64": "families", "65+": "pensioners", "female": "women", "male": "men"}
-    topics = ["zoos", "motorways", "school uniforms", "nuclear power", "sugar in food", "night trains", "the army",
-              "cash payments", "wolves in the mountains", "Sunday shopping"]  # fmt: skip
-    natural = []
-    for argument in planted(issues=10, each=30).arguments:
-        topic = topics[int(argument.issue.split("topic")[1][0])]
-        who = " and ".join(signs[v[0]] for name, v in sorted(argument.profile.items()) if name != ISSUES)
-        text = f"Speaking for {who}: what becomes of {topic} matters. {argument.text.split()[-1]}"
-        natural.append(argument._replace(text=text, issue=f"What should be done about {topic}?"))
-    release = release_of(natural, [f"What should be done about {topic}?" for topic in topics])
-    scenario = open_scenario(release, "implicit")
-    text, fused = (
-        precision(make_systems([s], scenario)[s].search(scenario.questions, 5), scenario, 5)
-        for s in ("minilm", "minilm+profile:fusion")
-    )
-    assert set(loaded) == {"minilm"} and fused > text + 0.1, (text, fused)
+        filtering.search(scenario.questions, 5)
+    both = {qid: {"age": ("65+",), "gender": ("male",)} for qid in scenario.training.asked}
+    with pytest.raises(InputError, match="no query of the training split names one value and has answers"):
+        AuthorClassifier.learn(replace(scenario.training, asked=both), Words())
