@@ -16,8 +16,14 @@ import torch
 
 from berdslib.data.datasets import load_passages, load_questions
 from berdslib.judging.base import document_text, pairs_of
-from berdslib.judging.laptop import MPNET_WEIGHTS, WEIGHTS, Laptop, load_laptop
-from berdslib.judging.stance import DOCUMENT_TOKENS, STATEMENT_TOKENS
+from berdslib.judging.laptop import (
+    DOCUMENT_TOKENS,
+    MPNET_WEIGHTS,
+    STATEMENT_TOKENS,
+    WEIGHTS,
+    Laptop,
+    load_laptop,
+)
 from berdslib.retrieval.retrievers import make_retriever
 
 

@@ -18,9 +18,6 @@ class Committee:
     A judge's probabilities below its threshold are stretched over 0 to 0.5, those above over 0.5 to 1; so a cosine
     with its threshold at 0.41 and a probability with its threshold at 0.5 can be averaged. This keeps every member's
     own yes and no; it does not calibrate them.
-
-    Raises:
-        InputError: fewer than two judges, the same judge twice, or recorded verdicts among them.
     """
 
     threshold = 0.5

@@ -25,9 +25,6 @@ class YesNoJudge:
         chat: use the tokenizer's chat template; None where it has one.
         max_length: tokens a prompt may have; longer documents are cut at their end, statement and instruction never.
         title_position: see :func:`berdslib.judging.base.document_text`.
-
-    Raises:
-        InputError: the vocabulary has no token for Yes or No, or an unusable argument.
     """
 
     threshold = 0.5
@@ -54,7 +51,7 @@ class YesNoJudge:
             document, statement, answer = _read_example()
             self._example = self.prompt.fill(document=document, statement=statement), answer
         self._yes, self._no = answer_tokens(tokenizer, "yes"), answer_tokens(tokenizer, "no")
-        template = _digest(tokenizer.chat_template) if self.chat else "none"
+        template = hashlib.sha256(tokenizer.chat_template.encode()).hexdigest()[:8] if self.chat else "none"
         # The part of a judge's id that says how it asks.
         self.asks = (
             f"prompt={self.prompt.name}:{self.prompt.hash},shots={shots},chat={template},"
@@ -108,28 +105,16 @@ class YesNoJudge:
 
 
 def answer_tokens(tokenizer: Any, answer: str) -> list[int]:
-    """Return the ids of all single tokens that spell the answer ("yes" or "no"), with and without a blank before it.
-
-    Raises:
-        InputError: the vocabulary has none.
-    """
-    found = set()
-    for spelling in _SPELLINGS[answer]:
-        ids = tokenizer(spelling, add_special_tokens=False)["input_ids"]
-        if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
-            found.add(ids[0])
+    """Return the ids of all single tokens that spell the answer ("yes" or "no"), with and without a blank before it."""
+    spelt = [tokenizer(spelling, add_special_tokens=False)["input_ids"] for spelling in _SPELLINGS[answer]]
+    found = sorted({ids[0] for ids in spelt if len(ids) == 1} - {tokenizer.unk_token_id})
     if not found:
-        raise InputError(
-            f"the tokenizer has no single token for {answer.title()!r}; this model cannot be read by logits"
-        )
-    return sorted(found)
+        problem = f"the tokenizer has no single token for {answer.title()!r}; this model cannot be read by logits"
+        raise InputError(problem)
+    return found
 
 
 def _read_example() -> tuple[str, str, str]:
     text = (files("berdslib.llm") / "prompts" / "perspective_detection.example.txt").read_text(encoding="utf-8")
     values = dict(line.split(": ", 1) for line in text.strip().splitlines())
     return values["document"], values["statement"], values["answer"]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]

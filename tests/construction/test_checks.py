@@ -78,11 +78,6 @@ def test_two_statements_for_one_side_are_found_but_not_among_three():
     assert reasons(perspectives=[YES, weak, NO]) == []
 
 
-def test_a_statement_that_begins_in_the_middle_of_a_word_is_found():
-    assert reasons(perspectives=[YES, "ight trains should not replace short flights."]) == ["cut off"]
-    assert reasons(perspectives=[YES, "night trains should not replace short flights."]) == []
-
-
 def test_names_and_numbers_out_of_nowhere_are_found():
     sources = ["Short flights burn fuel."]
     malta, far = (
@@ -150,14 +145,6 @@ def test_a_megabyte_takes_seconds(long):
     assert time.process_time() - began < 30
 
 
-@pytest.mark.slow
-def test_many_statements_take_seconds():
-    began = time.process_time()
-    assert reasons(perspectives=[f"trains number{i}" for i in range(100_000)]) == ["number of statements"]
-    assert reasons(perspectives=["the same train"] * 100_000) == ["number of statements"]
-    assert time.process_time() - began < 30
-
-
 def test_duplicates_are_groups_in_order():
     texts = ["Ban cars?", "Ban bikes?", "ban cars", "Ban  bikes!", "Ban trams?", "Ban cars ?"]
     questions = [Question(str(i), text) for i, text in enumerate(texts)]
@@ -168,12 +155,6 @@ def test_duplicates_are_groups_in_order():
 @given(st.text(max_size=60), st.lists(st.text(max_size=40), max_size=4), st.lists(st.text(max_size=40), max_size=2))
 def test_every_text_is_judged_and_every_reason_is_known(question, perspectives, sources):
     assert {p.reason for p in problems_of(question, perspectives, sources=sources)} <= set(REASONS)
-
-
-@given(st.lists(st.sampled_from([YES, NO, "Trains.", "x"]), min_size=3, max_size=5), st.randoms())
-def test_the_order_of_three_and_more_statements_does_not_matter(perspectives, random):
-    mixed = random.sample(perspectives, len(perspectives))
-    assert sorted(reasons(perspectives=perspectives)) == sorted(reasons(perspectives=mixed))
 
 
 @given(st.lists(st.text("ab c?.", max_size=6), max_size=8))

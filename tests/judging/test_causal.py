@@ -13,9 +13,8 @@ from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal, load_causal
-from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.judging.yesno import answer_tokens
-from berdslib.llm.prompting import import_prompt, load_prompt
+from berdslib.llm.prompting import load_prompt
 
 MISTRAL_TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system role') }}"
@@ -120,7 +119,7 @@ def test_a_group_is_about_one_document_and_fits_into_a_batch(model, tokenizer):
     short = [Pair("q", i, Passage(f"d{d}", f"Text {d}."), f"Claim {i}.") for d in range(20) for i in range(3)]
     judge = Causal(model, tokenizer, "tiny", batch_tokens=1500)
     prompts = [judge.token_ids(p) for p in short]
-    batches = list(judge._batches(prompts, [(p.passage.title, p.passage.text) for p in short]))
+    batches = list(judge._batches(prompts, short))
     for batch in batches:
         assert all(len({short[i].passage.docno for i in group}) == 1 for group in batch)
         rows = [i for group in batch for i in group]
@@ -168,13 +167,6 @@ def test_a_document_cannot_leave_its_place(model, tokenizer, attack):
     assert "[INST]" not in text and "<|im_" not in text
 
 
-def test_a_placeholder_in_a_document_is_only_text(model, tokenizer):
-    text = tokenizer.decode(
-        Causal(model, tokenizer, "tiny").token_ids(Pair("q", 0, Passage("d", "I saw {statement} here"), "Cats."))
-    )
-    assert "I saw {statement} here" in text
-
-
 def test_the_id_names_all_that_matters(model, tokenizer):
     base = Causal(model, tokenizer, "tiny")
     other = load_prompt("perspective_detection")._replace(user="{document} {statement}?")
@@ -185,16 +177,6 @@ def test_the_id_names_all_that_matters(model, tokenizer):
     ]  # fmt: skip
     assert len({j.id for j in [base, *variants]}) == 6
     assert Causal(model, tokenizer, "tiny", reuse_prefix=False, batch_tokens=99).id == base.id
-
-
-def test_loading_by_name_from_a_folder_and_behind_the_store(model, tokenizer, pairs, tmp_path):
-    model.save_pretrained(tmp_path / "tiny")
-    tokenizer.save_pretrained(tmp_path / "tiny")
-    judge = load_causal(str(tmp_path / "tiny"))
-    store = VerdictStore(tmp_path / "v.sqlite")
-    first, new = judge_pairs(judge, pairs, store)
-    again, none = judge_pairs(load_causal(str(tmp_path / "tiny")), pairs, store)
-    assert new > 0 and none == 0 and first.tolist() == again.tolist()
 
 
 def test_lora_adapter_is_merged(model, tokenizer, pairs, tmp_path):
@@ -226,30 +208,6 @@ def test_a_vocabulary_without_answers_is_refused():
 
 
 # ---------------------------------------------------------------- prompts
-
-
-def test_published_wording_is_imported_by_the_user(user_cache, tmp_path):
-    with pytest.raises(MissingDataError, match="berds prompts fetch perspective_detection"):
-        load_prompt("perspective_detection", "published")
-    (tmp_path / "mine.txt").write_text("Doc: [Document] Claim: [Statement] Right?")
-    import_prompt("perspective_detection", tmp_path / "mine.txt", ("document", "statement"))
-    prompt = load_prompt("perspective_detection", "published", ("document", "statement"))
-    assert prompt.fill(document="D", statement="S") == "Doc: D Claim: S Right?"
-    assert prompt.hash != load_prompt("perspective_detection").hash
-
-
-def test_prompts_that_cannot_be_used(user_cache, tmp_path):
-    (tmp_path / "bad.txt").write_text("Doc: [Document]")
-    with pytest.raises(InputError, match=r"bad.txt: .*\{statement\}"):
-        import_prompt("perspective_detection", tmp_path / "bad.txt", ("document", "statement"))
-    with pytest.raises(InputError, match="cannot be read"):
-        import_prompt("perspective_detection", tmp_path / "none.txt", ())
-    with pytest.raises(InputError, match="unknown task 'nonsense'"):
-        load_prompt("nonsense")
-    with pytest.raises(InputError, match="unknown wording"):
-        load_prompt("perspective_detection", "theirs")
-    with pytest.raises(InputError, match=r"\{statement\}"):
-        load_prompt("perspective_detection").fill(document="x")
 
 
 def test_judges_by_name(model, tokenizer, user_cache, tmp_path):

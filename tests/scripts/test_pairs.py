@@ -15,7 +15,7 @@ from training.pairs import LAPTOP_SHARES, NEAR_TOPIC, build, is_held_out, plain_
 
 from berdslib.data.datasets import dataset
 from berdslib.errors import InputError, MissingDataError
-from berdslib.judging.training.pairs import Example
+from berdslib.judging.examples import Example
 
 
 def test_motions_become_statements():

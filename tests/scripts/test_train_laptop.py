@@ -13,10 +13,9 @@ from training.laptop import best_f1, like_the_web, taught, train_laptop
 from training.pairs import build, is_held_out
 
 from berdslib.errors import InputError
-from berdslib.judging.laptop import WEIGHTS, Calibration, load_laptop
-from berdslib.judging.stance import FAST, Design
-from berdslib.judging.training.pairs import Example
-from berdslib.judging.training.stance import StanceRecipe
+from berdslib.judging.examples import Example
+from berdslib.judging.laptop import FAST, WEIGHTS, Calibration, Design, load_laptop
+from berdslib.judging.stance_training import StanceRecipe
 
 
 class Teacher:
