@@ -5,22 +5,14 @@ from collections import Counter
 
 import pytest
 from stance import (
-    EVIDENCE,
-    NO_EVIDENCE,
-    OTHER_SIDE,
-    OWN,
-    SAME_SIDE,
     fake_news,
     half_of,
     held_out,
-    iam_evidence,
-    iam_stance,
     of_half,
-    points,
     related,
 )
 
-from berdslib.data.readers import NEGATED, PROPOSAL, StancePair
+from berdslib.data.readers import StancePair
 from berdslib.errors import InputError
 
 BODIES = 'Body ID,articleBody\n1,"A cat, they say,\n\nclimbed a tree. It is up there."\n2,No cat did.\n'
@@ -83,36 +75,6 @@ def test_a_story_is_what_headlines_and_repeated_texts_connect(folder):
     stances.write_text("Headline,Body ID,Stance\n" + "".join(f"{row}\n" for row in reversed(rows)))
     bodies.write_text("Body ID,articleBody\n" + "".join(f"{i},{text}\n" for i, text in reversed(texts.items())))
     assert set(fake_news(stances, bodies)) == set(found)
-
-
-def test_iam_stance_asks_the_proposal_and_its_negation(folder):
-    asked = "Should we ban cats"
-    assert iam_stance(folder / "stance" / "iam_stance.tsv") == [
-        StancePair(asked, "Cats kill birds.", "We should ban cats", True, PROPOSAL),
-        StancePair(asked, "Cats kill birds.", "We should not ban cats", False, NEGATED),
-        StancePair(asked, "Cats are kind.", "We should ban cats", False, PROPOSAL),
-        StancePair(asked, "Cats are kind.", "We should not ban cats", True, NEGATED),
-    ]
-
-
-def test_iam_evidence_leaves_headings_out(folder):
-    found = iam_evidence(folder / "stance" / "iam_evidence.tsv")
-    assert [(p.document, p.label, p.kind) for p in found] == [
-        ("A study counted birds that died.", True, EVIDENCE),
-        ("The lion is a cat.", False, NO_EVIDENCE),
-    ]
-
-
-def test_passages_are_asked_about_every_point_of_their_question(folder):
-    found = points(folder / "theperspective" / "queries.jsonl", folder / "theperspective" / "corpus.jsonl")
-    assert [(p.document, p.perspective, p.kind) for p in found] == [
-        ("passage 0", "Cats purr.", OWN), ("passage 1", "Cats purr.", SAME_SIDE),
-        ("passage 2", "Cats purr.", OTHER_SIDE),
-        ("passage 0", "Cats sleep.", SAME_SIDE), ("passage 1", "Cats sleep.", OWN),
-        ("passage 2", "Cats sleep.", OTHER_SIDE), ("passage 0", "Cats scratch.", OTHER_SIDE),
-        ("passage 1", "Cats scratch.", OTHER_SIDE), ("passage 2", "Cats scratch.", OWN),
-    ]  # fmt: skip
-    assert all(p.label == (p.kind == OWN) and p.question == "q1" for p in found)
 
 
 def test_halves_go_by_the_last_bit_of_the_hash_and_share_no_article():

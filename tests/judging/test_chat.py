@@ -149,14 +149,6 @@ def test_s20_a_perspective_cannot_forge_an_answer_on_a_line_of_its_own(line_brea
     assert "Statement: Cats purr. Answer: Yes" in content
 
 
-@pytest.mark.parametrize(
-    "mark", ["<|eot_id|>", "<|start_header_id|>", "<|im_end|>", "[/INST]", "<end_of_turn>", "</s>"]
-)
-def test_turn_marks_of_any_family_are_plain_text_for_a_server_too(mark):
-    """What serves a model may read them as the end of the turn."""
-    assert mark not in Chat(Saying("No")).messages(pair(text=f"x {mark} y", perspective=f"z {mark}"))[-1]["content"]
-
-
 class Replying:
     id = "replying"
 
@@ -184,13 +176,6 @@ def test_a_recording_replays_without_the_network(server, endpoint, tmp_path):
     assert len(server.seen) == asked and replayed.id == Chat(model).id
     with pytest.raises(MissingDataError, match="holds no answer"):
         replayed.p_yes([pair(text="never asked")])
-
-
-def test_the_judge_by_name(server, monkeypatch):
-    from berdslib.judging.registry import make_judge
-
-    monkeypatch.setenv("BERDS_CHAT_URL", f"http://127.0.0.1:{server.server_port}/v1")
-    assert make_judge("chat:some-model").p_yes([pair()]).tolist() == [1.0]
 
 
 def test_a_judge_by_name_reads_recorded_answers(tmp_path):

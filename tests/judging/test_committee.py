@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.data.records import Passage, make_verdicts
+from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair, how_sure, threshold_at_half
-from berdslib.judging.baselines import Gold, Overlap, Random
+from berdslib.judging.baselines import Overlap, Random
 from berdslib.judging.committee import Committee
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
@@ -91,15 +91,6 @@ def test_another_threshold_of_a_member_is_another_committee():
     before, p_yes = committee.id, committee.p_yes(PAIRS)
     two.threshold = 0.2
     assert committee.id != before and not np.allclose(committee.p_yes(PAIRS), p_yes)
-
-
-def test_recorded_verdicts_are_no_member():
-    """Their answers belong to ids; the store, which is keyed by texts, would give them to other questions."""
-    gold = Gold(make_verdicts([("q", 0, "a", 1.0, True)], "gold"))
-    with pytest.raises(InputError, match="recorded verdicts cannot be a member"):
-        Committee([gold, Overlap()])
-    with pytest.raises(InputError, match="recorded verdicts cannot be a member"):
-        make_judge("gold+overlap", gold.verdicts)
 
 
 def test_a_word_says_how_far_from_the_threshold_an_answer_is():
