@@ -154,6 +154,8 @@ def read_sources(path: StrPath) -> dict[str, list[str]]:
 
 # ---------------------------------------------------------------- the file
 
+_COLUMNS = ", ".join(SheetRow._fields)
+
 
 def write_sheet(path: StrPath, rows: Sequence[SheetRow]) -> None:
     """Write a sheet as CSV, without control characters; under its name there is always a whole one, old or new."""
@@ -202,46 +204,36 @@ def _read_cells(path: StrPath) -> Iterator[tuple[int, dict[str, str]]]:
     first = next((text for text in lines if text.strip()), "")
     delimiter = max(",;\t", key=first.count)  # the names of the columns hold none of them
     reader = csv.reader(lines, delimiter=delimiter, strict=True)  # strict: an open quotation mark would swallow rows
-    header: list[str] = []
-    line = 1
+    header, line = list[str](), 1
     try:
         for cells in reader:
-            if any(cell.strip() for cell in cells):
-                if header:
-                    yield line, _named(cells, header, path, line)
-                else:
-                    header = _header(cells, path, line)
+            if not any(cell.strip() for cell in cells):
+                pass
+            elif header:
+                yield line, _named(cells, header, path, line)
+            else:
+                header = [name.strip() for name in cells]
+                for name in SheetRow._fields:
+                    if header.count(name) != 1:
+                        problem = "is there twice" if name in header else f"missing; a sheet has {_COLUMNS}"
+                        raise InputError(problem, path=path, line=line, field=name)
             line = reader.line_num + 1
     except csv.Error as error:
         problem = f"not a readable table: {error} (a quoted cell must be closed, a quotation mark in it doubled)"
         raise InputError(problem, path=path, line=line) from None
 
 
-def _header(cells: Sequence[str], path: StrPath, line: int) -> list[str]:
-    """Return the names of the columns, up to the last that has one."""
-    header = [name.strip() for name in cells]
-    for name, count in Counter([*SheetRow._fields, *filter(None, header)]).items():
-        if name not in SheetRow._fields:
-            problem = "is no column of a sheet, and would be lost; use the note"
-        elif count == 2:
-            continue
-        else:
-            problem = "is there twice" if count > 2 else f"missing; a sheet has {', '.join(SheetRow._fields)}"
-        raise InputError(problem, path=path, line=line, field=name)
-    while not header[-1]:
-        header.pop()
-    return header
-
-
 def _named(cells: Sequence[str], header: Sequence[str], path: StrPath, line: int) -> dict[str, str]:
-    """Return column → cell; outside of the columns that have a name there must be nothing."""
-    if len(cells) < len(header):
-        raise InputError(f"{len(cells)} columns where the header has {len(header)}", path=path, line=line)
+    """Return column → cell; outside of the columns of a sheet there must be nothing."""
+    width = max(header.index(name) for name in SheetRow._fields) + 1
+    if len(cells) < width:
+        raise InputError(f"{len(cells)} columns where the header has {width}", path=path, line=line)
     named = list(zip_longest(header, cells, fillvalue=""))
-    if lost := [cell for name, cell in named if not name and cell.strip()]:
-        problem = f"{lost[0][:40]!r} is in a column without a name, and would be lost; use the note"
-        raise InputError(problem, path=path, line=line)
-    return {name: cell for name, cell in named if name}
+    for name, cell in named:
+        if name not in SheetRow._fields and cell.strip():
+            problem = f"{cell[:40]!r} is in no column of a sheet, and would be lost; use the note"
+            raise InputError(problem, path=path, line=line, field=name or None)
+    return dict(named)
 
 
 def _cell(value: str) -> str:

@@ -34,7 +34,7 @@ class Causal(YesNoJudge):
         name: what the judge's id calls the model, adapter included.
         batch_tokens: tokens per forward pass, padding included.
         reuse_prefix: compute the shared part of prompts once.
-        options: passed to :class:`berdslib.judging.yesno.YesNoJudge`: prompt, shots, chat, max_length, title_position.
+        options: passed to :class:`berdslib.judging.yesno.YesNoJudge`: prompt, chat, max_length, title_position.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe,
     """Train a causal judge's model on the answer token only, with the prompts that it will judge with.
 
     Args:
-        judge: the judge before training; its prompt, shots, chat template and length limit are used. Its model is
+        judge: the judge before training; its prompt, chat template and length limit are used. Its model is
             changed in place: load it anew for another training.
         examples: what to learn from, both labels among them.
         recipe: how. A model loaded in 4 bits is trained as QLoRA.
@@ -136,22 +136,19 @@ def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe,
     return _train(model, tokenizer, labelled, collate, losses, recipe, folder, made_of)
 
 
-def fine_tune_encoder(
-    model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path, *, freeze: str = "embeddings"
-) -> Trained:
+def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path) -> Trained:
     """Train a cross-encoder whose one output is the log-odds that the document supports the statement.
 
     Args:
         model: a sequence classifier with ``num_labels=1``; changed in place.
         tokenizer: its tokenizer.
         examples: what to learn from, both labels among them.
-        recipe: how; with LoRA the classification head is trained in full.
+        recipe: how; with LoRA the classification head is trained in full, without it all but the word embeddings.
         folder: where checkpoints and the result go; a run that was killed there goes on.
-        freeze: with ``rank=0``, weights whose name holds this stay as they are; "" for none.
     """
     if model.config.num_labels != 1:
         raise InputError(f"the classifier has {model.config.num_labels} outputs; one is needed (num_labels=1)")
-    made_of = _digest(recipe, examples, f"{type(model).__name__}({model.config.name_or_path}),freeze={freeze}")
+    made_of = _digest(recipe, examples, f"{type(model).__name__}({model.config.name_or_path})")
     tokens = encode_pairs(tokenizer, [(e.statement, e.document) for e in examples], recipe.max_length)
 
     def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -164,11 +161,8 @@ def fine_tune_encoder(
     if recipe.rank:
         model = _with_lora(model, recipe, "SEQ_CLS")
     else:
-        frozen = [weight for name, weight in model.float().named_parameters() if freeze and freeze in name]
-        if freeze and not frozen:
-            raise InputError(f"no weight of {type(model).__name__} has {freeze!r} in its name", field="freeze")
-        for weight in frozen:
-            weight.requires_grad_(False)
+        for name, weight in model.float().named_parameters():
+            weight.requires_grad_("embeddings" not in name)
     labelled = _Rows(tokens, examples, recipe.seed)
     return _train(model, tokenizer, labelled, collate, losses, recipe, folder, made_of)
 

@@ -59,7 +59,7 @@ HEADER = ",".join(SheetRow._fields)
         (read_sheet, "s.tsv", HEADER, r"a sheet is a \.csv file"),
         (read_sheet, "s.csv", f"{HEADER}\n", "holds no items"),
         (read_sheet, "s.csv", "\n", "holds no items"),
-        (read_sheet, "s.csv", f"{HEADER},mood\n{',' * 12}\n", r"s\.csv:1 \[mood\]: is no column of a sheet"),
+        (read_sheet, "s.csv", f"{HEADER},mood\n{',' * 12}so\n", r"s\.csv:2 \[mood\]: 'so' is in no column of a sheet"),
     ],
 )
 def test_sources_and_sheets(tmp_path, read, name, text, message):
@@ -78,7 +78,7 @@ def test_sources_and_sheets(tmp_path, read, name, text, message):
         ('"reviewer"', '"reviewer","note"', r"s\.csv:1 \[note\]: is there twice"),
         ('"none"', '"none', r"s\.csv:3: not a readable table"),
         ('"yes","none","",""', '"yes","none"', r"s\.csv:3: 10 columns where the header has 12"),
-        ('"none","",""', '"none","","","so"', r"s\.csv:3: 'so' is in a column without a name, and would be lost"),
+        ('"none","",""', '"none","","","so"', r"s\.csv:3: 'so' is in no column of a sheet, and would be lost"),
     ],
 )
 def test_a_sheet_names_the_line_and_the_column(tmp_path, old, new, message):

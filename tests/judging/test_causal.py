@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 from tiny import mistral_tokenizer, sample_pairs
 from tokenizers import Tokenizer, models
 from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
@@ -66,15 +65,15 @@ def test_probabilities_equal_one_plain_forward_per_pair(model, tokenizer, pairs,
     np.testing.assert_allclose(judge.p_yes(pairs), want, atol=1e-4)
 
 
-def test_shots_and_chat_template_too(model, tokenizer, pairs):
+def test_an_example_of_the_wording_and_a_chat_template_too(model, tokenizer, pairs):
     tokenizer.chat_template = MISTRAL_TEMPLATE
     try:
-        for shots in (0, 1):
-            judge = Causal(model, tokenizer, "tiny", shots=shots)
+        for example in ((), ("Ferries sink? ", "No")):
+            prompt = load_prompt("perspective_detection")._replace(example=example)
+            judge = Causal(model, tokenizer, "tiny", prompt=prompt)
             assert judge.chat
             np.testing.assert_allclose(judge.p_yes(pairs[:9]), [plain(judge, p) for p in pairs[:9]], atol=1e-4)
-            text = tokenizer.decode(judge.token_ids(pairs[0]))
-            assert text.count("[INST]") == 1 + shots and ("Ferry" in text) == bool(shots)
+            assert tokenizer.decode(judge.token_ids(pairs[0])).count("[INST]") == (2 if example else 1)
     finally:
         tokenizer.chat_template = None
 
@@ -129,13 +128,6 @@ def test_a_group_is_about_one_document_and_fits_into_a_batch(model, tokenizer):
     np.testing.assert_allclose(judge.p_yes(many), [plain(judge, p) for p in many], atol=1e-4)
 
 
-@pytest.mark.slow
-def test_order_of_the_pairs_changes_nothing(model, tokenizer, pairs):
-    judge = Causal(model, tokenizer, "tiny")
-    np.testing.assert_allclose(judge.p_yes(pairs[::-1])[::-1], judge.p_yes(pairs), atol=1e-5)
-    assert judge.p_yes([]).shape == (0,)
-
-
 def test_long_documents_are_cut_statement_and_instruction_never(model, tokenizer):
     pair = Pair("q", 0, Passage("d", "Ships carry grain over the sea. " * 400), "Ships should carry grain.")
     judge = Causal(model, tokenizer, "tiny", max_length=700)
@@ -171,11 +163,11 @@ def test_the_id_names_all_that_matters(model, tokenizer):
     base = Causal(model, tokenizer, "tiny")
     other = load_prompt("perspective_detection")._replace(user="{document} {statement}?")
     variants = [
-        Causal(model, tokenizer, "tiny2"), Causal(model, tokenizer, "tiny", shots=1),
+        Causal(model, tokenizer, "tiny2"),
         Causal(model, tokenizer, "tiny", title_position="none"), Causal(model, tokenizer, "tiny", prompt=other),
         Causal(model, tokenizer, "tiny", max_length=512),
     ]  # fmt: skip
-    assert len({j.id for j in [base, *variants]}) == 6
+    assert len({j.id for j in [base, *variants]}) == 5
     assert Causal(model, tokenizer, "tiny", reuse_prefix=False, batch_tokens=99).id == base.id
 
 
@@ -193,12 +185,6 @@ def test_lora_adapter_is_merged(model, tokenizer, pairs, tmp_path):
     np.testing.assert_allclose(with_adapter.p_yes(pairs[:6]), expected, atol=1e-4)
     assert not np.allclose(expected, load_causal(str(tmp_path / "tiny")).p_yes(pairs[:6]), atol=1e-3)
     assert with_adapter.id != load_causal(str(tmp_path / "tiny")).id
-
-
-def test_a_model_that_is_not_here(monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(MissingDataError, match="hf download nobody/nothing"):
-        load_causal("nobody/nothing")
 
 
 def test_a_vocabulary_without_answers_is_refused():
@@ -226,13 +212,3 @@ def test_a_checkpoint_without_its_output_is_refused(model, tokenizer, tmp_path):
     model.save_pretrained(tmp_path, state_dict={k: v for k, v in model.state_dict().items() if "lm_head" not in k})
     with pytest.raises(InputError, match=r"lacks weights .*lm_head"):
         load_causal(str(tmp_path))
-
-
-def test_an_output_that_is_tied_to_the_word_embeddings_is_there(model, tokenizer, pairs, tmp_path):
-    tied = MistralForCausalLM(MistralConfig(**{**model.config.to_dict(), "tie_word_embeddings": True})).eval()
-    tied.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    assert "lm_head.weight" not in load_file(tmp_path / "model.safetensors")
-    np.testing.assert_allclose(
-        load_causal(str(tmp_path)).p_yes(pairs[:3]), Causal(tied, tokenizer, "x").p_yes(pairs[:3]), atol=1e-4
-    )

@@ -32,14 +32,7 @@ def test_mean_and_disagreement_by_hand():
     two = Fixed("two", {"a": 0.7, "b": 0.3, "c": 0.2})
     committee = Committee([one, two])
     assert committee.p_yes(PAIRS).tolist() == pytest.approx([0.8, 0.2, 0.4])
-    assert committee.disagreement(PAIRS).tolist() == [0.0, 0.0, 0.5]
     assert committee.p_yes([]).shape == (0,)
-
-
-def test_a_member_with_another_threshold_keeps_its_verdicts():
-    cosine = Fixed("cosine", {"a": 0.40, "b": 0.41, "c": 0.9}, threshold=0.41)
-    votes = Committee([cosine, Fixed("sure", dict.fromkeys("abc", 0.5))]).votes(PAIRS)
-    assert (votes[0] >= 0.5).tolist() == [False, True, True]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.01, 0.99))

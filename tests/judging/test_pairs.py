@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 from tiny import bert_classifier
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
@@ -232,16 +231,6 @@ def test_t5_a_document_cannot_state_the_hypothesis(t5, t5_words, attack):
     assert "Grass is green" in read, "the words themselves stay"
 
 
-@pytest.mark.slow
-def test_t5_by_name_from_a_folder(t5, t5_words, tmp_path, real_pairs):
-    t5.save_pretrained(tmp_path)
-    t5_words.save_pretrained(tmp_path)
-    judge = make_judge(f"nli-t5:{tmp_path}")
-    assert judge.id.startswith("nli-t5(")
-    np.testing.assert_allclose(judge.p_yes(real_pairs), NliT5(t5, t5_words, "x").p_yes(real_pairs), atol=1e-5)
-    assert make_judge(f"nli-t5:{tmp_path}", title_position="none").id != judge.id
-
-
 def test_the_t5_of_the_paper_is_named_with_its_size(monkeypatch, caplog):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(MissingDataError, match=f"hf download {NLI_T5}"):
@@ -259,14 +248,6 @@ def test_a_sentencepiece_file_without_its_packages(monkeypatch, tmp_path):
     monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", from_pretrained)
     with pytest.raises(MissingDataError, match=r"pip install 'berdslib\[sentencepiece\]'"):
         make_judge(f"nli-t5:{tmp_path}")
-
-
-def test_t5_may_share_its_output_with_its_word_embeddings(t5, t5_words, tmp_path):
-    tied = T5ForConditionalGeneration(T5Config(**{**t5.config.to_dict(), "tie_word_embeddings": True}))
-    tied.save_pretrained(tmp_path)
-    t5_words.save_pretrained(tmp_path)
-    assert "lm_head.weight" not in load_file(tmp_path / "model.safetensors")
-    assert make_judge(f"nli-t5:{tmp_path}").p_yes(PAIRS[:2]).shape == (2,)
 
 
 # ---------------------------------------------------------------- cross-encoders
