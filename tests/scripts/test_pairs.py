@@ -1,4 +1,4 @@
-"""Training pairs: windows, sources on small files written here, the split by topic, what the shipped judge learnt."""
+"""Training pairs: windows, the split by topic, what the shipped judge learnt."""
 
 import hashlib
 import json
@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from training.contrast import mixed
 from training.laptop import like_the_web
-from training.pairs import LAPTOP_SHARES, NEAR_TOPIC, build, is_held_out, plain_motion, split_by_topic, window
+from training.pairs import LAPTOP_SHARES, NEAR_TOPIC, is_held_out, plain_motion, split_by_topic, window
 
-from berdslib.data.datasets import dataset
 from berdslib.judging.examples import Example
 
 
@@ -32,58 +31,6 @@ def test_a_window_is_neighbouring_words(n, seed, words):
     if found:
         first = int(found[0][1:])
         assert found == [f"w{i}" for i in range(first, first + len(found))]
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """Write a file of a data set where BERDS_DATA has it; what is not written is not there."""
-    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
-    monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
-
-    def write(name, content, number=0):
-        path = tmp_path / dataset(name).local[number]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, list):
-            content = "".join(json.dumps(row) + "\n" for row in content)
-        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-
-    return write
-
-
-def debate(claim, side, title, text):
-    return {"_id": title, "title": title, "text": text, "metadata": {"claim": claim, "stance": side}}
-
-
-_CLAIMS = "topicText,claims.stance,claims.claimCorrectedText,claims.claimOriginalText,claims.article.rawFile\n"
-
-
-_MOTION = "This house would ban boxing"
-
-
-def test_beliefs(place):
-    place("explagraphs", "belief\targument\tstance\nRome is fun\tIt bores.\tcounter\nRome is fun\tIt sings.\tsupport\n")
-    assert sorted(build(["beliefs"])) == sorted([
-        Example("It bores.", "Rome is fun", False, "Rome is fun", "belief"),
-        Example("It bores.", "Rome is not fun", True, "Rome is fun", "belief:negated"),
-        Example("It sings.", "Rome is fun", True, "Rome is fun", "belief"),
-        Example("It sings.", "Rome is not fun", False, "Rome is fun", "belief:negated"),
-    ])  # fmt: skip
-
-
-def test_same_seed_same_examples(place):
-    place("perspectrum-debates", [
-        debate(f"Claim {i % 4} is true", "con" if i % 3 else "pro", f"Point {i} is good",
-               " ".join(f"t{i}w{j}" for j in range(200)))
-        for i in range(24)
-    ])  # fmt: skip
-    place("explagraphs", "belief\targument\tstance\nRome is fun\tIt bores.\tcounter\n")
-    first = build(["debates", "beliefs"], seed=3)
-    assert first == build(["debates", "beliefs"], seed=3)
-    assert first != build(["debates", "beliefs"], seed=4)
-    # What a source gives does not depend on which others are asked.
-    assert sorted(build(["beliefs", "debates"], seed=3)) == sorted(first)
-    assert sorted(e for e in first if e.kind.startswith("debate")) == sorted(build(["debates"], seed=3))
-    assert first != sorted(first)  # in a drawn order
 
 
 def topic_examples(n):
@@ -119,16 +66,6 @@ def test_neither_held_out_topics_nor_near_ones_are_trained_on():
         e for e in examples if e.topic in held_topics
     ]
     assert split_by_topic(examples, encode, one_in=5, near=2.0)[0] != training
-
-
-def test_a_held_out_text_is_not_trained_on_under_another_topic():
-    examples = topic_examples(60)
-    held = next(e for e in split_by_topic(examples, encode)[1])
-    other = next(e for e in split_by_topic(examples, encode)[0])
-    copies = [other._replace(document=held.document), other._replace(statement=held.statement),
-              other._replace(statement=held.topic)]  # fmt: skip
-    training, held_out = split_by_topic([*examples, *copies], encode)
-    assert not set(copies) & {*training, *held_out} and other in training and held in held_out
 
 
 def test_what_quotes_a_held_out_passage_is_not_trained_on():
