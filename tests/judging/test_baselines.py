@@ -61,19 +61,6 @@ def test_so_is_that_of_mpnet_where_its_packages_are(development_pairs):
     assert choose_threshold(labels, judge.p_yes(pairs)) == judge.threshold == SIMILARITY_THRESHOLDS["mpnet"]
 
 
-@pytest.mark.slow
-def test_similarity_beats_random_on_the_samples_test_questions(user_cache):
-    questions, passages = load_questions("sample", "test"), load_passages("sample")
-    corpus = {p.docno: p for p in passages}
-    run = make_retriever("bm25", passages).search(questions, 10)
-    pairs = pairs_of(run, questions, corpus, 10)
-    labels = Gold(load_gold("sample")).p_yes(pairs) > 0
-    found = {
-        n: agreement(labels, make_judge(n).p_yes(pairs) >= make_judge(n).threshold).f1 for n in ("random", "similarity")
-    }
-    assert found["similarity"] > found["random"] + 0.05
-
-
 def test_choose_threshold_against_brute_force():
     rng = np.random.default_rng(0)
     for _ in range(50):

@@ -205,10 +205,3 @@ def test_judges_by_name(model, tokenizer, user_cache, tmp_path):
     # The fine-tuned evaluator was trained on the published wording, and says so before anything is loaded.
     with pytest.raises(MissingDataError, match="berds prompts fetch"):
         make_judge("mistral-berds")
-
-
-def test_a_checkpoint_without_its_output_is_refused(model, tokenizer, tmp_path):
-    tokenizer.save_pretrained(tmp_path)
-    model.save_pretrained(tmp_path, state_dict={k: v for k, v in model.state_dict().items() if "lm_head" not in k})
-    with pytest.raises(InputError, match=r"lacks weights .*lm_head"):
-        load_causal(str(tmp_path))

@@ -213,19 +213,6 @@ def test_accumulated_batches_move_the_weights_as_one_large_batch(base, tmp_path,
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
 
-@pytest.mark.slow
-def test_checkpointed_gradients_are_the_same_gradients(base, tmp_path):
-    states = []
-    for name, on in (("kept", False), ("recomputed", True)):
-        recipe = Recipe(learning_rate=1e-2, rank=4, batch_size=8, epochs=1, checkpoint_gradients=on)
-        judge = causal(base)
-        states.append(adapter(fine_tune_causal(judge, toy(6), recipe, tmp_path / name)))
-        layers = [m for m in judge.model.modules() if hasattr(m, "gradient_checkpointing")]
-        assert any(m.gradient_checkpointing for m in layers) == on
-    assert_same(*states, rtol=1e-3, atol=1e-4)
-    assert any(float(v.abs().max()) > 0 for n, v in states[1].items() if "lora_B" in n)
-
-
 def test_the_rate_rises_and_falls_and_epochs_may_be_a_fraction(base, tmp_path):
     recipe = Recipe(learning_rate=1e-3, warmup=0.5, rank=2, batch_size=8, epochs=0.5, save_every=2)
     trained = fine_tune_causal(causal(base), toy(10), recipe, tmp_path)
@@ -367,12 +354,6 @@ def test_models_and_arguments_that_cannot_be_used(base, tmp_path):
     judge.model.is_loaded_in_4bit = True
     with pytest.raises(InputError, match="4-bit"):
         fine_tune_causal(judge, toy(3), Recipe(rank=0), tmp_path / "c")
-
-
-def test_each_training_has_checkpoints_of_its_own():
-    others = [(Recipe(epochs=3), toy(3), "m"), (Recipe(), toy(3)[::-1], "m"), (Recipe(), toy(3), "other")]
-    digests = {finetuning._digest(*what) for what in [(Recipe(), toy(3), "m"), (Recipe(), toy(3), "m"), *others]}
-    assert len(digests) == 4
 
 
 # ---------------------------------------------------------------- going on after a kill

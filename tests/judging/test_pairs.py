@@ -107,15 +107,6 @@ def test_by_name_from_a_folder(model, tokenizer, tmp_path):
         make_judge(f"nli:{tmp_path}")
 
 
-def test_a_model_trained_anew_in_its_folder_is_another_judge(model, tokenizer, tmp_path):
-    ids = []
-    for _ in range(2):
-        model.save_pretrained(tmp_path)
-        tokenizer.save_pretrained(tmp_path)
-        ids.append(make_judge(f"nli:{tmp_path}").id)
-    assert ids[0] != ids[1]
-
-
 # ---------------------------------------------------------------- T5
 
 
