@@ -55,13 +55,6 @@ def test_an_unreadable_answer_is_sent_back_once_with_what_is_wrong():
     assert "Well." in passed.rejected[0].detail
 
 
-def test_a_cut_off_answer_is_not_read():
-    whole = PAIR.format("Zoos should close.", "Zoos should not close.")
-    passed, chat = taken(STATEMENTS, [ZOOS], Reply(whole, finish="length"), whole)
-    assert len(passed.drafts) == 1
-    assert "cut off" in chat.seen[1][-1]["content"]
-
-
 def test_what_the_endpoint_cannot_answer_is_not_left_out_but_asked_again_later():
     good = PAIR.format("Tea helps.", "Tea does not help.")
     passed, _ = taken(STATEMENTS, [ZOOS, TEA], UnavailableError("status 503"), good)
