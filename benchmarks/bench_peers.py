@@ -115,8 +115,7 @@ def laptop(n=600):
 
     from berdslib.data.datasets import load_passages, load_questions
     from berdslib.judging.base import document_text, pairs_of
-    from berdslib.judging.laptop import WEIGHTS, Laptop, load_laptop
-    from berdslib.judging.stance import DOCUMENT_TOKENS, STATEMENT_TOKENS
+    from berdslib.judging.laptop import DOCUMENT_TOKENS, STATEMENT_TOKENS, WEIGHTS, Laptop, load_laptop
     from berdslib.retrieval.retrievers import make_retriever
 
     judge = load_laptop(WEIGHTS, engine="torch")

@@ -52,28 +52,28 @@ def rate_pairs(
     in the last column with 1 or 0; labels of a judge can train another one, but say nothing about the judge itself.
     """
     from berdslib.data.corpus import by_docno
-    from berdslib.judging import detection_set
+    from berdslib.judging import examples
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.study.front import search
 
     refuse(systems and runs, "give systems or finished runs, not both")
     found = read_collection(given)
-    found = found.only(detection_set.draw_questions(list(found.questions), draw, seed)) if draw else found
+    found = found.only(examples.draw_questions(list(found.questions), draw, seed)) if draw else found
     asked = list(found.questions)
     chosen = make_judge(judge, found.gold, title_position) if judge else None
     kept = VerdictStore(store)
     searched = [] if runs else parsed_systems(systems or "bm25,minilm")
     listing = [*read_runs(runs, found).values(), *(search(name, found, k, store=kept) for name in searched)]
     looked_up = by_docno(found.passages)
-    listed = detection_set.detection_pairs(asked, listing, looked_up, k=k, near=None)
-    pairs = detection_set.detection_pairs(asked, listing, looked_up, k=k, near=near)
+    listed = examples.detection_pairs(asked, listing, looked_up, k=k, near=None)
+    pairs = examples.detection_pairs(asked, listing, looked_up, k=k, near=near)
     place = title_position or "before"
     if chosen is None:
-        detection_set.write_unlabelled(output, pairs, asked, title_position=place)
+        examples.write_unlabelled(output, pairs, asked, title_position=place)
     else:
-        labelled = detection_set.label_by_judge(pairs, asked, chosen, kept, title_position=place)
-        detection_set.write_examples(output, labelled)
+        labelled = examples.label_by_judge(pairs, asked, chosen, kept, title_position=place)
+        examples.write_examples(output, labelled)
     left_out, judged_by = len(listed) - len(pairs), chosen.id if chosen else None
     summary = {"output": output, "questions": len(asked), "pairs": len(pairs)}
     labels = f"labelled by {judged_by}" if chosen else "to be labelled with 1 or 0"
@@ -230,8 +230,7 @@ def rate_summary(sheet: Path) -> None:
 @JSON
 def rate_agree(first: Path, second: Path) -> None:
     """Compare two reviewers of the same items: agreement, kappa and alpha with intervals, and where they differ."""
-    from berdslib.construction.review import read_sheet
-    from berdslib.construction.reviewers import disagreements, reviewer_agreement
+    from berdslib.construction.review import disagreements, read_sheet, reviewer_agreement
 
     sheets = read_sheet(first), read_sheet(second)
     tables = {"agreement": reviewer_agreement(*sheets), "differences": disagreements(*sheets)}

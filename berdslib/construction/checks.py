@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from berdslib.construction.statements import asks_yes_or_no
+from berdslib.construction.questions import asks_yes_or_no
 from berdslib.data.records import Question
 from berdslib.errors import printable
 from berdslib.llm.untrusted import defuse_tag

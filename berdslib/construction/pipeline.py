@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import pandas as pd
 
 from berdslib.data.records import Question
-from berdslib.data.tables import write_jsonl
+from berdslib.data.tables import is_missing, text_field
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.asking import Answer, ask_all
 from berdslib.llm.chat import ChatModel, Messages, Reply, Tokens, most_tokens
@@ -50,6 +50,12 @@ class Draft(NamedTuple):
         return Question(self.key, self.question, self.perspectives, stances, source, self.split)
 
 
+def key_of(row: Mapping[str, Any], names: Sequence[str], path: Path, line: int) -> str:
+    """Return the id of a row, or one made of the file and the line where it has none."""
+    named = any(not is_missing(row.get(name)) for name in names)
+    return text_field(row, names, path, line) if named else f"{path.name.partition('.')[0]}-{line}"
+
+
 class Rejection(NamedTuple):
     """An item that was left out: by which ``step``, for which ``reason`` (a short name), and the ``detail`` of it."""
 
@@ -62,11 +68,6 @@ class Rejection(NamedTuple):
         """Return what is written of it, the item with all that had been made."""
         made = {name: value for name, value in self.draft._asdict().items() if value}
         return {"step": self.step, "reason": self.reason, "detail": self.detail, **made}
-
-
-def write_rejections(path: Path, rejections: Iterable[Rejection]) -> None:
-    """Write rejected items, one JSON object a line."""
-    write_jsonl(path, (one.as_row() for one in rejections))
 
 
 class Rejected(Exception):  # noqa: N818 - not an error: the answer was read, and speaks against the item
@@ -163,13 +164,17 @@ class Rehearsal:
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
         """Return an answer for each item, and count what the missing ones would take."""
-        known = [self._known(messages) for messages in asked]
-        usual = [step.usual(draft) for draft in drafts]
-        missing = [(messages, text) for messages, text, reply in zip(asked, usual, known, strict=True) if not reply]
-        likely = sum((_likely(messages, text) for messages, text in missing), Tokens())
-        most = sum((most_tokens(messages, self._longest) for messages, _ in missing), Tokens())
-        self._rows.append((step.name, len(asked) - len(missing), len(missing), likely, most))
-        return [Answer(reply or Reply(text)) for reply, text in zip(known, usual, strict=True)]
+        found, recorded, likely, most = list[Answer](), 0, Tokens(), Tokens()
+        for draft, messages in zip(drafts, asked, strict=True):
+            reply, usual = self._known(messages), step.usual(draft)
+            if reply:
+                recorded += 1
+            else:
+                likely += _likely(messages, usual)
+                most += most_tokens(messages, self._longest)
+            found.append(Answer(reply or Reply(usual)))
+        self._rows.append((step.name, recorded, len(found) - recorded, likely, most))
+        return found
 
     def table(self, prices: tuple[float, float]) -> pd.DataFrame:
         """Return what is left to ask and what it would cost, a row for each step and one for all.
@@ -217,62 +222,50 @@ def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "
     An answer that cannot be read is sent back once, with what was wrong with it; the second one counts.
     """
     prompt = load_prompt(step.task, wording, needs=TASKS[step.task])
-    turn = {i: step.messages(d, prompt) for i, d in enumerate(drafts) if step.applies(d)}
-    found: dict[int, Draft | Rejection] = {i: d for i, d in enumerate(drafts) if i not in turn}
-    asked = len(turn)
-    again = _read_all(step, drafts, turn, answers, found)
-    turn = {i: _sent_back(turn[i], text, why.detail) for i, (text, why) in again.items()}
-    for i, (text, why) in _read_all(step, drafts, turn, answers, found).items():
-        found[i] = _left_out(step, drafts[i], why.reason, f"{why.detail}; the answer begins {text[:80]!r}")
-    outcomes = [found[i] for i in range(len(drafts))]
-    out = [one for one in outcomes if isinstance(one, Rejection)]
+    turn: dict[int, Messages] = {i: step.messages(d, prompt) for i, d in enumerate(drafts) if step.applies(d)}
+    asked, found = len(turn), list[Draft | Rejection](drafts)
+    for attempt in ("first", "second"):
+        given = answers(step, [drafts[i] for i in turn], list(turn.values())) if turn else []
+        again: dict[int, Messages] = {}
+        for (i, messages), answer in zip(turn.items(), given, strict=True):
+            outcome = _outcome(step, drafts[i], answer)
+            text = answer.reply.text if answer.reply else ""
+            if not isinstance(outcome, Rejected):
+                found[i] = outcome
+            elif attempt == "first":
+                again[i] = _sent_back(messages, text, outcome.detail)
+            else:
+                detail = f"{outcome.detail}; the answer begins {text[:80]!r}"
+                found[i] = _left_out(step, drafts[i], outcome.reason, detail)
+        turn = again
+    out = [one for one in found if isinstance(one, Rejection)]
     return Passed(
-        [one for one in outcomes if isinstance(one, Draft)],
+        [one for one in found if isinstance(one, Draft)],
         [one for one in out if one.reason != UNANSWERED],
         [one for one in out if one.reason == UNANSWERED],
         asked,
     )
 
 
+def _outcome(step: Step, draft: Draft, answer: Answer) -> Draft | Rejection | Rejected:
+    """Return what an answer makes of an item, or why it is to be sent back."""
+    reply, problem, refused = answer
+    if reply is None and problem == NO_RULE:
+        return _left_out(step, draft, NO_RULE, "a chat model is needed")
+    if reply is None:
+        return _left_out(step, draft, REFUSED, problem) if refused else Rejection(draft, step.name, UNANSWERED, problem)
+    if reply.finish == "length":
+        return Rejected(UNREADABLE, "it was cut off at the most tokens that an answer may have")
+    try:
+        return step.read(draft, reply.text)
+    except Rejected as why:
+        return why if why.ask_again else Rejection(draft, step.name, why.reason, why.detail)
+    except InputError as error:
+        return Rejected(UNREADABLE, error.problem)
+
+
 def _left_out(step: Step, draft: Draft, reason: str, detail: str) -> Draft | Rejection:
     return draft if step.optional else Rejection(draft, step.name, reason, detail)
-
-
-def _read_all(
-    step: Step,
-    drafts: Sequence[Draft],
-    turn: Mapping[int, Messages],
-    answers: Answers,
-    found: dict[int, Draft | Rejection],
-) -> dict[int, tuple[str, Rejected]]:
-    """Ask, put what came of each item into `found`, and return the answers to be sent back, each with its fault."""
-    sent_back: dict[int, tuple[str, Rejected]] = {}
-    replies = answers(step, [drafts[i] for i in turn], list(turn.values())) if turn else []
-    for i, (reply, problem, refused) in zip(turn, replies, strict=True):
-        draft = drafts[i]
-        if reply is None and problem == NO_RULE:
-            found[i] = _left_out(step, draft, NO_RULE, "a chat model is needed")
-        elif reply is None and refused:
-            found[i] = _left_out(step, draft, REFUSED, problem)
-        elif reply is None:
-            found[i] = Rejection(draft, step.name, UNANSWERED, problem)
-        else:
-            try:
-                found[i] = step.read(draft, _whole(reply))
-            except Rejected as why:
-                if why.ask_again:
-                    sent_back[i] = reply.text, why
-                else:
-                    found[i] = Rejection(draft, step.name, why.reason, why.detail)
-            except InputError as error:
-                sent_back[i] = reply.text, Rejected(UNREADABLE, error.problem)
-    return sent_back
-
-
-def _whole(reply: Reply) -> str:
-    if reply.finish == "length":
-        raise InputError("it was cut off at the most tokens that an answer may have")
-    return reply.text
 
 
 def _sent_back(messages: Messages, answer: str, problem: str) -> list[dict[str, Any]]:

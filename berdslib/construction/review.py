@@ -1,4 +1,4 @@
-"""The sheet for reading made items by hand: 20 of each data set, as in B.4 of BeRDS.
+"""Reading made items by hand, 20 of each data set as in B.4 of BeRDS: the sheet, its errors, how far two readers agree.
 
 A sheet is a CSV file that a spreadsheet opens as well as :class:`berdslib.construction.form.ReviewForm`, and that may
 be filled in part by part. Each reviewer has a copy of the drawn sheet.
@@ -9,18 +9,22 @@ from __future__ import annotations
 import csv
 import logging
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from textwrap import shorten
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question
+from berdslib.data.records import Question, check_questions
 from berdslib.data.tables import read_jsonl, text_field
 from berdslib.errors import InputError
 from berdslib.files import StrPath, read_lines, write_text
+from berdslib.judging.examples import draw_questions
+from berdslib.stats import percentiles, resampled_sums
 
 logger = logging.getLogger(__name__)
 
@@ -102,22 +106,14 @@ def draw_sheet(
         n: from each data set, without repetition; a warning names those that have fewer.
         seed: of the draw; neither the order of the questions nor the other data sets matter.
     """
-    from berdslib.data.records import check_questions
-    from berdslib.judging.detection_set import draw_questions
-
     check_questions(questions, need_perspectives=True)
-    by_source: dict[str, list[Question]] = defaultdict(list)
-    for q in questions:
-        by_source[q.source].append(q)
-    few = {source: len(there) for source, there in sorted(by_source.items()) if len(there) < n}
+    drawn, few = list[Question](), list[str]()
+    for source, size in sorted(Counter(q.source for q in questions).items()):
+        there = [q for q in questions if q.source == source]
+        drawn += draw_questions(there, min(n, size), seed, perspectives=None)
+        few += [f"{source} has {size}"] if size < n else []
     if few:
-        logger.warning("fewer than %d questions, all of which are drawn: %s", n,
-                       ", ".join(f"{source} has {count}" for source, count in few.items()))  # fmt: skip
-    drawn = [
-        q
-        for _, there in sorted(by_source.items())
-        for q in draw_questions(there, min(n, len(there)), seed, perspectives=None)
-    ]
+        logger.warning("fewer than %d questions, all of which are drawn: %s", n, ", ".join(few))
     return [
         SheetRow(
             qid=q.qid,
@@ -157,6 +153,8 @@ def read_sources(path: StrPath) -> dict[str, list[str]]:
 
 
 # ---------------------------------------------------------------- the file
+
+_COLUMNS = ", ".join(SheetRow._fields)
 
 
 def write_sheet(path: StrPath, rows: Sequence[SheetRow]) -> None:
@@ -206,43 +204,36 @@ def _read_cells(path: StrPath) -> Iterator[tuple[int, dict[str, str]]]:
     first = next((text for text in lines if text.strip()), "")
     delimiter = max(",;\t", key=first.count)  # the names of the columns hold none of them
     reader = csv.reader(lines, delimiter=delimiter, strict=True)  # strict: an open quotation mark would swallow rows
-    header: list[str] = []
-    line = 1
+    header, line = list[str](), 1
     try:
         for cells in reader:
-            if any(cell.strip() for cell in cells):
-                if header:
-                    yield line, _named(cells, header, path, line)
-                else:
-                    header = [name.strip() for name in cells]
-                    _check_columns(header, path, line)
+            if not any(cell.strip() for cell in cells):
+                pass
+            elif header:
+                yield line, _named(cells, header, path, line)
+            else:
+                header = [name.strip() for name in cells]
+                for name in SheetRow._fields:
+                    if header.count(name) != 1:
+                        problem = "is there twice" if name in header else f"missing; a sheet has {_COLUMNS}"
+                        raise InputError(problem, path=path, line=line, field=name)
             line = reader.line_num + 1
     except csv.Error as error:
         problem = f"not a readable table: {error} (a quoted cell must be closed, a quotation mark in it doubled)"
         raise InputError(problem, path=path, line=line) from None
 
 
-def _check_columns(header: Sequence[str], path: StrPath, line: int) -> None:
-    names = SheetRow._fields
-    faults = [(name, f"missing; a sheet has {', '.join(names)}") for name in names if name not in header]
-    lost = "is no column of a sheet, and would be lost; use the note"
-    faults += [(name, lost) for name in header if name and name not in names]
-    faults += [(name, "is there twice") for name in names if header.count(name) > 1]
-    if faults:
-        raise InputError(faults[0][1], path=path, line=line, field=faults[0][0])
-
-
 def _named(cells: Sequence[str], header: Sequence[str], path: StrPath, line: int) -> dict[str, str]:
-    """Return column → cell; outside of the columns that have a name there must be nothing."""
-    width = max(i for i, name in enumerate(header, start=1) if name)
+    """Return column → cell; outside of the columns of a sheet there must be nothing."""
+    width = max(header.index(name) for name in SheetRow._fields) + 1
     if len(cells) < width:
         raise InputError(f"{len(cells)} columns where the header has {width}", path=path, line=line)
-    names = [*header, *[""] * (len(cells) - len(header))]
-    lost = [cell for name, cell in zip(names, cells, strict=False) if not name and cell.strip()]
-    if lost:
-        problem = f"{lost[0][:40]!r} is in a column without a name, and would be lost; use the note"
-        raise InputError(problem, path=path, line=line)
-    return {name: cell for name, cell in zip(names, cells, strict=False) if name}
+    named = list(zip_longest(header, cells, fillvalue=""))
+    for name, cell in named:
+        if name not in SheetRow._fields and cell.strip():
+            problem = f"{cell[:40]!r} is in no column of a sheet, and would be lost; use the note"
+            raise InputError(problem, path=path, line=line, field=name or None)
+    return dict(named)
 
 
 def _cell(value: str) -> str:
@@ -255,10 +246,6 @@ def _cell(value: str) -> str:
 
 def summary(rows: Sequence[SheetRow], level: float = 0.95) -> pd.DataFrame:
     """Return how many items of each data set have an error. BeRDS Table 19.
-
-    Args:
-        rows: a sheet; items that are not finished count as drawn only.
-        level: of the interval of the share.
 
     Returns:
         Frame with a row for each data set, and one for all where there are several: data_set, drawn, finished, errors
@@ -277,11 +264,6 @@ def exact_percent(count: int, n: int, level: float = 0.95) -> tuple[float, float
     """Return the exact interval (Clopper and Pearson) of a share, in percent; NaN where n is 0.
 
     Not the bootstrap: of 20 items without an error it would say that there is none at all.
-
-    Args:
-        count: how many.
-        n: of how many.
-        level: coverage, between 0 and 1.
     """
     from scipy.stats import binomtest
 
@@ -310,3 +292,125 @@ def _counts(name: str, rows: Sequence[SheetRow], level: float) -> dict[str, obje
         **{f"not_{column}": sum(getattr(row, column) == "no" for row in finished) for column in yes_or_no},
         "at_odds": sum(row.is_at_odds for row in finished),
     }
+
+
+# ---------------------------------------------------------------- two reviewers
+
+
+def reviewer_agreement(
+    first: Sequence[SheetRow],
+    second: Sequence[SheetRow],
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare two reviewers' answers, column by column, over the items that both answered there.
+
+    Kappa is Cohen's, from scikit-learn; alpha is Krippendorff's, from NLTK. The severity is an order: there both weigh
+    a disagreement by its square, so that "none" against "major" counts four times as much as "none" against "minor".
+
+    Args:
+        first: a sheet.
+        second: another reviewer's, of the same items; other items are left aside.
+        level: coverage of the intervals: exact of the percentage (Clopper and Pearson), and of kappa and alpha by
+            the bootstrap, which draws items.
+        resamples: bootstrap samples. Those in which only one answer occurs have neither kappa nor alpha, and are
+            dropped.
+        seed: of the draws.
+
+    Returns:
+        Frame with columns column, n, percent (items with the same answer), kappa and alpha, each with low and high
+        ends, dropped (the share of the bootstrap samples), and remark. NaN for what is undefined: kappa and alpha where
+        only one answer occurs; their intervals too of fewer than two items, where more samples are dropped than the
+        interval leaves out at its ends, and where it has no width, as that of two who agree on everything.
+    """
+    pairs = _pairs(first, second)
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame([_of_column(column, pairs, level, resamples, rng) for column in ANSWERS])
+
+
+def disagreements(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> pd.DataFrame:
+    """Return each answer in which two reviewers differ: qid, data_set, question, column, both answers and notes."""
+    rows = [
+        (a.qid, a.data_set, a.question, column, getattr(a, column), getattr(b, column), a.note, b.note)
+        for a, b in _pairs(first, second)
+        for column in ANSWERS
+        if "" != getattr(a, column) != getattr(b, column) != ""
+    ]
+    names = ["qid", "data_set", "question", "column", "first", "second", "first_note", "second_note"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _pairs(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> list[tuple[SheetRow, SheetRow]]:
+    """Return the items that both sheets hold, in the order of the first."""
+    other = {row.qid: row for row in second}
+    pairs = [(row, other[row.qid]) for row in first if row.qid in other]
+    if not pairs:
+        raise InputError("the two sheets have no item in common; draw one sheet, and give each reviewer a copy")
+    for a, b in pairs:
+        if (a.question, a.perspectives) != (b.question, b.perspectives):
+            raise InputError(f"item {a.qid!r} has another question or other perspectives in the second sheet")
+    return pairs
+
+
+def _of_column(
+    column: str, pairs: Sequence[tuple[SheetRow, SheetRow]], level: float, resamples: int, rng: np.random.Generator
+) -> dict[str, object]:
+    choices = ANSWERS[column]
+    answers = [(getattr(a, column), getattr(b, column)) for a, b in pairs]
+    both = np.array([[choices.index(one) for one in pair] for pair in answers if "" not in pair], dtype=np.int64)
+    measures = [f"{name}{end}" for name in ("percent", "kappa", "alpha") for end in ("", "_low", "_high")]
+    row: dict[str, Any] = {"column": column, "n": len(both), **dict.fromkeys([*measures, "dropped"], np.nan)}
+    if not len(both):
+        return row | {"remark": "no item that both answered"}
+    same = int((both[:, 0] == both[:, 1]).sum())
+    low, high = exact_percent(same, len(both), level)
+    row |= {"percent": 100 * same / len(both), "percent_low": low, "percent_high": high, "remark": ""}
+    if len(set(both.ravel().tolist())) == 1:
+        remark = f"only {choices[both[0, 0]]!r} was answered, so that chance cannot be told from agreement"
+        return row | {"remark": remark}
+    drawn = _resampled(both, len(choices), resamples, rng)
+    row["dropped"] = dropped = 1 - len(drawn[0]) / resamples
+    too_many = dropped > 1 - level
+    for name, value, samples in zip(("kappa", "alpha"), _chance_corrected(both, choices), drawn, strict=True):
+        low, high = (np.nan, np.nan) if too_many or not len(samples) else map(float, percentiles(samples, level))
+        row |= {name: value} | ({f"{name}_low": low, f"{name}_high": high} if low < high else {})
+    if np.isnan([row["kappa_low"], row["alpha_low"]]).any():
+        row["remark"] = "all bootstrap samples give the same: no interval"
+        if len(both) > 1 and too_many:
+            row["remark"] = f"{dropped:.0%} of the bootstrap samples hold one answer only: too many for an interval"
+    return row
+
+
+def _chance_corrected(both: np.ndarray, choices: Sequence[str]) -> tuple[float, float]:
+    """Return Cohen's kappa and Krippendorff's alpha of answers (n, 2), as places among the choices."""
+    from nltk.metrics import binary_distance, interval_distance
+    from nltk.metrics.agreement import AnnotationTask
+    from sklearn.metrics import cohen_kappa_score
+
+    weights, distance = ("quadratic", interval_distance) if len(choices) > 2 else (None, binary_distance)
+    kappa = cohen_kappa_score(both[:, 0], both[:, 1], labels=range(len(choices)), weights=weights)
+    said = [(reviewer, item, int(both[item, reviewer])) for item in range(len(both)) for reviewer in (0, 1)]
+    return float(kappa), float(AnnotationTask(said, distance=distance).alpha())
+
+
+def _resampled(
+    both: np.ndarray, choices: int, resamples: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return kappa and alpha of bootstrap samples, each without those that have only one answer.
+
+    Both are 1 - observed / expected disagreement: expected of two reviewers with the answers that each has, or of any
+    two of all answers that were given. The libraries count one sample at a time, which would take minutes.
+    """
+    cells = np.eye(choices**2)[both[:, 0] * choices + both[:, 1]]
+    counts = resampled_sums(cells, resamples, rng).reshape(-1, choices, choices)
+    distances = np.subtract.outer(np.arange(choices), np.arange(choices)) ** 2.0
+    n = len(both)
+    observed = (counts * distances).sum(axis=(1, 2)) / n
+    one, other = counts.sum(axis=2), counts.sum(axis=1)
+    pooled = one + other
+    by_reviewer = np.einsum("ri,ij,rj->r", one, distances, other) / n**2
+    by_answer = np.einsum("ri,ij,rj->r", pooled, distances, pooled) / (2 * n * (2 * n - 1))
+    kappa, alpha = (1 - observed[e > 0] / e[e > 0] for e in (by_reviewer, by_answer))
+    return kappa, alpha

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from berdslib.data.tables import read_jsonl, read_table, text_field
 from berdslib.errors import InputError, known
-from berdslib.judging.training.pairs import Example
+from berdslib.judging.examples import Example
 from berdslib.statements.negation import negate
 from training.pairs import SOURCES, WINDOW_WORDS, article_id, data_file, mixture, read_json, share_of, window
 

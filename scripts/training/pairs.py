@@ -26,8 +26,7 @@ from berdslib.data.datasets import dataset
 from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.tables import read_jsonl, read_table, text_field
 from berdslib.errors import InputError, known
-from berdslib.judging.detection_set import write_examples
-from berdslib.judging.training.pairs import Example, sample_examples
+from berdslib.judging.examples import Example, sample_examples, write_examples
 from berdslib.statements.negation import negate
 
 # A web snippet of BeRDS has 100 words (BeRDS section 4.2).

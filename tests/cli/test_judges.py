@@ -8,7 +8,7 @@ from shell import berds, tried
 from berdslib.data.datasets import load_gold, load_pairs, load_passages, load_questions
 from berdslib.data.readers import read_labelled_pairs
 from berdslib.errors import InputError
-from berdslib.judging.detection_set import detection_pairs
+from berdslib.judging.examples import detection_pairs
 from berdslib.retrieval.retrievers import make_retriever
 
 DEV = ("-q", "sample", "--split", "dev")

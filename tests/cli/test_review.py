@@ -5,8 +5,7 @@ import json
 import pytest
 from shell import berds, tried
 
-from berdslib.construction.review import read_sheet, summary, write_sheet
-from berdslib.construction.reviewers import disagreements, reviewer_agreement
+from berdslib.construction.review import disagreements, read_sheet, reviewer_agreement, summary, write_sheet
 
 FINE = {"belongs": "yes", "question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
 

@@ -7,8 +7,7 @@ import pytest
 from debater import TOPICS, Debater, asks, labelled, plainly, says, write_arguments
 
 import berdslib as bd
-from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, UNANSWERED, build, rehearse
-from berdslib.construction.builders import reasons
+from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, UNANSWERED, build, reasons, rehearse
 from berdslib.construction.review import read_sources
 from berdslib.data.leaks import across_splits, leaks
 from berdslib.data.own import read_card, validate
@@ -166,11 +165,6 @@ def test_a_rehearsal_asks_nothing_and_foretells_the_cost(arguments, tmp_path):
         rehearse("arguana", arguments, tmp_path / "set", "rule")
 
 
-def test_published_wordings_have_to_be_imported(arguments, tmp_path):
-    with pytest.raises(bd.MissingDataError, match="table-8"):
-        build("arguana", arguments, tmp_path / "set", Debater(), wording="published")
-
-
 def test_a_list_of_questions_by_rule(tmp_path):
     (tmp_path / "my.txt").write_text("Should zoos close?\nWill trams help?\nWhat is best?\nShould zoos  close?\n")
     built = bd.build("questions", tmp_path / "my.txt", tmp_path / "set")
@@ -184,13 +178,6 @@ def test_a_list_of_questions_by_rule(tmp_path):
     }
     assert {q.split for q in built.collection.questions} == {""}
     assert read_card(tmp_path / "set").made["answers"] == "rule"
-
-
-def test_nothing_left_is_an_error_that_says_why(tmp_path):
-    (tmp_path / "my.txt").write_text("What is best?\n")
-    with pytest.raises(InputError, match=r"nothing is left of 1 items: 1 were left out"):
-        bd.build("questions", tmp_path / "my.txt", tmp_path / "set")
-    assert next(read_jsonl(tmp_path / "set" / FAILED))[1]["reason"] == "no rule"
 
 
 def test_leaking_questions_share_a_split(tmp_path):
@@ -208,23 +195,6 @@ def test_leaking_questions_share_a_split(tmp_path):
 
 
 # ---------------------------------------------------------------- folders, options, what people gave
-
-
-def test_a_build_writes_over_nothing_that_is_not_its_own(tmp_path):
-    raw = tmp_path / "project" / "questions.jsonl"
-    raw.parent.mkdir()
-    raw.write_text('{"question": "Should zoos close?", "author": "Ada"}\n')
-    before = raw.read_bytes()
-    for folder in (raw.parent, raw, tmp_path):
-        with pytest.raises(InputError, match="a folder of its own"):
-            build("questions", raw, folder)
-    other = tmp_path / "thesis"
-    other.mkdir()
-    (other / "README.md").write_text("My thesis")
-    with pytest.raises(InputError, match=r"holds 'README\.md'"):
-        build("questions", raw, other)
-    assert (other / "README.md").read_text() == "My thesis"
-    assert raw.read_bytes() == before and [p.name for p in raw.parent.iterdir()] == ["questions.jsonl"]
 
 
 def test_another_source_needs_another_folder(arguments, tmp_path):
@@ -279,23 +249,6 @@ def test_a_corpus_of_an_earlier_build_is_no_part_of_a_later_one(tmp_path):
     assert not bd.load(tmp_path / "set").passages
     assert (tmp_path / "set" / "corpus.jsonl").exists()  # but nothing is thrown away
     assert ["corpus.jsonl is there" in one.problem for one in validate(tmp_path / "set")].count(True) == 1
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"dev": 1.0}, {"dev": float("nan")}, {"dev": "half"}, {"sample": 1.5}, {"sample": -1}, {"seed": -1},
-        {"seed": "x"}, {"workers": 0}, {"prices": (1.0,)}, {"prices": (-1.0, 1.0)}, {"budget": 1.0},
-        {"prices": (1.0, 1.0), "budget": float("inf")}, {"language": 3}, {"title": "a\nb"}, {"licence": "\x1b[31m"},
-        {"name": "my.jsonl"}, {"source": "\udcff"},
-    ],
-)  # fmt: skip
-def test_wrong_options_are_refused_before_anything_is_asked(arguments, tmp_path, options):
-    model = Debater()
-    with pytest.raises(InputError):
-        build("arguana", arguments, tmp_path / "set", model, **options)
-    assert not model.asked
-    assert not (tmp_path / "set").exists()
 
 
 def test_what_people_said_of_their_perspectives_stands(tmp_path):

@@ -2,14 +2,12 @@
 
 import pytest
 
-from berdslib.construction.arguana import QUESTION
-from berdslib.construction.kialo import ONE_EACH, OPPOSITE
+from berdslib.construction.debates import ONE_EACH, OPPOSITE, QUESTION
 from berdslib.construction.pipeline import NO_RULE, UNANSWERED, UNREADABLE, ByChat, ByRule, Draft, take
-from berdslib.construction.questions import STEPS
-from berdslib.construction.statements import LABEL, POSITIONS, STATEMENTS
-from berdslib.llm.chat import RefusedError, Reply, UnavailableError
+from berdslib.construction.questions import LABEL, LIST_STEPS, POSITIONS, STATEMENTS
+from berdslib.llm.chat import Reply, UnavailableError
 
-YES_OR_NO = STEPS[0]
+YES_OR_NO = LIST_STEPS[0]
 ZOOS = Draft("zoos", question="Should zoos close?")
 TEA = Draft("tea", question="Does tea help?")
 PAIR = "statement: {}\nnegation: {}"
@@ -57,28 +55,12 @@ def test_an_unreadable_answer_is_sent_back_once_with_what_is_wrong():
     assert "Well." in passed.rejected[0].detail
 
 
-def test_a_cut_off_answer_is_not_read():
-    whole = PAIR.format("Zoos should close.", "Zoos should not close.")
-    passed, chat = taken(STATEMENTS, [ZOOS], Reply(whole, finish="length"), whole)
-    assert len(passed.drafts) == 1
-    assert "cut off" in chat.seen[1][-1]["content"]
-
-
 def test_what_the_endpoint_cannot_answer_is_not_left_out_but_asked_again_later():
     good = PAIR.format("Tea helps.", "Tea does not help.")
     passed, _ = taken(STATEMENTS, [ZOOS, TEA], UnavailableError("status 503"), good)
     assert [d.key for d in passed.drafts] == ["tea"]
     assert [(r.draft.key, r.reason) for r in passed.unanswered] == [("zoos", UNANSWERED)]
     assert not passed.rejected
-
-
-def test_what_the_endpoint_refuses_to_answer_is_left_out():
-    good = PAIR.format("Tea helps.", "Tea does not help.")
-    passed, _ = taken(STATEMENTS, [ZOOS, TEA], RefusedError("status 400: content filter"), good)
-    assert [d.key for d in passed.drafts] == ["tea"]
-    assert [(r.draft.key, r.reason, r.detail) for r in passed.rejected] == [
-        ("zoos", "refused", "status 400: content filter")
-    ]
 
 
 def test_a_text_cannot_close_its_tag_or_give_orders_from_outside():
@@ -117,13 +99,6 @@ def test_a_statement_of_the_source_that_says_no(first, stances):
     draft = Draft("chess", question="Is chess a sport?", perspectives=(first,))
     made = take(OPPOSITE, [draft], ByRule()).drafts
     assert take(LABEL, made, ByRule()).drafts[0].stances == stances
-
-
-@pytest.mark.parametrize(("said", "stances"), [("1", ("support", "oppose")), ("Perspective 2", ("oppose", "support"))])
-def test_who_supports(said, stances):
-    draft = ZOOS._replace(perspectives=("Zoos should close.", "Zoos should stay."), stances=("support", "oppose"))
-    passed, _ = taken(LABEL, [draft], said)
-    assert passed.drafts[0].stances == stances
 
 
 def test_another_number_of_statements_than_answers():
