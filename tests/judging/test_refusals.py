@@ -42,7 +42,7 @@ RUN, GOLD = ranked_run({"q": ["ghost"]}), make_verdicts([("q", 0, "d", 1.0, True
         (lambda: make_judge("similarity:dpr"), r"encoder with a threshold .*minilm"),
         (lambda: make_judge("gold+overlap", GOLD), "recorded verdicts cannot be a member"),
         (lambda: make_judge("chat:recorded:"), "is not a chat model"),
-        (lambda: make_judge("chat:local:nowhere"), "'nowhere' is not on this machine"),
+        (lambda: make_judge("chat:local:nowhere"), "'nowhere' is neither on this machine"),
         (lambda: Committee([Overlap()]), "two or more different judges"),
         (lambda: Committee([Overlap(), Overlap()]), "two or more different judges"),
         (lambda: Random(1.5), "positive share"),
