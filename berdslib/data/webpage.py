@@ -509,6 +509,8 @@ def _readability(html: str) -> tuple[str, str]:
     return document.title(), writer.handle(document.summary())
 
 
+# What the process that reads pages keeps of the environment, beside PYTHON…
+_ENVIRONMENT = frozenset({"HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR"})
 EXTRACTORS = {"trafilatura": _trafilatura, "readability+html2text": _readability}
 
 
@@ -590,13 +592,16 @@ class TextReader:
 
 def _serve(pipe: Connection) -> None:
     """Answer pages until the other end closes."""
+    kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT or name.startswith("PYTHON")}
+    os.environ.clear()  # keys of services and the like: a page that broke a parser would find none
+    os.environ.update(kept)
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
-    logging.disable()  # the libraries complain about pages; outcomes tell what is to be told
     import trafilatura  # noqa: F401
     import w3lib.encoding  # noqa: F401
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    logging.disable()  # the libraries complain about pages; outcomes tell what is to be told
     pipe.send("ready")
     with contextlib.suppress(EOFError, OSError):
         while True:
