@@ -364,7 +364,7 @@ def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, c
         (403, {}, "403; the key in the variable SERPER_API_KEY is refused", 1),
         (400, {}, r"status 400: .*Not enough credits", 1),
         (429, {"Retry-After": "0.01"}, "status 429", 3),
-        (429, {"Retry-After": "3600"}, "it asks to wait 3600 s", 1),
+        (429, {"Retry-After": "3600"}, "asks to wait 3600 s", 1),
         (302, {"Location": "http://10.0.0.7/"}, "status 302", 1),
     ],
 )
