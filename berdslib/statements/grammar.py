@@ -39,8 +39,8 @@ PERSONAL = listed("personal")
 SUBORDINATORS, RELATIVES = listed("subordinators"), listed("relatives")
 _PRONOUNS = PERSONAL | listed("other_pronouns")
 _PLURALS, _DETERMINERS, _PREPOSITIONS = map(listed, ("plurals", "determiners", "prepositions"))
-_ADVERBS, _MOSTLY_VERBS, _BEHIND_VERBS = map(listed, ("adverbs", "mostly_verbs", "behind_verbs"))
-_UNFINISHED, _POINTING, _STAND_ALONE = map(listed, ("unfinished", "pointing", "stand_alone"))
+_ADVERBS, _MOSTLY_VERBS, _STAND_ALONE = map(listed, ("adverbs", "mostly_verbs", "stand_alone"))
+_BEHIND_VERBS, _UNFINISHED, _POINTING = map(listed, ("behind_verbs", "unfinished", "pointing"))
 _ARTICLES, _DEGREES, _CALLED, _MADE = map(listed, ("articles", "degrees", "called", "made"))
 _PAST_FORMS = dict(listed_pairs("past_forms"))
 _STRONG = {"has": "have", **{form: verb for verb, form in _PAST_FORMS.items() if form != verb}}
@@ -288,7 +288,8 @@ def _main_verb(low: Sequence[str]) -> int | None:
     best = max(perhaps, key=lambda at: _acts(low, at), default=None)  # of equal ones the first
     if sure is None:
         return best if len(perhaps) == 1 or (best is not None and _acts(low, best)) else None
-    return sure
+    # What stands right before a verb is a noun: "climate change be taught". "Force the poor to move" has an object.
+    return best if best is not None and _acts(low, best) == 2 and sure > best + 1 else sure
 
 
 def _plural_before(low: Sequence[str], i: int) -> bool:
@@ -320,6 +321,8 @@ def _predicate(low: Sequence[str]) -> int | None:
     """Return where what is said behind "is" starts: "a …", an adjective or participle without noun, "in …"."""
     starts: list[tuple[int, str]] = []
     for i in range(1, len(low)):
+        if low[i] in SUBORDINATORS | RELATIVES and starts:
+            break
         if kind := _starts_predicate(low, i):
             starts.append((i, kind))
     if not starts:
@@ -337,7 +340,9 @@ def _predicate(low: Sequence[str]) -> int | None:
         return rival
     if low[first] in _CALLED or (low[first] in _MADE and low[first + 1] not in _PREPOSITIONS):
         return first
-    return rival  # "people living in cities happier"
+    # "people living in cities happier", but "the state doing the right thing" and "workers paid far too little"
+    relative = low[first + 1] == "by" or (low[first].endswith("ing") and low[first + 1] not in _DETERMINERS)
+    return rival if relative or low[rival] not in _DEGREES | _ARTICLES else None
 
 
 def _has_infinitive(low: Sequence[str]) -> bool:
@@ -355,7 +360,8 @@ def _starts_predicate(low: Sequence[str], i: int) -> str:
     """Return "noun", "adjective" or "verb" if what is said can start with word i, "" if not."""
     word, before = low[i], low[i - 1]
     after_doing = tag(before) == "VBG" and i > 1 and low[i - 2] not in _DETERMINERS  # "of making a"
-    if not _complete(low, i) or after_doing:
+    after_to = low[max(i - 2, 0)] == "to" and is_base(before)  # "to help a"
+    if not _complete(low, i) or after_doing or after_to:
         return ""
     if word in _ARTICLES or low[i : i + 2] in (["one", "of"], ["part", "of"]):
         return "noun"
@@ -373,7 +379,8 @@ def _starts_predicate(low: Sequence[str], i: int) -> str:
 
 def _has_object(low: Sequence[str], i: int) -> bool:
     """Whether "too" or "more" begins an object: "watching too much television", but "teaching too hard a job"."""
-    return any(map(is_noun, low[i + 1 : i + 3]))
+    one, two = [*low[i + 1 : i + 3], "", ""][:2]
+    return one in ("much", "many") or is_noun(one) or is_noun(two)
 
 
 # ---------------------------------------------------------------- the verb of a statement
@@ -393,7 +400,7 @@ def finite_verb(words: Sequence[str]) -> int | None:
     i = _after_opening_clause(words, low)
     while i < len(low) and not ((sure or perhaps) and low[i] in RELATIVES | SUBORDINATORS):
         # "the life a dog has": what would follow "that" begins with a noun
-        unsaid = low[0] == "the" and low[i] in ("a", "an", "the") and is_noun(low[i - 1])
+        unsaid = low[0] == "the" and low[i] in ("a", "an", "the") and words[i - 1].isalpha() and is_noun(low[i - 1])
         if low[i] in RELATIVES or (unsaid and not sure and not perhaps):
             i = _after_relative(low, i + unsaid)
             continue
