@@ -154,9 +154,8 @@ class _NastyHandler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(piece)
             time.sleep(pause)
 
-    def raw(self, *pieces):
-        for piece in pieces:
-            self.wfile.write(piece)
+    def raw(self, piece):
+        self.wfile.write(piece)
 
     def reset(self):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -166,9 +165,9 @@ class _NastyHandler(http.server.BaseHTTPRequestHandler):
         return self.server.count(path) == 1
 
 
-def _page(text=None, body=None, **headers):
-    """Return what answers with a page; of a text, or of a body as it is."""
-    return lambda h: h.page(html(text or SENTENCE) if body is None else body, **headers)
+def _page(body=None, **headers):
+    """Return what answers with a page."""
+    return lambda h: h.page(html(SENTENCE) if body is None else body, **headers)
 
 
 def _to(where, status=302):
@@ -182,22 +181,22 @@ TORN = f"<html><body><div><p>{SENTENCE}<b>{SENTENCE}<table><tr><td>{SENTENCE}<p 
 ZIPPED = gzip.compress(html(SENTENCE).encode())
 # path → the outcome it must have, and what answers
 CASES = {
-    "good": ("ok", _page(SENTENCE * 3)),
-    "plain-text": ("ok", _page(body=SENTENCE, Content_Type="text/plain; charset=utf-8")),
-    "gzip": ("ok", _page(body=ZIPPED, Content_Encoding="gzip")),
+    "good": ("ok", _page(html(SENTENCE * 3))),
+    "plain-text": ("ok", _page(SENTENCE, Content_Type="text/plain; charset=utf-8")),
+    "gzip": ("ok", _page(ZIPPED, Content_Encoding="gzip")),
     "redirect": ("ok", _to("good?from=redirect", 308)),
     "charset-header-is-wrong": (
         "ok",
-        _page(body=html(FRENCH).encode("cp1252"), Content_Type="text/html; charset=utf-8"),
+        _page(html(FRENCH).encode("cp1252"), Content_Type="text/html; charset=utf-8"),
     ),
-    "charset-by-meta": ("ok", _page(body=html(FRENCH, '<meta charset="windows-1252">').encode("cp1252"))),
-    "charset-by-nothing": ("ok", _page(body=html(FRENCH).encode("cp1252"))),
-    "charset-utf16": ("ok", _page(body=html(FRENCH).encode("utf-16"))),
+    "charset-by-meta": ("ok", _page(html(FRENCH, '<meta charset="windows-1252">').encode("cp1252"))),
+    "charset-by-nothing": ("ok", _page(html(FRENCH).encode("cp1252"))),
+    "charset-utf16": ("ok", _page(html(FRENCH).encode("utf-16"))),
     "streams-forever": ("size", lambda h: h.drip(b"<p>on and on</p>" * 1000, 0, Server="x")),
     "gzip-bomb": ("size", lambda h: h.page(gzip_bomb(), Content_Encoding="gzip")),
     "gzip-twice": ("encoding", lambda h: h.page(gzip.compress(gzip_bomb(), 9), Content_Encoding="gzip, gzip")),
-    "gzip-truncated": ("network", _page(body=ZIPPED[:-12], Content_Encoding="gzip")),
-    "brotli": ("encoding", _page(body=b"\x0b\x02\x80abc\x03", Content_Encoding="br")),
+    "gzip-truncated": ("network", _page(ZIPPED[:-12], Content_Encoding="gzip")),
+    "brotli": ("encoding", _page(b"\x0b\x02\x80abc\x03", Content_Encoding="br")),
     "slow-body": ("timeout", lambda h: h.drip(b"x", Content_Length="100000")),
     "slow-headers": ("timeout", lambda h: (h.raw(b"HTTP/1.1 200 OK\r\n"), h.drip(b"X-A: b\r\n"))),
     "continues-forever": ("timeout", lambda h: h.drip(b"HTTP/1.1 100 Continue\r\n\r\n", 0.01)),
@@ -218,14 +217,14 @@ CASES = {
     "redirect-to-disallowed": ("robots", _to("/robots-disallowed")),
     "redirect-inside": ("refused", _to("http://10.0.0.7/")),
     "redirect-inside-by-name": ("refused", _to("http://inside.example/")),
-    "empty": ("no text", _page(body=b"")),
-    "script-only": ("no text", _page(body="<html><body><script>document.write('words ' * 100)</script></body></html>")),
-    "binary": ("binary", _page(body=bytes(range(256)) * 100)),
-    "pdf": ("type", _page(body=PDF, Content_Type="application/pdf")),
-    "pdf-as-html": ("binary", _page(body=PDF)),
-    "unclosed-tags": ("ok", _page(body=TORN)),
-    "deep-nesting": ("no text", _page(body="<html><body>" + "<div>" * 100_000 + SENTENCE)),
-    "many-attributes": ("parser", _page(body=ATTRIBUTES)),
+    "empty": ("no text", _page(b"")),
+    "script-only": ("no text", _page("<html><body><script>document.write('words ' * 100)</script></body></html>")),
+    "binary": ("binary", _page(bytes(range(256)) * 100)),
+    "pdf": ("type", _page(PDF, Content_Type="application/pdf")),
+    "pdf-as-html": ("binary", _page(PDF)),
+    "unclosed-tags": ("ok", _page(TORN)),
+    "deep-nesting": ("no text", _page("<html><body>" + "<div>" * 100_000 + SENTENCE)),
+    "many-attributes": ("parser", _page(ATTRIBUTES)),
 }
 ROBOTS = {
     "robots.txt never ends": ("drip", "timeout"),
@@ -335,17 +334,8 @@ class _SerperHandler(http.server.BaseHTTPRequestHandler):
             {"title": f"Result {i}", "link": link, "snippet": f"About {asked['q']} …", "position": i}
             for i, link in enumerate(self.server.links[: asked["num"]], start=1)
         ]
-        answer = {
-            "searchParameters": {"q": asked["q"], "num": asked["num"], "type": "search", "engine": "google"},
-            "organic": organic,
-            "peopleAlsoAsk": [
-                {"question": "Who pays?", "snippet": "Many.", "title": "T", "link": "https://x.example/"}
-            ],
-            "relatedSearches": [{"query": "tuition"}],
-            "credits": 2,
-            "echo": key,  # no real answer has it, but none may bring the key onto the disk either
-        }
-        return self.answer(200, {}, answer)
+        # No real answer echoes the key, but none may bring it onto the disk either.
+        return self.answer(200, {}, {"searchParameters": asked, "organic": organic, "credits": 2, "echo": key})
 
     def answer(self, status, headers, body):
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -251,12 +251,10 @@ def _check_splits(found: Mapping[str, list[ArgumentQuery]], folder: Path) -> Non
     for kind, queries in found.items():
         place, split_of = folder / f"{kind}-queries", dict[str, str]()
         for query in queries:
-            other = split_of.setdefault(query.qid, query.split)
-            if other != query.split:
+            if (other := split_of.setdefault(query.qid, query.split)) != query.split:
                 problem = f"{query.qid!r} is a query of {other} and of {query.split}"
                 raise InputError(problem, path=place, field="query_id")
-            other = split_of_issue.setdefault(query.text, query.split)
-            if other != query.split:
+            if (other := split_of_issue.setdefault(query.text, query.split)) != query.split:
                 problem = f"the issue of query {query.qid!r} ({query.split}) is also in {other}"
                 raise InputError(f"{problem}; the splits of a release share no issue", path=place, field="text")
 
@@ -384,16 +382,11 @@ def summarise(release: Release) -> dict[str, Any]:
         are and how many come with their answers; unknown: property → how many arguments lack it; contradictions, see
         :func:`contradictions`, or None where the release is ranked for the reader.
     """
-    queries = [
-        {
-            "kind": kind,
-            "split": split,
-            "queries": sum(q.split == split for q in found),
-            "with_answers": sum(q.split == split and q.relevant is not None for q in found),
-        }
-        for kind, found in zip(_KINDS, (release.baseline, release.perspective), strict=True)
-        for split in dict.fromkeys(q.split for q in found)
-    ]
+    queries = []
+    for kind, found in zip(_KINDS, (release.baseline, release.perspective), strict=True):
+        answered = Counter(q.split for q in found if q.relevant is not None)
+        for split, n in Counter(q.split for q in found).items():
+            queries.append({"kind": kind, "split": split, "queries": n, "with_answers": answered[split]})
     return {
         "release": release.name,
         "synthetic": release.synthetic,

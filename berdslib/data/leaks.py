@@ -114,16 +114,15 @@ def groups(
     >>> groups(asked)
     [['1', '3'], ['2']]
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    from scipy.cluster.hierarchy import DisjointSet
 
     found = leaks(questions, gold, threshold=threshold, kinds=kinds, passages=passages)
-    place = {q.qid: i for i, q in enumerate(questions)}
-    ends = [found[end].map(place).to_numpy(dtype=int) for end in ("first", "second")]
-    graph = coo_array((np.ones(len(found)), ends), shape=(len(questions), len(questions)))
-    together: dict[int, list[str]] = {}
-    for question, group in zip(questions, connected_components(graph, directed=False)[1], strict=True):
-        together.setdefault(int(group), []).append(question.qid)
+    sides = DisjointSet(q.qid for q in questions)
+    for first, second in zip(found["first"], found["second"], strict=True):
+        sides.merge(first, second)
+    together: dict[str, list[str]] = {}
+    for question in questions:
+        together.setdefault(sides[question.qid], []).append(question.qid)
     return list(together.values())
 
 
@@ -223,10 +222,7 @@ def _similar(sets: Sequence[frozenset[str]], weights: Weights, least: float, kin
     ends = np.cumsum([0, *map(len, sets)])
     weight = np.array([*weights.values()], dtype=np.float64)[elements]
     shape = len(sets), max(1, len(place))
-    held, weighted = (
-        csr_array((np.ones(len(elements)), elements, ends), shape),
-        csr_array((weight, elements, ends), shape),
-    )
+    held, weighted = (csr_array((data, elements, ends), shape) for data in (np.ones(len(elements)), weight))
     # Added up one by one, as the product does it: equal sets overlap by exactly 1.
     total = np.bincount(np.repeat(np.arange(len(sets)), np.diff(ends)), weight, minlength=len(sets))
     parts: list[pd.DataFrame] = []

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -151,47 +152,43 @@ def without_duplicates(
         raise InputError(f"a similarity from 0.5 to 1 was expected, not {near}", field="near")
     removed = Counter() if removed is None else removed
     seen: set[bytes] = set()
-    similar = None if near is None else _NearDuplicates(near)
+    seen_similar = None if near is None else _near_duplicates(near)
     for passage in passages:
         words = (passage.text if passage.text.strip() else passage.title).casefold().split()
         digest = hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
         if digest in seen:
             removed["exact"] += 1
-        elif similar is not None and similar.seen_similar(words):
+        elif seen_similar and seen_similar(words):
             removed["near"] += 1
         else:
             seen.add(digest)
             yield passage
 
 
-class _NearDuplicates:
-    """Remembers passages by their pairs of words, and finds those that are similar to a new one."""
+def _near_duplicates(near: float) -> Callable[[list[str]], bool]:
+    """Return what says of a passage's words whether a similar passage was seen, and remembers them if not."""
+    import rensa
 
-    def __init__(self, near: float) -> None:
-        import rensa
+    # Two passages meet if all rows of at least one band agree: 1 - (1 - near^rows)^bands of those at the threshold.
+    missed_by_band = 1 - near**_ROWS_OF_BAND
+    bands = math.ceil(math.log(1 - _FOUND) / math.log(missed_by_band)) if missed_by_band else 1
+    width = bands * _ROWS_OF_BAND
+    candidates = rensa.RMinHashLSH(threshold=near, num_perm=width, num_bands=bands)
+    kept: list[bytes] = []  # the pairs of words as sorted 32-bit hashes
 
-        # Two passages meet if all rows of at least one band agree: 1 - (1 - near^rows)^bands of those at the threshold.
-        missed_by_band = 1 - near**_ROWS_OF_BAND
-        bands = math.ceil(math.log(1 - _FOUND) / math.log(missed_by_band)) if missed_by_band else 1
-        self._near, self._width = near, bands * _ROWS_OF_BAND
-        self._candidates: Any = rensa.RMinHashLSH(threshold=near, num_perm=self._width, num_bands=bands)
-        self._new_signature = rensa.RMinHash
-        self._kept: list[bytes] = []  # the pairs of words as sorted 32-bit hashes
-
-    def seen_similar(self, words: list[str]) -> bool:
-        """Return whether a similar passage has been seen; remember this one if not."""
-        from zlib import crc32
-
+    def seen_similar(words: list[str]) -> bool:
         pairs = {f"{a} {b}" for a, b in pairwise(words)} or set(words)
-        signature = self._new_signature(num_perm=self._width, seed=1)
+        signature = rensa.RMinHash(num_perm=width, seed=1)
         signature.update(list(pairs))
-        hashes = np.unique(np.fromiter((crc32(pair.encode()) for pair in pairs), dtype=np.uint32, count=len(pairs)))
-        for candidate in self._candidates.query(signature):
-            if _jaccard(hashes, np.frombuffer(self._kept[candidate], dtype=np.uint32)) >= self._near:
+        hashes = np.unique(np.array([crc32(pair.encode()) for pair in pairs], dtype=np.uint32))
+        for candidate in candidates.query(signature):
+            if _jaccard(hashes, np.frombuffer(kept[candidate], dtype=np.uint32)) >= near:
                 return True
-        self._candidates.insert(len(self._kept), signature)
-        self._kept.append(hashes.tobytes())
+        candidates.insert(len(kept), signature)
+        kept.append(hashes.tobytes())
         return False
+
+    return seen_similar
 
 
 def _jaccard(a: np.ndarray, b: np.ndarray) -> float:
@@ -237,10 +234,8 @@ def corpus_statistics(passages: Iterable[Passage], documents: str = "docno") -> 
     for passage in tqdm(passages, desc="counting passages", unit="passage", delay=2, leave=False):
         n += 1
         words += len(passage.text.split())
-        if document_of is not None:
-            document = hash(document_of(passage))
-            if not seen or seen[-1] != document:
-                seen.append(document)
+        if document_of is not None and (document := hash(document_of(passage))) not in seen[-1:]:
+            seen.append(document)
     if not n:
         raise InputError("there are no passages to count")
     documents_seen = n if document_of is None else len(np.unique(np.frombuffer(seen, dtype=np.int64)))

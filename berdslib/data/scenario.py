@@ -151,15 +151,13 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
     if shared := {q.text for q in queries} & {q.text for q in learnt}:
         problem = f"{len(shared)} of the issues that are scored are in the training split of {source.name!r}, too"
         raise InputError(f"{problem}; nothing may be learnt from what is scored", field="training")
-    lessons = None
-    if learnt:
-        theirs = docno_of if source is release else _docnos(source, rule)
-        texts = passages if source is release else _passages(source, theirs)
-        lessons = Handout(**_shown(source, rule, learnt, theirs), passages=texts)
+    same = source is release
+    theirs = docno_of if same or not learnt else _docnos(source, rule)
+    texts = passages if same or not learnt else _passages(source, theirs)
     return Scenario(
         **_shown(release, rule, queries, docno_of),
         passages=passages,
-        training=lessons,
+        training=Handout(**_shown(source, rule, learnt, theirs), passages=texts) if learnt else None,
         release=release,
         split=split,
         authors=OfAuthors({docno_of[one.docno]: one.profile for one in release.arguments}),
@@ -199,15 +197,13 @@ def _answers(
 
 
 def _queries(release: Release, rule: str, split: str | None = None) -> list[ArgumentQuery]:
-    queries = release.baseline if rule == BASELINE else release.perspective
-    return [q for q in queries if split in (None, q.split)]
+    return [q for q in (release.baseline if rule == BASELINE else release.perspective) if split in (None, q.split)]
 
 
 def _question(query: ArgumentQuery, source: str) -> Question:
     """Return a query as a question with one perspective: what an argument must be to answer it."""
-    wanted = in_words(query.asked)
-    labels = (wanted,) if wanted else ()
-    return Question(query.qid, query.text, (wanted or query.text,), (None,), source, query.split, labels=labels)
+    labels = (in_words(query.asked),) if query.asked else ()
+    return Question(query.qid, query.text, labels or (query.text,), (None,), source, query.split, labels=labels)
 
 
 def _passages(release: Release, docno_of: Mapping[str, str]) -> tuple[Passage, ...]:
@@ -222,15 +218,12 @@ def _docnos(release: Release, rule: str) -> dict[str, str]:
         return {one.docno: one.docno for one in release.arguments}
     whole = hashlib.blake2b(digest_size=32)
     for one in release.arguments:
-        whole.update(_bytes(repr((one.docno, one.text, sorted(one.profile.items())))))
-    key = whole.digest()
-    return {
-        one.docno: hashlib.blake2b(_bytes(one.docno), key=key, digest_size=10).hexdigest() for one in release.arguments
-    }
+        whole.update(repr((one.docno, one.text, sorted(one.profile.items()))).encode("utf-8", "surrogatepass"))
 
+    def hidden(own: str) -> str:
+        return hashlib.blake2b(own.encode("utf-8", "surrogatepass"), key=whole.digest(), digest_size=10).hexdigest()
 
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    return {one.docno: hidden(one.docno) for one in release.arguments}
 
 
 # ---------------------------------------------------------------- by name
@@ -257,22 +250,22 @@ def load_scenario(name: str, rule: str, split: str | None = None, *, train: str 
 
 def load_release(name: str) -> Release:
     """Return a release of PerspectiveArg: a data set, or a folder."""
-    if name not in DATASETS or DATASETS[name].reader != "perspectivearg":
+    one = DATASETS.get(name)
+    if one is None or one.reader != "perspectivearg":
         return read_release(Path(name))
-    one = DATASETS[name]
     if one.shipped:
         return read_release(shipped(one.shipped))
     return read_release(first_existing(one, candidate_paths(one, one.local), "release").parent, name)
 
 
 def _training(name: str, train: str | None) -> Release | None:
-    if train is not None:
-        return load_release(train)
-    if name not in DATASETS or DATASETS[name].shipped or name == _OF_2019:
+    if train is None and (name not in DATASETS or DATASETS[name].shipped or name == _OF_2019):
         return None
     try:
-        return load_release(_OF_2019)
+        return load_release(train or _OF_2019)
     except MissingDataError:
+        if train:
+            raise
         return None  # a system that learns says what it needs
 
 
@@ -346,13 +339,10 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
 
 def _whose(qid: str, scenario: Scenario) -> str:
     """Say of which split or kind a query is that this scenario does not ask."""
-    release = scenario.release
-    kinds = [("baseline", release.baseline), ("perspective", release.perspective)]
-    kinds = kinds if scenario.rule == BASELINE else kinds[::-1]
-    own = kinds[0][0]
-    for kind, queries in kinds:
-        for query in queries:
-            if query.qid == qid:
-                asks = f"this scenario asks the {own} queries of {scenario.split!r}"
-                return f"{qid!r} is a {kind} query of {query.split!r}; {asks}"
+    kinds = {"baseline": scenario.release.baseline, "perspective": scenario.release.perspective}
+    own, other = kinds if scenario.rule == BASELINE else reversed(kinds)
+    for kind in (own, other):
+        if query := next((q for q in kinds[kind] if q.qid == qid), None):
+            asks = f"this scenario asks the {own} queries of {scenario.split!r}"
+            return f"{qid!r} is a {kind} query of {query.split!r}; {asks}"
     return f"{qid!r} is not a query of the release"

@@ -13,7 +13,6 @@ import hashlib
 import json
 import logging
 import os
-import random
 import re
 import time
 import zlib
@@ -27,11 +26,10 @@ from typing import Any, NamedTuple, overload
 
 import pandas as pd
 
-from berdslib.data.fetch import TRANSIENT
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.passages import corpus_statistics, split_words
 from berdslib.data.records import Passage, Question, check_questions
-from berdslib.data.webpage import Fetcher, Limits, Page, PageText, TextReader, retry_after
+from berdslib.data.webpage import Fetcher, Limits, Page, PageError, PageText, TextReader, back_off, status_error
 from berdslib.errors import BerdsError, InputError, MissingDataError
 from berdslib.files import StrPath, write_text
 from berdslib.paths import cache_dir
@@ -86,25 +84,22 @@ class Serper:
             state = "holds characters that no key has" if key else "is not set"
             raise SearchError(f"{self.url} asks for a key; the variable {_KEY} {state}")
         for attempt in range(self.retries + 1):
-            wait, passes = 0.0, True
+            hint = ""
             try:
                 answer = httpx.post(self.url, json={"q": query, "num": num}, headers={"X-API-KEY": key}, timeout=30)
-            except httpx.RequestError as error:
-                why = f"no answer ({error or type(error).__name__})"
-            else:
                 if answer.is_success:
                     return answer.content.replace(key.encode(), b"[key]")
-                wait = retry_after(answer.headers.get("retry-after", ""))
-                passes = answer.status_code in TRANSIENT and wait <= _LONGEST_WAIT
-                why = f"status {answer.status_code}" + (f"; it asks to wait {wait:.0f} s" if wait else "")
-                if answer.status_code in (401, 403):
-                    why += f"; the key in the variable {_KEY} is refused"
-                elif answer.status_code == 400:  # out of credits, for one
-                    why += f": {answer.text[:300].replace(key, '[key]')}"
-            if not passes or attempt == self.retries:
+                failure = status_error(answer)
+                if failure.status in (401, 403):
+                    hint = f"; the key in the variable {_KEY} is refused"
+                elif failure.status == 400:  # out of credits, for one
+                    hint = f": {answer.text[:300].replace(key, '[key]')}"
+            except httpx.RequestError as error:
+                failure = PageError("network", f"no answer ({error or type(error).__name__})", again=True)
+            if not failure.again or failure.wait > _LONGEST_WAIT or attempt == self.retries:
                 break
-            time.sleep(wait or random.uniform(0, 2.0**attempt))  # full jitter
-        raise SearchError(f"{self.url}: {why}")
+            time.sleep(failure.wait or back_off(1.0, attempt))
+        raise SearchError(f"{self.url}: {failure}{hint}")
 
     def read(self, answer: bytes) -> list[Result]:
         """Return the organic results in their order."""

@@ -195,6 +195,21 @@ def retry_after(value: str) -> float:
     return 0.0
 
 
+def status_error(response: httpx.Response) -> PageError:
+    """Return what a response without success is: whether it may pass, and how long the server asks to wait."""
+    status, wait = response.status_code, retry_after(response.headers.get("retry-after", ""))
+    asks = f", asks to wait {wait:.0f} s" if wait else ""
+    return PageError("status", f"status {status}{asks}", status=status, again=status in TRANSIENT, wait=wait)
+
+
+def back_off(first: float, attempt: int) -> float:
+    """Return how many seconds to wait behind an attempt, counted from 0: the longer the more there were.
+
+    Full jitter, as many clients that failed together must not come back together.
+    """
+    return first * 2.0**attempt * random.random()
+
+
 _AGENT_LINE = re.compile(r"^\s*user(?:-|\s*)agent(?:[\s:]+|$)([^#\n]*).*", re.I | re.M)
 
 
@@ -234,11 +249,12 @@ class _Host:
 
 @dataclass
 class _Visit:
-    """Where one page's redirects have led, and what seconds and attempts it may still use."""
+    """Where the redirects of a page or a robots.txt have led, and what seconds and attempts it may still use."""
 
     url: str
     left: float
     retries: int
+    robots: bool = False
 
 
 # ---------------------------------------------------------------- fetching
@@ -293,11 +309,9 @@ class Fetcher:
             for page in pages:
                 page.cancel()  # an interrupt must not leave the rest running
 
-    def _visit(self, url: str) -> _Visit:
-        return _Visit(url, self.limits.total, self.limits.retries)
-
     async def _fetch(self, url: str) -> Page:
-        began, visit = datetime.now(UTC).isoformat(timespec="seconds"), self._visit(url)
+        began = datetime.now(UTC).isoformat(timespec="seconds")
+        visit = _Visit(url, self.limits.total, self.limits.retries)
         try:
             page = await self._follow(visit)
         except PageError as error:
@@ -305,14 +319,14 @@ class Fetcher:
         seconds = round(self.limits.total - visit.left, 3)
         return page._replace(url=url, final_url=visit.url, seconds=seconds, fetched=began)
 
-    async def _follow(self, visit: _Visit, *, robots: bool = False) -> Page:
+    async def _follow(self, visit: _Visit) -> Page:
         """Follow redirects; each address is checked as the first was. For a robots.txt no other one is asked."""
         url = page_url(visit.url)
         for _ in range(self.limits.redirects + 1):
             visit.url = str(url)
-            if not robots and not (await self._rules(url)).can_fetch(visit.url, AGENT):
+            if not visit.robots and not (await self._rules(url)).can_fetch(visit.url, AGENT):
                 raise PageError("robots", "robots.txt does not allow it")
-            page = await self._insist(url, visit, any_type=robots)
+            page = await self._insist(url, visit)
             if page.status not in _REDIRECTS:
                 return page
             url = page_url(page.headers["location"], visit.url)
@@ -328,8 +342,9 @@ class Fetcher:
         return rules
 
     async def _read_robots(self, origin: str, host: _Host) -> Protego | PageError:
+        visit = _Visit(f"{origin}/robots.txt", self.limits.total, self.limits.retries, robots=True)
         try:
-            page = await self._follow(self._visit(f"{origin}/robots.txt"), robots=True)
+            page = await self._follow(visit)
         except PageError as error:
             absent = error.outcome == "status" and 400 <= error.status < 500 and error.status != 429
             return robots_rules("") if absent else error
@@ -338,7 +353,7 @@ class Fetcher:
         host.rest(host.pause)
         return rules
 
-    async def _insist(self, url: httpx.URL, visit: _Visit, *, any_type: bool) -> Page:
+    async def _insist(self, url: httpx.URL, visit: _Visit) -> Page:
         """Ask until there is an answer, or a failure that stays; one at a time at a host, with a pause between two."""
         host = self._hosts[url.host]
         while True:
@@ -348,15 +363,13 @@ class Fetcher:
                     began = time.monotonic()
                     try:
                         async with asyncio.timeout(visit.left):
-                            return await self._ask(url, any_type=any_type)
+                            return await self._ask(url, any_type=visit.robots)
                     except TimeoutError:
                         raise PageError("timeout", f"not complete after {self.limits.total:g} s") from None
                     except PageError as error:
                         if not error.again or not visit.retries or error.wait > self.limits.longest_wait:
                             raise
-                        back_off = self.limits.back_off * 2 ** (self.limits.retries - visit.retries)
-                        # Full jitter, as many clients that failed together must not come back together.
-                        host.rest(error.wait or back_off * random.random())
+                        host.rest(error.wait or back_off(self.limits.back_off, self.limits.retries - visit.retries))
                         visit.retries -= 1
                     finally:
                         visit.left -= time.monotonic() - began
@@ -410,9 +423,7 @@ class Fetcher:
         if status in _REDIRECTS and "location" in kept:
             return Page("", status=status, headers=kept)
         if not response.is_success:
-            wait = retry_after(sent.get("retry-after", ""))
-            asks = f", asks to wait {wait:.0f} s" if wait else ""
-            raise PageError("status", f"status {status}{asks}", status=status, again=status in TRANSIENT, wait=wait)
+            raise status_error(response)
         kind = re.split("[;,]", sent.get("content-type", ""))[0].strip().lower()
         if kind not in _TYPES and not any_type:
             raise PageError("type", f"not a page but {kind[:60]}", status=status)
@@ -509,6 +520,8 @@ def _readability(html: str) -> tuple[str, str]:
     return document.title(), writer.handle(document.summary())
 
 
+# What the process that reads pages keeps of the environment, beside PYTHON…
+_ENVIRONMENT = frozenset({"HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR"})
 EXTRACTORS = {"trafilatura": _trafilatura, "readability+html2text": _readability}
 
 
@@ -590,13 +603,16 @@ class TextReader:
 
 def _serve(pipe: Connection) -> None:
     """Answer pages until the other end closes."""
+    kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT or name.startswith("PYTHON")}
+    os.environ.clear()  # keys of services and the like: a page that broke a parser would find none
+    os.environ.update(kept)
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
-    logging.disable()  # the libraries complain about pages; outcomes tell what is to be told
     import trafilatura  # noqa: F401
     import w3lib.encoding  # noqa: F401
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    logging.disable()  # the libraries complain about pages; outcomes tell what is to be told
     pipe.send("ready")
     with contextlib.suppress(EOFError, OSError):
         while True:

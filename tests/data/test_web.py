@@ -302,18 +302,20 @@ def test_one_request_at_a_time_with_a_pause(server):
         pages = list(pool.map(fetcher.fetch, [server.url("good")] * 4))
     assert [page.outcome for page in pages] == ["ok"] * 4
     assert server.most_active == 1
-    starts = [when for _, when in server.seen]
-    assert min(b - a for a, b in itertools.pairwise(starts)) >= 0.3
+    assert min(gaps(server)) >= 0.3
     assert max(page.seconds for page in pages) < 0.8  # waiting for one's turn does not count
 
 
 def test_a_crawl_delay_is_kept(server):
     server.robots = "User-agent: *\nCrawl-delay: 30\n"
     fetcher = Fetcher(limits(server, longest_wait=0.3))
-    fetcher.fetch(server.url("good"))
-    fetcher.fetch(server.url("good"))
-    starts = [when for _, when in server.seen]
-    assert 0.29 <= starts[2] - starts[1] < 15  # within the bound
+    for _ in range(2):
+        fetcher.fetch(server.url("good"))
+    assert 0.29 <= gaps(server)[-1] < 15  # within the bound
+
+
+def gaps(server):
+    return [later - when for (_, when), (_, later) in itertools.pairwise(server.seen)]
 
 
 @pytest.mark.parametrize(
@@ -360,11 +362,10 @@ def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, c
 @pytest.mark.parametrize(
     ("status", "headers", "message", "requests"),
     [
-        (401, {}, "401; the key in the variable SERPER_API_KEY is refused", 1),
         (403, {}, "403; the key in the variable SERPER_API_KEY is refused", 1),
         (400, {}, r"status 400: .*Not enough credits", 1),
         (429, {"Retry-After": "0.01"}, "status 429", 3),
-        (429, {"Retry-After": "3600"}, "it asks to wait 3600 s", 1),
+        (429, {"Retry-After": "3600"}, "asks to wait 3600 s", 1),
         (302, {"Location": "http://10.0.0.7/"}, "status 302", 1),
     ],
 )
@@ -642,18 +643,31 @@ def test_nothing_is_run_from_the_current_folder(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_page_that_breaks_the_reader_costs_only_itself():
-    attributes = b"<p " + b" ".join(b"a%d=1" % i for i in range(80_000)) + b">text</p>"
     with TextReader(seconds=3) as reader:
         before = reader.read(html(SENTENCE).encode(), "text/html")
         process = reader._process
-        began = time.monotonic()
-        assert reader.read(attributes, "text/html").outcome == "parser"
-        assert time.monotonic() - began < 20
+        assert reader.read(nasty.ATTRIBUTES.encode(), "text/html").outcome == "parser"
         assert not process.is_alive()
         assert reader.read(html(SENTENCE).encode(), "text/html") == before
         assert before.text == SENTENCE.strip()
         last = reader._process
     assert last.exitcode is not None
+
+
+def test_the_process_that_reads_pages_knows_no_secrets(tmp_path, monkeypatch):
+    """Its environment is seen from within: a library that it loads writes down what is there."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, os, sys\n"
+        "def seen(event, arguments):\n"
+        "    if event == 'import' and arguments[0] == 'trafilatura':\n"
+        f"        open({str(tmp_path / 'seen')!r}, 'w').write(' '.join(os.environ))\n"
+        "sys.addaudithook(seen)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    with TextReader() as reader:
+        assert reader.read(html(SENTENCE).encode(), "text/html").text == SENTENCE.strip()
+    names = (tmp_path / "seen").read_text().split()
+    assert "PATH" in names and "SERPER_API_KEY" not in names
 
 
 def test_nothing_of_a_page_is_loaded_or_run(server, tmp_path):
