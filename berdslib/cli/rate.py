@@ -163,11 +163,11 @@ def rate_systems(
 def _write_judged(folder: Path, tables: dict[str, Any]) -> None:
     from berdslib.study.figures import save_figure, use_style
     from berdslib.study.figures.values import judged_systems_figure
-    from berdslib.study.tables import file_stems
+    from berdslib.study.tables import file_stems, write_csv
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False)
+        write_csv(folder / f"{name}.csv", table)
     use_style()
     scores = tables["table"]
     for measure, stem in file_stems(dict.fromkeys(scores["measure"])).items():

@@ -379,6 +379,7 @@ def sides_command(
     from berdslib.study.figures.bars import sides_figure
     from berdslib.study.figures.values import sycophancy_figure
     from berdslib.study.sides import sides
+    from berdslib.study.tables import write_csv
 
     named: dict[str, Any] = {name: name for name in inputs.parsed_systems(systems)}
     found = inputs.read_collection(given)
@@ -390,7 +391,7 @@ def sides_command(
     if output:
         output.mkdir(parents=True, exist_ok=True)
         for name in SIDES:
-            getattr(result, name).to_csv(output / f"{name}.csv", index=False)
+            write_csv(output / f"{name}.csv", getattr(result, name))
         use_style()
         shares = result.shares[result.shares["asked"] == "question"]
         save_figure(sides_figure(shares), shares, output, "figure_2_sides")

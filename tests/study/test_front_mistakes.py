@@ -90,11 +90,11 @@ MISTAKES = {
     ),
     "several systems to search": (
         lambda: bd.search(["bm25", "rank-bm25"], PETS),
-        "[system]: one system is searched at a time; bd.experiment takes several",
+        "[system]: one system that searches is needed; bd.experiment takes several, and a finished run goes to judge",
     ),
     "a run to search": (
         lambda: bd.search(RUN, PETS),
-        "[system]: a finished run has been searched already; give it to judge or evaluate",
+        "[system]: one system that searches is needed; bd.experiment takes several, and a finished run goes to judge",
     ),
     "questions in place of a collection": (
         lambda: bd.experiment("bm25", QUESTIONS),

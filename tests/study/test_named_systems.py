@@ -21,7 +21,6 @@ from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retrie
 from berdslib.retrieval.systems import make_systems
 from berdslib.study import scoring
 from berdslib.study.front import search
-from berdslib.study.scoring import build
 
 
 @pytest.fixture(autouse=True)
@@ -81,17 +80,13 @@ def test_files_have_no_recorded_expansions_and_rules_are_always_there(sample, tm
 
 
 def test_strings_are_built_and_everything_else_is_as_it_came(sample):
-    run, own = search("bm25", sample, 3), Nothing()
-    built = build({"a": "bm25", "b": " bm25+mmr:1 ", "c": own, "d": run, "e": "bm25"}, sample, **ASPECTS)
-    assert list(built) == ["a", "b", "c", "d", "e"] and built["c"] is own and built["d"] is run
-    assert built["a"] is built["e"] and pairs(built["a"].search(sample.questions, 3)) == pairs(run)
+    run = search("bm25", sample, 3)
+    runs = scoring.search({"a": "bm25", "b": " bm25+mmr:1 ", "c": run}, sample, 3, **ASPECTS)
+    assert list(runs) == ["a", "b", "c"] and all(pairs(one) == pairs(run) for one in runs.values())
     bare = Collection("bare", sample.questions)  # nothing is to be built, so no corpus is needed
-    assert build({"c": own}, bare, **ASPECTS) == {"c": own}
-    with pytest.raises(InputError, match=r"\[k\]|depth"):
-        build({"a": "bm25"}, sample, depth=0, **ASPECTS)
-
-
-# ---------------------------------------------------------------- PIR
+    assert pairs(scoring.search({"c": run}, bare, 3, **ASPECTS)["c"]) == pairs(run)
+    with pytest.raises(InputError, match=r"\[depth\]"):
+        scoring.search({"a": "bm25"}, sample, 3, depth=0, **ASPECTS)
 
 
 # ---------------------------------------------------------------- vectors
@@ -175,18 +170,18 @@ def test_several_systems_ask_once(two, monkeypatch):
 
 
 def test_diversifiers_use_the_perspectives_of_the_model_and_never_a_hypothetical_passage(two, monkeypatch):
-    made = {"chat:m": {"q": [("For", "Yes.")]}, "hyde:m": {"q": [("", "A passage.")]}}
+    made = {kind: {q.qid: [("For", "Yes.")] for q in two.questions} for kind in ("chat:m", "hyde:m")}
     monkeypatch.setattr(systems_module, "expansions_by", lambda name, *_, **__: made[name])
     used = []
-    monkeypatch.setattr(scoring, "judged_aspects", lambda generated, *_: used.append(generated))
+    monkeypatch.setattr(scoring, "judged_aspects", lambda generated, *_: used.append(generated) or nobody)
     names = [f"bm25+expand:{kind}+coverage:0.5" for kind in ("chat:m", "hyde:m", "rule")]
     bare = Collection("bare", two.questions, two.passages)
     chains = {name: name for name in names}
-    build(chains, bare, **ASPECTS)
+    scoring.search(chains, bare, 5, **ASPECTS)
     rule = template_expansions(two.questions)
     assert used == [made["chat:m"], rule, rule]
     used.clear()
-    build({names[1]: names[1]}, two, **ASPECTS)
+    scoring.search({names[1]: names[1]}, two, 5, **ASPECTS)
     assert used == [two.expansions | {q: rule[q] for q in rule if q not in two.expansions}]
 
 

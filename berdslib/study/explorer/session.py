@@ -26,10 +26,9 @@ from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.parts import CROSS, EXPANDING, PROJECTED, System, parse_system
 from berdslib.retrieval.systems import Workshop
 from berdslib.statements.negation import two_sides
-from berdslib.study.arguments import AnyJudge, is_recorded, judge_of
 from berdslib.study.explorer.views import Listing, most_telling, view_of, visible
 from berdslib.study.figures.lists import letter_of
-from berdslib.study.scoring import judged, workshop
+from berdslib.study.scoring import AnyJudge, is_recorded, judge_of, judged, workshop
 from berdslib.study.sides import statements
 
 READER = "laptop"  # judges what nobody has labelled

@@ -16,13 +16,12 @@ import traitlets
 from berdslib.data.collection import Collection
 from berdslib.errors import BerdsError, InputError, says_what_it_takes
 from berdslib.files import StrPath, write_text
-from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, store_of
 from berdslib.study.explorer.controls import SystemControls
 from berdslib.study.explorer.session import AS_LISTED, DEPTH, QUESTION, Session, Wish
 from berdslib.study.explorer.views import csv_of, in_words, table_of, visible
 from berdslib.study.explorer.worker import Job, StoppedError, Worker
 from berdslib.study.figures.lists import letter_of
-from berdslib.study.scoring import System, named_systems
+from berdslib.study.scoring import AnyJudge, Data, Store, System, collections_of, named_systems, store_of
 
 STATIC = Path(__file__).with_name("static")
 MOST_TELLING = "where the lists differ most"
