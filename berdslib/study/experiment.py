@@ -26,7 +26,6 @@ from berdslib.evaluation.measures import Measure
 from berdslib.files import StrPath
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
-from berdslib.retrieval.base import run_of
 from berdslib.study import scoring
 from berdslib.study.scoring import AnyJudge, Data, Store, System, Systems, is_recorded, judge_of
 from berdslib.study.tables import MACRO, counted, escape, file_stems, paper_table, score_table, write_csv
@@ -270,7 +269,7 @@ def _check(
     names = Counter(one.name for one in collections if any(not q.source for q in one.questions))
     if twice := [name for name, count in names.items() if count > 1]:
         raise InputError(f"two collections are called {twice[0]!r}; give one another name", field="name")
-    given = {name: run_of(name, system) for name, system in named.items() if isinstance(system, pd.DataFrame)}
+    given = {name: system for name, system in named.items() if isinstance(system, pd.DataFrame)}
     for name, frame in (given | ({"the judge": judge.verdicts} if isinstance(judge, Gold) else {})).items():
         scoring.check_belongs(name, frame, everybody)
 

@@ -68,9 +68,15 @@ def search(
         raise InputError(problem, field="system")
     named = scoring.named_systems(system)  # first: a collection in its place would be searched for systems
     collection = collection_of(data)
-    covering, options = partial(judge_of, aspect_judge, collection), {"depth": depth, "perspectives": perspectives}
     runs = scoring.search(
-        named, collection, k, aspect_judge=covering, store=store_of(store), recordings=recordings, **options
+        named,
+        collection,
+        k,
+        perspectives=perspectives,
+        aspect_judge=partial(judge_of, aspect_judge, collection),
+        depth=depth,
+        recordings=recordings,
+        store=store_of(store),
     )
     return next(iter(runs.values()))
 
@@ -158,20 +164,15 @@ def evaluate(
         InputError: a frame that is none, or is about other questions, or an unknown measure.
     """
     wanted = measuring.parse_measures(measures)
-    given = data if scoring.are_questions(data) else collection_of(data)  # type: ignore[arg-type]
-    asked = given.questions if isinstance(given, Collection) else given
-    if said := measuring.single_perspectives(asked, map(str, wanted)):
+    collection = Collection("questions", data) if scoring.are_questions(data) else collection_of(data)  # type: ignore[arg-type]
+    if said := measuring.single_perspectives(collection.questions, map(str, wanted)):
         logger.warning("%s", said)
-    if not isinstance(given, Collection):
-        return measuring.evaluate(run, verdicts, asked, wanted)  # type: ignore[arg-type] # None is refused there
-    own = given.gold if isinstance(given, Scenario) else None
-    if (
-        isinstance(given, Scenario)
-        and verdicts is not None
-        and (own is None or not check_verdicts(verdicts).equals(own))
-    ):
-        raise InputError(f"{given.name!r} is scored by its own answers; give None, or its gold", field="verdicts")
-    return scoring.scored(run, verdicts, given, wanted)
+    if isinstance(collection, Scenario) and verdicts is not None:
+        own = collection.gold
+        if own is None or not check_verdicts(verdicts).equals(own):
+            problem = f"{collection.name!r} is scored by its own answers; give None, or its gold"
+            raise InputError(problem, field="verdicts")
+    return scoring.scored(run, verdicts, collection, wanted)
 
 
 @says_what_it_takes

@@ -134,7 +134,10 @@ def judge_systems(
     judges = [judges] if isinstance(judges, str) else list(dict.fromkeys(judges))
     wanted, collection, named = parse_measures(measures), scoring.collection_of(data), scoring.named_systems(systems)
     names, k, kept = [str(m) for m in wanted], scoring.deepest(wanted), scoring.store_of(store)
-    _check(collection, list(named), judges, wanted, labelled, draws)
+    _check(collection, list(named), judges, wanted)
+    if draws < 1 or any(n < 2 for n in labelled):  # now, not when everything has been judged
+        problem = f"at least 2 questions are labelled, in at least 1 draw; got {list(labelled)} and {draws}"
+        raise InputError(problem, field="labelled")
     chosen = {name: make_judge(name) for name in judges}  # before anything is searched
     questions, clusters = list(collection.questions), question_clusters(collection)
     if any(n <= len(clusters) for n in labelled) and len(set(clusters)) < 2:
@@ -211,27 +214,21 @@ def _labels(
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
-def _check(
-    collection: Collection,
-    systems: Sequence[str],
-    judges: Sequence[str],
-    measures: Sequence[Measure],
-    labelled: Sequence[int],
-    draws: int,
-) -> None:
+def _check(collection: Collection, systems: Sequence[str], judges: Sequence[str], measures: Sequence[Measure]) -> None:
     """Refuse what cannot be compared, before anything has been searched; say if there are few systems."""
     bare = isinstance(collection, Scenario) or collection.gold is None or not collection.passages
-    unlike = not judges or any(is_recorded(name) for name in judges)
-    untried = draws < 1 or any(n < 2 for n in labelled)
-    for wrong, problem in (
-        (bare, f"{collection.name!r}: judges are compared with recorded verdicts on passages; take what has both"),
-        (len(systems) < 2, f"an order needs two systems at least, and {ENOUGH_SYSTEMS} to say much; there is one"),
-        (ORACLE in systems, f"{ORACLE!r} is what the best possible list is called; give this system another name"),
-        (unlike, "name judges to be compared with gold, such as 'laptop'; gold itself is there anyway"),
-        (looks_at_perspectives(measures), "pRecall looks at a list for each perspective; one list is judged here"),
-        (untried, f"at least 2 questions are labelled, in at least 1 draw; got {list(labelled)} and {draws}"),
+    both = "judges are compared with recorded verdicts on passages; take a data set that has both"
+    few = f"an order needs two systems at least, and {ENOUGH_SYSTEMS} or more to say much; there is one"
+    recorded = not judges or any(is_recorded(name) for name in judges)
+    of_one_list = "pRecall looks at a list for each perspective; measures of one list are compared here"
+    for wrong, field, problem in (
+        (bare, "data", f"{collection.name!r}: {both}"),
+        (len(systems) < 2, "systems", few),
+        (ORACLE in systems, "systems", f"{ORACLE!r} is what the best possible list is called; rename this system"),
+        (recorded, "judges", "name judges to be compared with gold, such as 'laptop'; gold itself is there anyway"),
+        (looks_at_perspectives(measures), "measures", of_one_list),
     ):
         if wrong:
-            raise InputError(problem)
+            raise InputError(problem, field=field)
     if len(systems) < ENOUGH_SYSTEMS:
         logger.warning("%d systems: a tau of fewer than %d moves in large steps", len(systems), ENOUGH_SYSTEMS)

@@ -25,6 +25,7 @@ from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import AspectsOf
+from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.systems import Workshop
 
 AnyJudge = Judge | Callable[..., Any] | str | None
@@ -38,7 +39,7 @@ Systems = System | Sequence[System] | Mapping[str, System]
 
 
 def named_systems(systems: Systems) -> dict[str, System]:
-    """Return name → system; a string is its own name, and a retriever says what it is called."""
+    """Return name → system; a string is its own name, a retriever says what it is called, and a run is checked here."""
     if isinstance(systems, Mapping):
         named = list(systems.items())
     else:
@@ -57,7 +58,7 @@ def named_systems(systems: Systems) -> dict[str, System]:
             problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
             kind = type(system).__name__
             raise InputError(f"a system is {problem}; {name!r} is of type {kind}", field="systems")
-    return dict(named)
+    return {name: run_of(name, system) if isinstance(system, pd.DataFrame) else system for name, system in named}
 
 
 def _name_of(system: System) -> str:
@@ -129,27 +130,28 @@ def search(
     store: VerdictStore,
     questions: bool = True,
     perspectives: bool = False,
+    depth: int = 100,
     recordings: StrPath | None = None,
-    **options: Any,
+    scorers: dict[str, Scorer] | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Return the run of each system: its lists for a collection's questions, for their perspectives, or for both.
 
     All systems are built before any of them searches. The lists of perspectives (:attr:`Collection.queries`) have ids
     of their own. Of a finished run, what was not asked is left out. ``aspect_judge`` returns the judge, loaded when it
-    is needed; for ``recordings`` and the options see :func:`workshop`.
+    is needed; the last three are those of :class:`berdslib.retrieval.systems.Workshop`.
     """
-    check_k(options.get("depth", 1), "depth")
+    check_k(depth, "depth")
     texts, built = [system for system in named.values() if isinstance(system, str)], dict[str, Retriever]()
     if texts:
-        options["recordings"] = Path(recordings) if recordings else None
+        kept = Path(recordings) if recordings else None
+        options: dict[str, Any] = {"depth": depth, "recordings": kept, "scorers": scorers}
         built = workshop(collection, aspect_judge=aspect_judge, store=store, **options).make(texts)
     queries = collection.queries if perspectives else []
     asked = [part for part in (list(collection.questions) if questions else [], queries) if part]
     runs = {}
     for name, system in named.items():
         if isinstance(system, pd.DataFrame):
-            run = run_of(name, system)
-            runs[name] = run[run["qid"].isin(list_ids(collection.questions))]
+            runs[name] = system[system["qid"].isin(list_ids(collection.questions))]
         else:
             searcher = built[system] if isinstance(system, str) else system
             runs[name] = pd.concat([checked_search(searcher, part, k) for part in asked], ignore_index=True)

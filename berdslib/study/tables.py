@@ -70,26 +70,20 @@ def score_table(
 
 
 def paper_table(
-    table: pd.DataFrame,
-    *,
-    percent: bool = True,
-    intervals: bool = False,
-    letters: Mapping[str, pd.Series] | None = None,
+    table: pd.DataFrame, *, intervals: bool = False, letters: Mapping[str, pd.Series] | None = None
 ) -> pd.DataFrame:
-    """Reshape an experiment's table as BeRDS Tables 3 and 16: a row per system, columns data set x measure.
+    """Reshape an experiment's table as BeRDS Tables 3 and 16: a row per system, columns data set x measure, in percent.
 
     Args:
         table: the table of an :class:`Experiment`.
-        percent: multiply by 100, as the paper does.
         intervals: add the interval, "63.2 [55.1, 70.9]"; a difference from the baseline with p < .05 gets a star.
         letters: measure → letters of the systems (:func:`berdslib.evaluation.compare.letters`), shown behind the
             intervals of the macro means.
     """
-    scale, digits = (100.0, 1) if percent else (1.0, 3)
-    shown = table.assign(cell=(table["mean"] * scale).round(digits))
+    shown = table.assign(cell=(table["mean"] * 100).round(1))
     if intervals:
-        stars = shown["p_value"].lt(0.05).map({True: "*", False: ""})
-        mean, low, high = ((shown[c] * scale).map(f"{{:.{digits}f}}".format) for c in ("mean", "low", "high"))
+        mean, low, high = ((table[column] * 100).map("{:.1f}".format) for column in ("mean", "low", "high"))
+        stars = table["p_value"].lt(0.05).map({True: "*", False: ""})
         shown["cell"] = mean + stars + " [" + low + ", " + high + "]"
         for measure, of_system in (letters or {}).items():
             here = (shown["dataset"] == MACRO) & (shown["measure"] == measure)

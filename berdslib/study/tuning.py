@@ -130,8 +130,7 @@ class Lists:
             difference from the retriever), p_value (Holm over the ways), letters (ways that share one are not shown to
             differ, Holm over all pairs), share (of the oracle's gain), chosen, note. A way that could not be tried has
             no numbers, and a note that says why.
-        tried: every system on the questions to choose by, see :func:`gains_and_losses`, and its
-            way.
+        tried: every system on the questions to choose by, see :func:`gains_and_losses`, and its way.
         runs: system → run, on all questions.
         winner: the way that would have been chosen among all.
         choosing: the questions that settings were chosen on.
@@ -186,8 +185,8 @@ def lists_table(
     """Try every way at every weight on some of the questions, and score each way's best once on the others.
 
     Candidates are searched once for each set of queries, and reordered many times. The questions to choose by are those
-    of :func:`dev_test_split`; best is the largest gain in MRecall@k among the weights that lose
-    no more of Precision@k than allowed, or the smallest loss where all lose more, which the note then says.
+    of :func:`dev_test_split`; best is the largest gain in MRecall@k among the weights that lose no more of Precision@k
+    than allowed, or the smallest loss where all lose more, which the note then says.
 
     Args:
         retriever: finds the candidates.
