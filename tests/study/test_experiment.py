@@ -94,14 +94,6 @@ def test_intervals_tests_and_differences_are_those_of_the_statistics(result, sys
     pd.testing.assert_frame_equal(alone.table[COLUMNS[:7]], result.table[COLUMNS[:7]])
 
 
-def test_a_judge_that_is_named_goes_before_recorded_verdicts(systems, sample):
-    nobody = sample.gold.assign(p_yes=0.0, supports=False)
-    told = Collection("told", sample.questions, sample.passages, nobody)
-    found = experiment(systems, told, "Precision@5", judge=Overlap())
-    assert set(found.verdicts["judge"]) == {Overlap().id} == {found.judge}
-    assert found.table["mean"].max() > 0 == experiment(systems, told, "Precision@5").table["mean"].max()
-
-
 def test_a_judge_is_asked_once_for_what_several_systems_list(systems, sample, questions, tmp_path):
     class Counting(Overlap):
         asked = 0
