@@ -56,7 +56,7 @@ def all_pairs(
         effect_high, and detectable: the smallest difference that so many such questions show with 80 % power at 5 %;
         NaN where the two do not differ on any question, and where scores from 0 to 1 cannot differ by as much.
     """
-    columns, groups, clusters = _columns(scores, questions, measure)
+    columns, groups, clusters = score_columns(scores, questions, measure)
     rows = []
     for first, second in _pairs(list(columns), baselines):
         d = (columns[first] - columns[second]).round(_DIGITS)
@@ -90,7 +90,7 @@ def letters(
 
     Two systems differ if their p-value, Holm-corrected over all pairs, is below `alpha`. Source: Piepho (2004).
     """
-    columns, groups, _ = _columns(scores, questions, measure)
+    columns, groups, _ = score_columns(scores, questions, measure)
     pairs = all_pairs(scores, questions, measure, seed=seed)
     differ = pairs[pairs["p_value"] < alpha]
     means = {system: macro_mean(values, groups) for system, values in columns.items()}
@@ -144,7 +144,7 @@ def questions_for(
         Frame with one row a pair: first, second, spread (standard deviation of the paired differences) and a column for
         each of `differences`; <NA> where the two do not differ on any question, which says nothing about others.
     """
-    columns, groups, clusters = _columns(scores, questions, measure)
+    columns, groups, clusters = score_columns(scores, questions, measure)
     rows = []
     for first, second in _pairs(list(columns), baselines):
         spread = spread_of((columns[first] - columns[second]).round(_DIGITS), groups, clusters=clusters)
@@ -168,7 +168,7 @@ def _pairs(systems: list[str], baselines: str | Iterable[str] | None) -> list[tu
     return [pair for i, pair in enumerate(chosen) if pair[::-1] not in chosen[:i]]
 
 
-def _columns(
+def score_columns(
     scores: Scores, questions: Sequence[Question], measure: str
 ) -> tuple[dict[str, np.ndarray], list[str], list[str] | None]:
     """Return each system's scores by one measure, each question's data set, and what is drawn with what."""

@@ -179,10 +179,10 @@ def labelling_trials(
                 (*key, CORRECTED, both.value, both.low, both.high, both.weight),
             ]
     columns = ["trial", "system", "truth", "estimate", "value", "low", "high", "weight"]
-    return _summary(pd.DataFrame(rows, columns=columns)).assign(labelled=labelled)[list(_SUMMARY)]
+    return _summary(pd.DataFrame(rows, columns=columns)).assign(labelled=labelled)[list(SUMMARY)]
 
 
-_SUMMARY = ("labelled", "estimate", "system", "bias", "error", "width", "coverage", "weight", "tau")
+SUMMARY = ("labelled", "estimate", "system", "bias", "error", "width", "coverage", "weight", "tau")
 
 
 def _summary(trials: pd.DataFrame) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,61 +47,50 @@ def score_table(
     if MACRO in sources:
         problem = f"{MACRO!r} stands for the mean over all data sets; give this one another name"
         raise InputError(problem, field="source")
-    groups: list[tuple[str, np.ndarray]] = [(s, sources == s) for s in dict.fromkeys(sources)]
-    groups.append((MACRO, np.ones(len(sources), dtype=bool)))
-    others = [s for s in scores if s != baseline]
-    about = np.array([q.root or q.qid for q in questions])
-    rows = []
-    for dataset, mask in groups:
-        inner = list(sources[mask])
-        related = len(set(about[mask])) < len(inner)
-        clusters = list(about[mask]) if related else None
+    about, rows = np.array([q.root or q.qid for q in questions]), []
+    for dataset in (*dict.fromkeys(sources.tolist()), MACRO):
+        mask = np.ones(len(sources), dtype=bool) if dataset == MACRO else sources == dataset
+        inner, together = sources[mask].tolist(), about[mask].tolist()
+        clusters = together if len(set(together)) < len(together) else None
         for measure in next(iter(scores.values())).columns:
             columns = {system: frame[measure].to_numpy()[mask] for system, frame in scores.items()}
-            tests: dict[str, Any] = {"clusters": clusters, "seed": seed}
-            raw = [paired_test(columns[s], columns[baseline], inner, **tests) for s in others] if baseline else []
-            p_values = dict(zip(others, holm(raw), strict=True)) if baseline else {}
-            for system, values in columns.items():
-                low, high = mean_interval(values, inner, clusters=clusters)
-                mean = macro_mean(values, inner)
-                difference = mean - macro_mean(columns[baseline], inner) if baseline else np.nan
-                p = p_values.get(system, np.nan)
-                rows.append((system, dataset, measure, len(values), mean, low, high, difference, p))
+            means = {system: macro_mean(values, inner) for system, values in columns.items()}
+            base, p_values = np.nan, dict[str, float]()
+            if baseline:
+                base, others = means[baseline], [s for s in scores if s != baseline]
+                pairs = ((columns[s], columns[baseline]) for s in others)
+                raw = [paired_test(*pair, inner, clusters=clusters, seed=seed) for pair in pairs]
+                p_values = dict(zip(others, holm(raw), strict=True))
+            for system, mean in means.items():
+                low, high = mean_interval(columns[system], inner, clusters=clusters)
+                row = (system, dataset, measure, len(inner), mean, low, high)
+                rows.append((*row, mean - base, p_values.get(system, np.nan)))
     names = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
     return pd.DataFrame(rows, columns=names)
 
 
 def paper_table(
-    table: pd.DataFrame,
-    *,
-    percent: bool = True,
-    intervals: bool = False,
-    letters: Mapping[str, pd.Series] | None = None,
+    table: pd.DataFrame, *, intervals: bool = False, letters: Mapping[str, pd.Series] | None = None
 ) -> pd.DataFrame:
-    """Reshape an experiment's table as BeRDS Tables 3 and 16: a row per system, columns data set x measure.
+    """Reshape an experiment's table as BeRDS Tables 3 and 16: a row per system, columns data set x measure, in percent.
 
     Args:
         table: the table of an :class:`Experiment`.
-        percent: multiply by 100, as the paper does.
         intervals: add the interval, "63.2 [55.1, 70.9]"; a difference from the baseline with p < .05 gets a star.
         letters: measure → letters of the systems (:func:`berdslib.evaluation.compare.letters`), shown behind the
             intervals of the macro means.
     """
-    scale, digits = (100.0, 1) if percent else (1.0, 3)
-    shown = table.copy()
-    shown["cell"] = (shown["mean"] * scale).round(digits)
+    shown = table.assign(cell=(table["mean"] * 100).round(1))
     if intervals:
-        stars = np.where(shown["p_value"] < 0.05, "*", "")
-        shown["cell"] = [
-            f"{m * scale:.{digits}f}{star} [{low * scale:.{digits}f}, {high * scale:.{digits}f}]"
-            for m, low, high, star in zip(shown["mean"], shown["low"], shown["high"], stars, strict=True)
-        ]
+        mean, low, high = ((table[column] * 100).map("{:.1f}".format) for column in ("mean", "low", "high"))
+        stars = table["p_value"].lt(0.05).map({True: "*", False: ""})
+        shown["cell"] = mean + stars + " [" + low + ", " + high + "]"
         for measure, of_system in (letters or {}).items():
             here = (shown["dataset"] == MACRO) & (shown["measure"] == measure)
             shown.loc[here, "cell"] += " " + shown.loc[here, "system"].map(of_system)
     wide = shown.pivot(index="system", columns=["dataset", "measure"], values="cell")
-    columns = list(dict.fromkeys(zip(shown["dataset"], shown["measure"], strict=True)))
-    return wide.reindex(index=list(dict.fromkeys(shown["system"])), columns=pd.MultiIndex.from_tuples(columns))
+    columns = shown[["dataset", "measure"]].drop_duplicates()
+    return wide.reindex(index=shown["system"].unique(), columns=pd.MultiIndex.from_frame(columns, names=[None, None]))
 
 
 _TEX = str.maketrans(
@@ -139,6 +128,12 @@ def file_stems(names: Iterable[str]) -> dict[str, str]:
     }
 
 
+def write_csv(path: Path, table: pd.DataFrame) -> None:
+    """Write a table without its index, whole or not at all."""
+    with write_text(path) as file:
+        table.to_csv(file, index=False, lineterminator="\n")
+
+
 # ---------------------------------------------------------------- PerspectiveArg
 
 
@@ -161,8 +156,7 @@ def write_results(
             continue
         table["synthetic"] = scenario.release.synthetic
         found[name] = json.loads(table.to_json(orient="records", double_precision=15))  # JSON knows no NaN: null
-        with write_text(path) as file:
-            table.to_csv(file, index=False, lineterminator="\n")
+        write_csv(path, table)
         written.append(path)
     with write_text(folder / "results.json") as file:
         json.dump(found, file, indent=1, ensure_ascii=False)
@@ -172,12 +166,12 @@ def write_results(
 
 def _at_cutoffs(scores: Mapping[str, pd.DataFrame], *, of_relevance: bool) -> pd.DataFrame:
     """Return means over all queries: system, k, and the measures of one of the task's evaluations, without "@k"."""
-    rows: list[dict[str, Any]] = []
+    rows = list[dict[str, Any]]()
     for system, frame in scores.items():
-        by_cutoff: dict[int, dict[str, Any]] = {}
+        by_cutoff = defaultdict[int, dict[str, Any]](dict)
         for measure, mean in frame.mean().items():
             name, _, k = str(measure).rpartition("@")
             if (name.partition("(")[0] in RELEVANCE_MEASURES) == of_relevance:
-                by_cutoff.setdefault(int(k), {"system": system, "k": int(k)})[name] = mean
-        rows += [by_cutoff[k] for k in sorted(by_cutoff)]
+                by_cutoff[int(k)][name] = mean
+        rows += [{"system": system, "k": k, **by_cutoff[k]} for k in sorted(by_cutoff)]
     return pd.DataFrame(rows)

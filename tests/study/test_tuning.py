@@ -1,5 +1,6 @@
 """Choosing on one half, by hand-made scores; aspects from a judge; ways to better lists, and to fuse them."""
 
+import re
 from dataclasses import replace
 
 import pandas as pd
@@ -7,12 +8,8 @@ import pytest
 
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import load
-from berdslib.data.records import Passage, Question, make_run, make_verdicts, ranked_run
+from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
-from berdslib.judging.aspects import judged_aspects
-from berdslib.judging.baselines import Gold
-from berdslib.judging.registry import make_judge
-from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 from berdslib.study.experiment import experiment
@@ -42,23 +39,15 @@ SCORES = {
 }
 
 
-def test_each_source_is_halved_and_nothing_is_on_both_sides():
+def test_each_source_is_halved_and_marks_are_kept_where_there_are_both():
     dev, test = dev_test_split(QUESTIONS, seed=1)
     assert sorted([*dev, *test]) == QUESTIONS and len({q.qid for q in dev} & {q.qid for q in test}) == 0
     assert [sum(q.source == s for q in dev) for s in ("one", "two")] == [3, 2]
     assert dev_test_split(QUESTIONS, seed=1) == (dev, test) != dev_test_split(QUESTIONS, seed=2)
-
-
-def test_marks_are_kept_where_there_are_both():
     marked = [q._replace(split="dev" if i in (0, 1, 2, 9) else "test") for i, q in enumerate(QUESTIONS)]
     assert [q.qid for q in dev_test_split(marked)[0]] == ["q0", "q1", "q2", "q9"]
     third = [q._replace(split="train") if q.qid == "q0" else q for q in marked]
     assert all(q.split == "test" for q in dev_test_split(third)[1])  # no test question to choose by
-
-
-def test_one_question_cannot_be_halved():
-    with pytest.raises(InputError, match="cannot be split"):
-        dev_test_split(QUESTIONS[:1])
 
 
 def test_trade_offs_are_macro_means_against_the_baseline():
@@ -74,8 +63,6 @@ def test_the_choice_is_the_largest_gain_that_the_loss_allows():
     assert choose_system(table) == "careful"  # loses 0.625 %
     assert choose_system(table, most_loss=0.5) == "bold"
     assert choose_system(table, most_loss=0) == "default"
-    with pytest.raises(InputError, match=r"the smallest loss is 50\.0%"):
-        choose_system(table[table["system"].isin(["bold", "useless"])])
 
 
 def test_equal_systems_tie_however_their_sums_were_rounded():
@@ -89,22 +76,6 @@ def test_equal_systems_tie_however_their_sums_were_rounded():
         assert choose_system(table) == order[1] and table["frontier"].tolist() == [False, True, True, True]
 
 
-def test_an_unknown_measure_is_an_error():
-    with pytest.raises(InputError, match="Precision@5"):
-        gains_and_losses(SCORES, QUESTIONS, "default", cost="Precision@6")
-
-
-def test_scores_of_other_questions_are_refused():
-    for call in (
-        lambda q: gains_and_losses(SCORES, q, "default"),
-        lambda q: gain_recovered(SCORES, q, "default", "bold", "bold"),
-    ):
-        with pytest.raises(InputError, match="another order"):
-            call(QUESTIONS[::-1])
-    with pytest.raises(InputError, match="default"):
-        gain_recovered(SCORES, QUESTIONS, "default", "nobody", "bold")
-
-
 def test_the_way_to_the_oracle_is_a_share_of_the_difference():
     way = gain_recovered(SCORES, QUESTIONS, "default", "careful", "bold")
     assert way["share"] == pytest.approx((7 / 12 - 0.5) / 0.5)
@@ -113,36 +84,6 @@ def test_the_way_to_the_oracle_is_a_share_of_the_difference():
 
 
 # ---------------------------------------------------------------- aspects
-
-PASSAGES = [Passage("a", "zoos are cruel"), Passage("b", "zoos save species")]
-RUN = make_run(["q", "q", "r"], ["a", "b", "a"], [2.0, 1.0, 1.0])
-ASKED = [Question("q", "Are zoos good?", ("never seen",)), Question("r", "No expansions?", ("never seen",))]
-EXPANSIONS = {"q": [("against", "zoos are cruel"), ("for", "zoos save species")]}
-
-
-def test_aspects_are_the_judges_opinions_on_generated_perspectives_only(tmp_path):
-    seen = []
-
-    class Echo:
-        id, threshold = "echo", 0.5
-
-        def p_yes(self, pairs):
-            seen.extend(p.perspective for p in pairs)
-            return make_judge("overlap").p_yes(pairs)
-
-    store = VerdictStore(tmp_path / "verdicts.sqlite")
-    table = judged_aspects(EXPANSIONS, PASSAGES, Echo(), store)(RUN, ASKED)
-    assert list(table.columns) == ["qid", "pid", "docno", "p"] and set(table["qid"]) == {"q"}
-    assert set(seen) == {"zoos are cruel", "zoos save species"}
-    wide = table.pivot(index="docno", columns="pid", values="p")
-    assert wide.loc["a", 0] > wide.loc["b", 0] and wide.loc["b", 1] > wide.loc["a", 1]
-    judged_aspects(EXPANSIONS, PASSAGES, Echo(), store)(RUN, ASKED)
-    assert len(seen) == 4  # the second time all came from the store
-
-
-def test_recorded_verdicts_are_refused():
-    with pytest.raises(InputError, match="used for scoring"):
-        judged_aspects(EXPANSIONS, PASSAGES, Gold(pd.DataFrame(columns=["qid", "pid", "docno", "p_yes", "supports"])))
 
 
 # ---------------------------------------------------------------- ways to better lists
@@ -183,10 +124,6 @@ def test_a_way_is_a_system_for_each_weight():
     assert systems_of("bm25", "multi:rule") == ["bm25+multi:rule"]
     assert systems_of("bm25", "mmr", [0.5, 0.50]) == ["bm25+mmr:0.5"]  # once, not compared with itself
     assert systems_of("bm25", "mmr+expand:rule", [0.5, 1]) == ["bm25+mmr:0.5+expand:rule", "bm25+mmr:1+expand:rule"]
-    with pytest.raises(InputError, match="none to try"):
-        systems_of("bm25", "mmr", [])
-    with pytest.raises(InputError, match="unknown part 'mrm'"):
-        systems_of("bm25", "mrm", [0.5])
 
 
 @pytest.mark.slow
@@ -254,10 +191,29 @@ def test_what_cannot_be_tried_is_a_row_with_its_reason(sample, tmp_path):
     assert not any("recorded" in system for system in found.tried["system"])
 
 
-def test_a_judge_that_scores_may_not_reorder(sample, tmp_path):
-    options = OPTIONS | {"judge": "overlap", "store": tmp_path / "v.sqlite"}
-    with pytest.raises(InputError, match=r"overlap.* scores; another judge must reorder lists"):
-        lists_table("bm25", sample, **options)
+def lists(**options):
+    return lists_table("bm25", load("sample", split="all"), **OPTIONS | options)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: dev_test_split(QUESTIONS[:1]), "cannot be split"),
+        (lambda: gains_and_losses(SCORES, QUESTIONS, "default", cost="Precision@6"), "Precision@5"),
+        (lambda: gains_and_losses(SCORES, QUESTIONS[::-1], "default"), "another order"),
+        (lambda: gain_recovered(SCORES, QUESTIONS[::-1], "default", "bold", "bold"), "another order"),
+        (lambda: gain_recovered(SCORES, QUESTIONS, "default", "nobody", "bold"), "Known: bold, careful, default"),
+        (lambda: choose_system(gains_and_losses(SCORES, QUESTIONS, "default").iloc[[1, 3]]), "smallest loss is 50.0%"),
+        (lambda: systems_of("bm25", "mmr", []), "none to try"),
+        (lambda: systems_of("bm25", "mrm", [0.5]), "unknown part 'mrm'"),
+        (lambda: lists(judge="overlap"), "scores; another judge must reorder lists"),
+        (lambda: lists(aspect_judge="gold"), "; another judge must reorder lists"),
+        (lambda: fusion_sweep(Lists(FOUND), replace(ZOO, expansions={})), "1 questions have no expansions, the first"),
+    ],
+)
+def test_what_cannot_be_chosen_is_an_error(user_cache, call, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        call()
 
 
 # ---------------------------------------------------------------- ways to fuse
@@ -265,7 +221,9 @@ def test_a_judge_that_scores_may_not_reorder(sample, tmp_path):
 
 ZOOS = Question("q", "Should zoos close?", ("Yes.", "No."))
 FOUND = {"": ["a", "b", "c"], "one": ["b", "d"], "two": ["e", "b", "a"]}  # by statement; "" is the question's own list
+GOLD = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "e", 1.0, True)], "gold")
 STATED = {"q": [("first", "one"), ("second", "two")]}
+ZOO = Collection("zoo", [ZOOS], [Passage(d, d) for d in "abcde"], GOLD, STATED)
 
 
 class Lists:
@@ -285,10 +243,8 @@ class Lists:
 def test_a_sweep_scores_every_fusion_and_says_how_far_it_is_from_the_usual_constant(tmp_path):
     # "a" argues yes, "e" no: round robin of all three has both in its first three, so has every sum of reciprocals;
     # of one expansion and the question, nothing shows "no".
-    gold = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "e", 1.0, True)], "gold")
-    data = Collection("zoo", [ZOOS], [Passage(d, d) for d in "abcde"], gold=gold, expansions=STATED)
     lists, options = Lists(FOUND), {"numbers": (0, 1, 2), "constants": (0,), "store": tmp_path / "v.sqlite"}
-    table = fusion_sweep(lists, data, ["MRecall@3", "Precision@3"], depth=9, **options)
+    table = fusion_sweep(lists, ZOO, ["MRecall@3", "Precision@3"], depth=9, **options)
     assert lists.calls == [([ZOOS.text, f"{ZOOS.text} one", f"{ZOOS.text} two"], 9)]  # each list once
     assert set(table["fusion"]) == {"round robin", "rrf:0", "rrf:60"} and set(table["n"]) == {1}
     means = table.set_index(["measure", "number", "original", "fusion"])["mean"]
@@ -307,5 +263,3 @@ def test_a_sweep_scores_every_fusion_and_says_how_far_it_is_from_the_usual_const
     figure = fusion_curves(table, "Precision@3")
     drawn = {line.get_label(): list(line.get_ydata()) for line in figure.axes[1].lines}
     assert drawn["rrf:0"] == pytest.approx([100 / 3, 200 / 3]) and len(drawn) == 4  # and the question alone
-    with pytest.raises(InputError, match="1 questions have no expansions, the first is 'q'"):
-        fusion_sweep(lists, replace(data, expansions={}), **options)

@@ -34,10 +34,21 @@ from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.systems import CROSS, EXPANDING, PROJECTED, Workshop, parse_system
 from berdslib.statements.negation import two_sides
-from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, is_recorded, judge_of, store_of
 from berdslib.study.explorer.views import Change, Listing, by_change, change_of, supported_in, view_of, visible
 from berdslib.study.figures.lists import letter_of
-from berdslib.study.scoring import Systems, judged, named_systems, workshop
+from berdslib.study.scoring import (
+    AnyJudge,
+    Data,
+    Store,
+    Systems,
+    collections_of,
+    is_recorded,
+    judge_of,
+    judged,
+    named_systems,
+    store_of,
+    workshop,
+)
 from berdslib.study.sides import statements
 
 READER = "laptop"  # judges what nobody has labelled

@@ -34,7 +34,6 @@ from berdslib.retrieval.systems import (
     parse_system,
 )
 from berdslib.study import scoring
-from berdslib.study.arguments import AnyJudge, Data, Store
 from berdslib.study.explorer import SETTINGS, STATIC
 from berdslib.study.explorer.session import AS_LISTED, DEPTH, MOST_TELLING, QUESTION, Session, Wish, session_for
 from berdslib.study.explorer.views import Change, csv_of, table_of, visible
@@ -494,16 +493,16 @@ def _label(text: str, behind: str = "") -> str:
 
 @says_what_it_takes
 def explore(
-    data: Data | Sequence[Data] = "sample",
+    data: scoring.Data | Sequence[scoring.Data] = "sample",
     systems: Sequence[scoring.System] | Mapping[str, scoring.System] = ("bm25", "minilm"),
     *,
     question: str | None = None,
     k: int = 5,
-    judge: AnyJudge = None,
-    aspect_judge: AnyJudge = "laptop",
+    judge: scoring.AnyJudge = None,
+    aspect_judge: scoring.AnyJudge = "laptop",
     depth: int = DEPTH,
     recordings: StrPath | None = None,
-    store: Store = None,
+    store: scoring.Store = None,
     output: StrPath = "papermill_runs/explorer",
 ) -> Explorer:
     """Show two systems' lists side by side, to see which perspectives each shows and which it hides.
