@@ -212,7 +212,6 @@ def test_what_does_not_fit_is_an_error(change, message):
 @pytest.mark.parametrize("method", ["baseline", "add+", "cast+", "dual-sum", "pap", "pap+"])
 def test_search_exact_in_blocks_equals_sorting_all_scores(method, monkeypatch):
     monkeypatch.setattr("berdslib.retrieval.projection._ROWS", 7)
-    monkeypatch.setattr("berdslib.retrieval.projection._QUERIES", 4)
     q, r, p, c = vectors(4, n=9, m=50)
     c[10:20] = c[0]  # ties
     form, ties = make_form(method, q, r, p), np.random.default_rng(0).permutation(50)
