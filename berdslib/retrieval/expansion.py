@@ -20,7 +20,7 @@ from berdslib.data.collection import Expansions, are_full_queries
 from berdslib.data.records import Question, check_questions
 from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, strip_reasoning
-from berdslib.llm.asking import UnreadableAnswerError, read_all
+from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.recorded import Kept
@@ -209,93 +209,59 @@ def _templates(text: str) -> tuple[tuple[str, str], ...]:
 
 # Tokens of an answer: the paper's six perspectives of 44 words have some 400.
 MAX_TOKENS = 1500
-# What expansions are for is part of how they are searched; these are the options of `expanded_search` that differ.
+# What expansions are for is part of how they are searched; these are the options of :class:`Expanded` that differ.
 SEARCHED: dict[str, dict[str, Any]] = {"chat": {}, "hyde": {"merge": "statement only"}}
 
 
 def expansions_by(
-    name: str,
-    questions: Sequence[Question],
-    *,
-    wording: str = "ours",
-    recordings: Path | None = None,
-    skip_unreadable: bool = False,
-    workers: int = 4,
+    name: str, questions: Sequence[Question], *, recordings: Path | None = None
 ) -> dict[str, list[tuple[str, str]]]:
     """Return the expansions that a chat model makes, by name: BeRDS, section 6, or HyDE.
 
-    Search them with ``expanded_search(…, **SEARCHED[kind])``, where the kind is what stands before the first colon.
+    Search them with ``Expanded(…, **SEARCHED[kind])``, where the kind is what stands before the first colon.
 
     Args:
         name: "chat:MODEL" for perspectives, "hyde:MODEL" for a passage that could answer the question; MODEL as
             :func:`berdslib.models.chat.make_chat` reads it: "chat:gpt-4o", "hyde:local:FOLDER", or "chat:recorded:FILE"
             for answers from a file, without a network.
         questions: their texts are sent, and nothing else: no gold perspectives.
-        wording: of the prompt for perspectives, see :func:`chat_expansions`.
         recordings: a file of answers: what is in it is not asked again, and what is new is added at once.
-        skip_unreadable: leave out questions whose answer cannot be read, with a warning; they are then searched as they
-            are. Otherwise such an answer is an error.
-        workers: requests in flight at a time.
-
-    Returns:
-        qid → [(name, statement), …], in the order of the answer.
     """
     kind, _, model = name.partition(":")
     known("way to ask for expansions", kind, SEARCHED)
-    if kind == "hyde" and wording != "ours":
-        raise InputError("the prompt for hypothetical passages has one wording, ours", field="wording")
     chat = make_chat(model, max_tokens=MAX_TOKENS, schema=SCHEMA if kind == "chat" else None)
     chat = Kept(chat, recordings) if recordings else chat
-    try:
-        if kind == "hyde":
-            return hyde_expansions(questions, chat, workers=workers)
-        return chat_expansions(questions, chat, wording, workers=workers)
-    except UnreadableAnswerError as error:
-        if not skip_unreadable:
-            raise
-        logger.warning("%d of %d questions are left without expansions: %s",
-                       len(questions) - len(error.read), len(questions), error.problem)  # fmt: skip
-        return dict(error.read)
+    return chat_expansions(questions, chat) if kind == "chat" else hyde_expansions(questions, chat)
 
 
 def chat_expansions(
-    questions: Sequence[Question], chat: ChatModel, wording: str = "ours", *, nested: str = "all", workers: int = 4
+    questions: Sequence[Question], chat: ChatModel, wording: str = "ours", *, nested: str = "all"
 ) -> dict[str, list[tuple[str, str]]]:
-    """Ask a chat model for the perspectives on each question.
+    """Ask a chat model for the perspectives on each question, qid → [(name, statement), …] in the order of the answer.
 
     The model needs room, as :func:`expansions_by` gives it. Wrapped in :class:`~berdslib.llm.recorded.Kept`, every
-    answer is on disk as soon as it is there.
+    answer is on disk as soon as it is there; of those that cannot be read the error names the questions, and holds what
+    was read of all others.
 
     Args:
         questions: their texts are sent, and nothing else: no gold perspectives.
         chat: who answers.
         wording: "ours", or "published" for the papers' own prompt, which the user has to import first.
         nested: see :func:`berdslib.llm.answers.parse_perspectives`.
-        workers: requests in flight at a time.
-
-    Returns:
-        qid → [(name, statement), …], in the order of the answer.
     """
     prompt = load_prompt("perspective_generation", wording, needs=("question",))
     known("reading of nested answers", nested, NESTED)
-    return _ask(questions, chat, prompt, workers, lambda text: parse_perspectives(text, nested))
+    return _ask(questions, chat, prompt, lambda text: parse_perspectives(text, nested))
 
 
-def hyde_expansions(
-    questions: Sequence[Question], chat: ChatModel, *, workers: int = 4
-) -> dict[str, list[tuple[str, str]]]:
+def hyde_expansions(questions: Sequence[Question], chat: ChatModel) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for a passage that could answer each question, to search by: one expansion a question.
 
     Search it with ``merge="statement only"``, and ``original=True`` where the question should have its say too. Source:
     Gao et al. (2023), "Precise zero-shot dense retrieval without relevance labels" (HyDE), who average the vectors of
     several sampled passages; here it is one passage, so that any retriever can search by it.
-
-    Args:
-        questions: their texts are sent, and nothing else.
-        chat: who answers; see :func:`chat_expansions`.
-        workers: requests in flight at a time.
     """
-    return _ask(questions, chat, load_prompt("hypothetical_passage", needs=("question",)), workers, _passage)
+    return _ask(questions, chat, load_prompt("hypothetical_passage", needs=("question",)), _passage)
 
 
 def _passage(answer: str) -> list[tuple[str, str]]:
@@ -306,13 +272,9 @@ def _passage(answer: str) -> list[tuple[str, str]]:
 
 
 def _ask(
-    questions: Sequence[Question],
-    chat: ChatModel,
-    prompt: Prompt,
-    workers: int,
-    read: Callable[[str], list[tuple[str, str]]],
+    questions: Sequence[Question], chat: ChatModel, prompt: Prompt, read: Callable[[str], list[tuple[str, str]]]
 ) -> dict[str, list[tuple[str, str]]]:
     check_questions(questions)
     # A question is a text from elsewhere: it must not close the tags it stands between.
     asked = {q.qid: prompt.messages(question=defuse_tag(q.text, "question")) for q in questions}
-    return read_all(chat, asked, read, what="question", workers=workers, desc="expanding")
+    return read_all(chat, asked, read, what="question", desc="expanding")

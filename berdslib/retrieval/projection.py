@@ -8,7 +8,7 @@ passage, or with the passage as the perspective changes it. All have one form th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -272,39 +272,34 @@ class Projected(Ours):
         """Return a run of at most k passages a question."""
         check_search(questions, k)
         found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        plain, projected = [], []
-        for question in questions:
-            # A perspective is known, or is to be cut out of a raw query.
-            has_one = question.root or (self._extract and not question.perspectives)
-            if question.text.strip():
-                (projected if has_one else plain).append(question)
-        if plain:
-            q = self._encoder.encode_queries([question.text for question in plain])
-            found.update(self._hits(plain, "baseline", 1.0, q, q, q, k))
-        if projected:
-            found.update(self._hits(projected, self._method, self._strength, *self._encoded(projected), k))
+        for projects in (True, False):
+            asked = [q for q in questions if q.text.strip() and self._has_perspective(q) == projects]
+            method, strength = (self._method, self._strength) if projects else ("baseline", 1.0)
+            q, r, p = self._encoded(asked, projects) if asked else (np.empty((0, 0)),) * 3
+            for start in range(0, len(asked), _QUERIES):
+                some = slice(start, start + _QUERIES)
+                form = make_form(method, q[some], r[some], p[some], strength=strength)
+                hits = search_exact(form, self._vectors, k, self._ties)
+                found.update(zip((question.qid for question in asked[some]), hits, strict=True))
         nothing = (np.empty(0, dtype=np.int64), np.empty(0))
         return gather_run(questions, self._docnos, [found.get(q.qid, nothing) for q in questions])
 
-    def _encoded(self, asked: Sequence[Question]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the vectors of queries, of their roots and of their perspectives."""
-        texts = [q.text for q in asked]
+    def _has_perspective(self, question: Question) -> bool:
+        """Return whether there is one to project out: it is known, or is to be cut out of a raw query."""
+        return bool(question.root or (self._extract and not question.perspectives))
+
+    def _encoded(self, asked: Sequence[Question], projects: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the vectors of queries and, if something is to be projected out, of their roots and perspectives."""
+        encode, texts = self._encoder.encode_queries, [q.text for q in asked]
+        q = encode(texts)
+        if not projects:
+            return q, q, q
         parts = self._extract(texts) if self._extract else [(q.root, q.perspectives[0]) for q in asked]
-        roots, perspectives = zip(*parts, strict=True)
-        q, r, p = (self._encoder.encode_queries(list(part)) for part in (texts, roots, perspectives))
         if self._extract and (whole := sum(root == perspective for root, perspective in parts)):
             logger.warning("%s: no perspective can be cut out of %d of %d queries", self.name, whole, len(texts))
-        its_own = np.array([text == perspective for text, perspective in zip(texts, perspectives, strict=True)])
+        r, p = encode([root for root, _ in parts]), encode([perspective for _, perspective in parts])
+        its_own = np.array([text == perspective for text, (_, perspective) in zip(texts, parts, strict=True)])
         return q, r, np.where(its_own[:, None], perspective_vectors(q, r, p, "difference"), p)
-
-    def _hits(
-        self, asked: Sequence[Question], method: str, strength: float, q: np.ndarray, r: np.ndarray, p: np.ndarray, k: int
-    ) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray]]]:
-        for start in range(0, len(asked), _QUERIES):
-            some = slice(start, start + _QUERIES)
-            form = make_form(method, q[some], r[some], p[some], strength=strength)
-            hits = search_exact(form, self._vectors, k, self._ties)
-            yield from zip((question.qid for question in asked[some]), hits, strict=True)
 
 
 # ---------------------------------------------------------------- small parts

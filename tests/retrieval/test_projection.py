@@ -75,28 +75,6 @@ def test_the_closed_form_equals_the_loop_over_pairs(method, seed):
     np.testing.assert_allclose(scores(method, q, r, p, c), in_a_loop(method, q, r, p, c), atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("method", "expected"),
-    [
-        ("baseline", [0.6, 0.8]),  # q = (3, 4): 3/5, 4/5
-        ("add", [ROOT_HALF, ROOT_HALF]),  # r + p = (2, 2)
-        ("add+", [1 / 2**0.5 * 3 / 3, 6 / (8**0.5 * 5**0.5)]),  # c + p = (3, 0) and (2, 1)
-        ("concat", [0.0, ROOT_HALF]),  # (0, 2, 2, 0) and (1, 0, 0, 0), (0, 1, 0, 0)
-        ("concat+", [4 / (8**0.5 * 5**0.5), 6 / (8**0.5 * 5**0.5)]),  # and (1, 0, 2, 0), (0, 1, 2, 0)
-        ("cast", [1 / 17**0.5, 4 / 17**0.5]),  # q - p = (1, 4)
-        ("cast+", [-1 / 17**0.5, 2 / (17**0.5 * 5**0.5)]),  # c - p = (-1, 0) and (-2, 1)
-        ("dual-sum", [1.0, 1.0]),
-        ("tri-sum", [1.6, 1.8]),
-        ("pap", [0.0, 1.0]),  # q without p = (0, 4)
-        ("pap+", [0.0, 1.0]),  # c without p = (0, 0), which scores 0, and (0, 1)
-        ("pap-rev", [6 / 52**0.5, 4 / 52**0.5]),  # (6, 4)
-    ],
-)
-def test_methods_by_hand(method, expected):
-    q, r, p = np.array([[3.0, 4.0]]), np.array([[0.0, 2.0]]), np.array([[2.0, 0.0]])
-    assert scores(method, q, r, p, np.eye(2))[0] == pytest.approx(expected)
-
-
 finite = st.floats(-100, 100).filter(lambda x: abs(x) > 1e-3)
 rows = st.lists(st.lists(finite, min_size=5, max_size=5), min_size=4, max_size=4)
 
@@ -270,14 +248,13 @@ def test_the_retriever_equals_scores(method):
     assert "blank" not in set(run["qid"])
 
 
-def test_the_retriever_s_name_and_errors():
+def test_the_retriever_s_errors():
     made = Projected(PASSAGES, Words())
-    with pytest.raises(InputError, match="unknown method"):
-        Projected(PASSAGES, Words(), method="pup")
-    with pytest.raises(InputError, match="at least 1"):
-        made.search(QUESTIONS, 0)
-    assert made.search([QUESTIONS[2]], 1).empty
-    assert made.name == "pap+" and Projected(PASSAGES, Words(), name="mine").name == "mine"
+    assert made.search([QUESTIONS[2]], 1).empty and made.name == "pap+"
+    for wrong, words in ((lambda: Projected(PASSAGES, Words(), method="pup"), "unknown method"),
+                         (lambda: made.search(QUESTIONS, 0), "at least 1")):  # fmt: skip
+        with pytest.raises(InputError, match=words):
+            wrong()
 
 
 def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
