@@ -79,7 +79,7 @@ class Authors:
     Known p are 1 or 0, and NaN where a profile does not say; guessed ones lie between.
 
     Args:
-        passages: the corpus.
+        handout: whose passages they wrote.
         groups: all (property, value) that can be told apart.
         p: makes the column of one, float64 (corpus,).
         prior: of guesses, what p is where the text says nothing; None where authors are known.
@@ -87,30 +87,31 @@ class Authors:
 
     def __init__(
         self,
-        passages: Sequence[Passage],
+        handout: Handout,
         groups: Sequence[tuple[str, str]],
         p: Callable[[str, str], np.ndarray],
         prior: Callable[[str, str], float] | None = None,
     ) -> None:
-        self._docnos = pd.Index([passage.docno for passage in passages])
+        self.handout, self._docnos = handout, pd.Index([passage.docno for passage in handout.passages])
         self.groups, self.p, self._prior = tuple(groups), cache(p), prior
         self.columns = 2 if prior is None else 1  # of evidence
 
     @classmethod
-    def known(cls, passages: Sequence[Passage], profiles: Mapping[str, Profile]) -> Authors:
-        """Return those whose profiles, by docno, are there."""
-        of_each = [profiles[p.docno] for p in passages]
+    def known(cls, handout: Handout) -> Authors:
+        """Return those whose profiles are there."""
+        profiles = handout.profiles or {}
+        of_each = [profiles[p.docno] for p in handout.passages]
 
         def p(name: str, value: str) -> np.ndarray:
             return np.array([float(value in one[name]) if name in one else np.nan for one in of_each])
 
-        return cls(passages, sorted({(name, v) for one in of_each for name, values in one.items() for v in values}), p)
+        return cls(handout, sorted({(name, v) for one in of_each for name, values in one.items() for v in values}), p)
 
     @classmethod
-    def guessed(cls, passages: Sequence[Passage], classifier: AuthorClassifier) -> Authors:
+    def guessed(cls, handout: Handout, classifier: AuthorClassifier) -> Authors:
         """Return those that a classifier guesses."""
         groups = [(name, value) for name, values in classifier.values.items() for value in values]
-        return cls(passages, groups, partial(classifier.p, passages=passages), classifier.prior)
+        return cls(handout, groups, partial(classifier.p, passages=handout.passages), classifier.prior)
 
     def rows(self, docnos: pd.Series) -> np.ndarray:
         """Return where passages stand in the corpus, int (n,)."""
@@ -166,8 +167,7 @@ class ByAuthors(Ours):
 
     Args:
         retriever: finds the candidates.
-        handout: says what queries ask for.
-        authors: known or guessed; a filter needs known ones.
+        authors: known or guessed; a filter needs known ones. Their handout says what queries ask for.
         weights: of a fusion, see :func:`learn_weights`; None for a filter.
         depth: how many candidates to begin with.
         deepens: whether to ask for more.
@@ -175,7 +175,6 @@ class ByAuthors(Ours):
     """
 
     retriever: Retriever
-    handout: Handout
     authors: Authors
     weights: Weights | None
     depth: int
@@ -189,8 +188,8 @@ class ByAuthors(Ours):
         while waiting:
             not_full: list[Question] = []
             for some, run in _in_batches(self.retriever, waiting, deep):
-                evidence = _evidence(run, some, self.handout, self.authors)
-                if self.deepens and deep < len(self.handout.passages):
+                evidence = _evidence(run, some, self.authors)
+                if self.deepens and deep < len(self.authors.handout.passages):
                     of = run.assign(ahead=evidence[:, 0] > 0).groupby("qid")["ahead"].agg(["size", "sum"])
                     more = of.index[(of["size"] == deep) & (of["sum"] < k)]
                     not_full += [q for q in some if q.qid in more]
@@ -276,34 +275,29 @@ def lessons_of(training: Handout | None) -> Handout:
     return replace(training, questions=answered, training=training)
 
 
-def learn_weights(retriever: Retriever, lessons: Handout, authors: Authors, *, depth: int) -> Weights:
+def learn_weights(retriever: Retriever, authors: Authors, *, depth: int) -> Weights:
     """Learn the weights of a fusion: logistic regression on what a chain finds for training queries.
 
     The text counts by its standardised score, or by its rank, whichever explains the training answers better.
 
     Args:
         retriever: the chain, over the passages of the training split.
-        lessons: training queries and their answers, see :func:`lessons_of`.
-        authors: of these passages.
+        authors: of these passages; their handout holds training queries and their answers, see :func:`lessons_of`.
         depth: how many candidates of each query.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss
 
-    _, gold = known_answers(lessons, "a fusion learns its weights")
-    found = list(_in_batches(retriever, lessons.questions, depth))
-    right = [
-        pd.MultiIndex.from_frame(run[["qid", "docno"]]).isin(gold.set_index(["qid", "docno"]).index) for _, run in found
-    ]
-    y = np.concatenate(right)
+    lessons, gold = known_answers(authors.handout, "a fusion learns its weights")
+    run = checked_search(retriever, lessons.questions, depth)
+    y = pd.MultiIndex.from_frame(run[["qid", "docno"]]).isin(pd.MultiIndex.from_frame(gold[["qid", "docno"]]))
     if y.all() or not y.any():
         few = "nothing" if not y.any() else "everything"
         raise InputError(f"{few} that is found for the training queries is an answer; no weights can be learnt of that",
                          field="training")  # fmt: skip
-    evidence = np.concatenate([_evidence(run, some, lessons, authors) for some, run in found])
-    fitted = {}
+    evidence, fitted = _evidence(run, lessons.questions, authors), {}
     for scale, of in SCALES.items():
-        x = np.column_stack([np.concatenate([of(run) for _, run in found]), evidence])
+        x = np.column_stack([of(run), evidence])
         model = LogisticRegression(tol=1e-8, max_iter=1000).fit(x, y)
         fitted[scale] = (float(log_loss(y, model.predict_proba(x)[:, 1])), model.coef_[0].tolist())
     scale = min(fitted, key=lambda name: fitted[name][0])
@@ -328,22 +322,21 @@ SCALES: Mapping[str, Callable[[pd.DataFrame], np.ndarray]] = {
 # ---------------------------------------------------------------- groups as aspects
 
 
-def group_aspects(handout: Handout, authors: Authors) -> AspectsOf:
+def group_aspects(authors: Authors) -> AspectsOf:
     """Return what tells a diversifier which author groups passages belong to: those of properties not asked for.
 
     Every group is an aspect and weighs the same. Since the groups of a property share its authors among them, so do
     properties, but for political issues, of which an author may name several.
 
     Args:
-        handout: says what queries ask for.
-        authors: known, where p is 1 for members, or guessed.
+        authors: known, where p is 1 for members, or guessed; their handout says what queries ask for.
 
     Returns:
         From a run and its questions to a frame qid, pid (place in ``authors.groups``), docno, p (0 to 1).
     """
 
     def aspects(run: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
-        asked = {q.qid: asked_for(handout, q) for q in questions}
+        asked = {q.qid: asked_for(authors.handout, q) for q in questions}
         run = run[run["qid"].isin(asked)].reset_index(drop=True)
         p = authors.membership()[authors.rows(run["docno"])]
         listed = p > 0
@@ -378,9 +371,9 @@ def _lists(run: pd.DataFrame) -> Iterator[tuple[str, slice]]:
         yield str(run["qid"].iloc[start]), slice(int(start), int(end))
 
 
-def _evidence(run: pd.DataFrame, questions: Sequence[Question], handout: Handout, authors: Authors) -> np.ndarray:
+def _evidence(run: pd.DataFrame, questions: Sequence[Question], authors: Authors) -> np.ndarray:
     """Return the evidence on the author of each row of a run, float64 (rows, columns)."""
-    asked = {q.qid: asked_for(handout, q) for q in questions}
+    asked = {q.qid: asked_for(authors.handout, q) for q in questions}
     rows = authors.rows(run["docno"])
     of_lists = [authors.evidence(asked[qid])[rows[here]] for qid, here in _lists(run)]
     return np.concatenate(of_lists) if of_lists else np.empty((0, authors.columns))
@@ -443,7 +436,12 @@ class AuthorClassifier:
             text_of: what is encoded of a passage.
         """
         lessons, gold = known_answers(training, "a classifier of authors learns")
-        answers = _answers(lessons, gold)
+        queries = []
+        for q in lessons.questions:
+            values = [(name, v) for name, several in lessons.asked.get(q.qid, {}).items() for v in several]
+            queries.append((q.qid, q.text, *(values[0] if len(values) == 1 else ("", ""))))
+        named = pd.DataFrame(queries, columns=["qid", "issue", "property", "value"])
+        answers = gold[["qid", "docno"]].merge(named, on="qid").drop(columns="qid")
         if not answers["property"].any():
             raise InputError("no query of the training split names one value and has answers", field="training")
         return cls(answers, lessons.passages, encoder, text_of=text_of)
@@ -518,16 +516,6 @@ def known_answers(training: Handout | None, what: str) -> tuple[Handout, pd.Data
         how = "open_scenario(release, rule, split, training=RELEASE) takes that of another release"
         raise InputError(f"{what} from the answers of the training split, and {lacks}; {how}", field="training")
     return training, training.gold[training.gold["supports"]]
-
-
-def _answers(training: Handout, gold: pd.DataFrame) -> pd.DataFrame:
-    """Return docno, issue, property, value of every answer; the last two are "" if its query names several values."""
-    queries = []
-    for q in training.questions:
-        values = [(name, v) for name, several in training.asked.get(q.qid, {}).items() for v in several]
-        queries.append((q.qid, q.text, *(values[0] if len(values) == 1 else ("", ""))))
-    frame = pd.DataFrame(queries, columns=["qid", "issue", "property", "value"])
-    return gold[["qid", "docno"]].merge(frame, on="qid").drop(columns="qid")
 
 
 def _splits(has: np.ndarray, issues: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

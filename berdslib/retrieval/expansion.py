@@ -27,16 +27,13 @@ from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.models.chat import make_chat
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search
-from berdslib.retrieval.fusion import Lists, fuse_in_turns, fuse_ranks, lists_of
+from berdslib.retrieval.fusion import lists_of, reciprocal_rank_fusion, round_robin
 from berdslib.statements.negation import two_sides, yes_and_no
 
 logger = logging.getLogger(__name__)
 
-MERGE: dict[str, Callable[[str, str], str]] = {
-    "question first": lambda question, statement: f"{question} {statement}",
-    "statement only": lambda question, statement: statement,  # noqa: ARG005 - one signature for all
-}
-FUSE: dict[str, Callable[[Sequence[Lists]], pd.DataFrame]] = {"round robin": fuse_in_turns, "rrf": fuse_ranks}
+MERGE = ("question first", "statement only")
+FUSE: dict[str, Callable[..., pd.DataFrame]] = {"round robin": round_robin, "rrf": reciprocal_rank_fusion}
 DUPLICATES = ("drop", "keep")
 
 
@@ -94,13 +91,43 @@ class Expanded(Ours):
         """Return a run of at most k passages a question; round robin scores them with the negated rank."""
         check_search(questions, k)
         _check_covered(questions, self.expansions)
-        how: dict[str, Any] = {"merge": self.merge, "number": self.number, "original": self.original}
-        deep = max(k, self.depth) if self.fuse == "rrf" else k
-        lists = expanded_lists(self.retriever, questions, self.expansions, deep, **how)
+        lists = self.lists(questions, max(k, self.depth) if self.fuse == "rrf" else k)
         if self.duplicates == "keep":
-            return fuse_in_turns(lists, k)  # the official code's list (divergences.md B13)
+            return round_robin(lists, k)  # the official code's list (divergences.md B13)
         run = FUSE[self.fuse](lists)
         return run[run["rank"] <= k].reset_index(drop=True)
+
+    def lists(self, questions: Sequence[Question], depth: int) -> list[dict[str, list[str]]]:
+        """Search every question under each of its expansions, all in one call, and return what each search found.
+
+        Returns:
+            For the first search of each question, the second and so on: qid → docnos, best first; those that found
+            nothing are left out.
+        """
+        queries: list[Question] = []
+        owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
+        for question in questions:
+            asks = [] if question.owner else self._asks(question)[: self.number or None]
+            for i, (text, perspective) in enumerate(
+                [(question.text, ""), *asks] if self.original or not asks else asks
+            ):
+                qid = f"{len(queries)}:{question.qid}"
+                queries.append(_query(question, qid, text, perspective))
+                owners[qid] = question.qid, i
+        lists: list[dict[str, list[str]]] = [{} for _ in range(1 + max(i for _, i in owners.values()))]
+        for query, docnos in lists_of(checked_search(self.retriever, queries, depth)).items():
+            owner, i = owners[query]
+            lists[i][owner] = docnos
+        return lists
+
+    def _asks(self, question: Question) -> list[tuple[str, str]]:
+        """Return what is searched for each expansion, and the perspective that it asks from, "" where it names none."""
+        pairs = self.expansions.get(question.qid, ())
+        if are_full_queries(question, pairs):  # they contain their question, and are named by their perspectives
+            return [(text, name) for name, text in pairs]
+        if self.merge == "statement only":  # such as a hypothetical passage: a query without a perspective
+            return [(text, "") for _, text in pairs]
+        return [(f"{question.text} {text}", text) for _, text in pairs]
 
 
 def expanded_search(
@@ -108,48 +135,6 @@ def expanded_search(
 ) -> pd.DataFrame:
     """Search every question under each of its expansions, with the options of :class:`Expanded`."""
     return Expanded(retriever, expansions, name="expanded", **options).search(questions, k)
-
-
-def expanded_lists(
-    retriever: Retriever,
-    questions: Sequence[Question],
-    expansions: Expansions,
-    depth: int,
-    *,
-    merge: str = "question first",
-    number: int = 0,
-    original: bool = False,
-) -> list[dict[str, list[str]]]:
-    """Search every question under each of its expansions, all in one call, and return what each search found.
-
-    Args as of :class:`Expanded`, with `depth` passages a search.
-
-    Returns:
-        For the first search of each question, the second and so on: qid → docnos, best first; those that found nothing
-        are left out.
-    """
-    queries: list[Question] = []
-    owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
-    for question in questions:
-        asks = [] if question.owner else _asks(question, expansions.get(question.qid, ()), merge)[: number or None]
-        for i, (text, perspective) in enumerate([(question.text, ""), *asks] if original or not asks else asks):
-            qid = f"{len(queries)}:{question.qid}"
-            queries.append(_query(question, qid, text, perspective))
-            owners[qid] = question.qid, i
-    found = checked_search(retriever, queries, depth)
-    lists: dict[int, dict[str, list[str]]] = {}
-    for query, docnos in lists_of(found).items():
-        owner, i = owners[query]
-        lists.setdefault(i, {})[owner] = docnos
-    return [lists.get(i, {}) for i in range(1 + max(i for _, i in owners.values()))]
-
-
-def _asks(question: Question, pairs: Sequence[tuple[str, str]], merge: str) -> list[tuple[str, str]]:
-    """Return what is searched for each expansion, and the perspective that it asks from, "" where it names none."""
-    if are_full_queries(question, pairs):  # they contain their question, and are named by their perspectives
-        return [(text, name) for name, text in pairs]
-    # A statement by itself, such as a hypothetical passage, is a query without a perspective.
-    return [(MERGE[merge](question.text, text), text if merge == "question first" else "") for _, text in pairs]
 
 
 def _query(question: Question, qid: str, text: str, perspective: str) -> Question:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +43,6 @@ METHODS = {
 PROJECTIONS = ("pap", "pap+")
 # The `_rev` modes of the published code add the component instead of taking it out (divergences.md P4).
 OFFICIAL = {"pap-rev": "pap", "pap+-rev": "pap+"}
-SOURCES = ("text", "difference")
 _TINY = 1e-6  # of a vector's length: what is shorter is rounding, not direction; float32 encoders are exact to 1e-7
 _QUERIES, _ROWS = 64, 16_384  # of one block of an exact search: about 130 MiB of memory in all
 
@@ -116,7 +114,9 @@ def perspective_vectors(
     Returns:
         The vectors; one shorter than a millionth of the query is rounding, and becomes exactly zero.
     """
-    chosen = query - root if known("source of perspectives", source, SOURCES) == "difference" else perspective
+    chosen = (
+        query - root if known("source of perspectives", source, ("text", "difference")) == "difference" else perspective
+    )
     return np.where(_norm(chosen) > _TINY * _norm(query), chosen, 0.0)
 
 
@@ -239,7 +239,6 @@ class Projected(Ours):
             :func:`berdslib.llm.extraction.extract_by`. A question without perspectives is then a raw query, too; where
             nothing can be cut out of it, it is searched as it is, and a warning says how many those are.
         name: what the retriever is called in tables; "" for the method's name.
-        folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.models.corpus_vectors.encode_corpus`.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
     """
 
@@ -252,7 +251,6 @@ class Projected(Ours):
         strength: float = 1.0,
         extract: Callable[[Sequence[str]], Sequence[tuple[str, str]]] | None = None,
         name: str = "",
-        folder: Path | None = None,
         text_of: Callable[[Passage], str] = full_text,
     ) -> None:
         _check_method(method, strength)
@@ -261,7 +259,7 @@ class Projected(Ours):
         self._method, self._strength = method, strength
         if isinstance(passages, Corpus):  # checked when it was written
             self._docnos = list(passages.docnos())
-            self._vectors = encode_corpus(passages, encoder, folder, text_of=text_of)
+            self._vectors = encode_corpus(passages, encoder, text_of=text_of)
         else:
             check_corpus(passages)
             self._docnos = [p.docno for p in passages]

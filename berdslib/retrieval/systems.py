@@ -350,10 +350,8 @@ class Workshop:
     def first(self, name: str, passages: Sequence[Passage] | None = None) -> Retriever:
         """Return the retriever of a name: the shared one over all passages, or one over others."""
         options = {"depth": self.depth} if RETRIEVERS.find(name)[0].reranks else {}
-        if passages is not None:
-            return make_retriever(name, passages, **options)
-        make = partial(make_retriever, name, self.collection.passages, **options)
-        return _once(self._of_passages, ("first", name), make)
+        make = partial(make_retriever, name, self.collection.passages if passages is None else passages, **options)
+        return _once(self._of_passages, ("first", name), make) if passages is None else make()
 
     def scorer(self, checkpoint: str) -> Scorer:
         """Return a cross-encoder."""
@@ -375,7 +373,7 @@ class Workshop:
     def aspects(self, system: System) -> AspectsOf:
         """Return what a diversifier in a system covers."""
         if self._handout:
-            return authors.group_aspects(self._handout, self.authors(system.first))
+            return authors.group_aspects(self.authors(system.first))
         aspects_by = self._aspects_by
         if aspects_by is None:
             raise InputError(f"{system.text!r} covers generated perspectives: aspects_by must say who argues them")
@@ -389,21 +387,19 @@ class Workshop:
 
     def authors(self, first: str) -> authors.Authors:
         """Return who wrote the passages of a handout, as its rule has it: known, or guessed by an encoder."""
-        handout = self._handout
+        handout, name = self._handout, self._encoder_for(first)
         assert handout  # a system that needs them is refused where no query names a property
-        passages, profiles = handout.passages, handout.profiles
-        if profiles is not None:
-            return _once(self._of_questions, ("authors", ""), lambda: authors.Authors.known(passages, profiles))
-        name = self._encoder_for(first)
 
         def learn() -> authors.AuthorClassifier:
             text_of = model_card(name).passage_text
             return authors.AuthorClassifier.learn(handout.training, get_encoder(name), text_of=text_of)
 
-        def guess() -> authors.Authors:
-            return authors.Authors.guessed(passages, _once(self._models, name, learn))
+        def make() -> authors.Authors:
+            if handout.profiles is not None:
+                return authors.Authors.known(handout)
+            return authors.Authors.guessed(handout, _once(self._models, name, learn))
 
-        return _once(self._of_questions, ("authors", name), guess)
+        return _once(self._of_questions, ("authors", name), make)
 
     def _encoder_for(self, first: str) -> str:
         """Return the name of the retriever's own encoder, whose vectors of a list of passages are kept already."""
@@ -547,12 +543,11 @@ def _by_profile(shop: Workshop, system: System) -> Retriever:
     weights, depth = None, shop.depth
     if use == authors.FUSION:
         depth = shop.depth if chooses else shop.depth * authors.DEEPER
-        lessons = authors.lessons_of(handout.training)
-        there = shop.beside(lessons)
+        there = shop.beside(authors.lessons_of(handout.training))
         there.gather(system.before)
-        weights = authors.learn_weights(there.build(system.before), lessons, there.authors(system.first), depth=depth)
+        weights = authors.learn_weights(there.build(system.before), there.authors(system.first), depth=depth)
     deepens = use == authors.FILTER and not chooses
-    return authors.ByAuthors(before, handout, who, weights, depth, deepens=deepens, name=name)
+    return authors.ByAuthors(before, who, weights, depth, deepens=deepens, name=name)
 
 
 # ---------------------------------------------------------------- diversifiers

@@ -16,7 +16,7 @@ from synthetic_release import make_release
 from berdslib.data.arguments import ISSUES, Argument, ArgumentQuery, Release, in_words
 from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, ranked_run
-from berdslib.data.scenario import open_scenario
+from berdslib.data.scenario import Handout, open_scenario
 from berdslib.errors import InputError
 from berdslib.evaluation.judges import calibration_error
 from berdslib.models.cards import CARDS, ModelCard
@@ -193,9 +193,9 @@ def test_filter_looks_ten_times_as_deep_until_the_list_is_full(spy, monkeypatch,
 
 
 def test_a_list_is_an_author_with_each_of_several_values():
+    people = {"a": {ISSUES: ("x", "y"), "age": ("old",)}, "b": {ISSUES: ("x",)}, "c": {"age": ("old",)}}
     authors = Authors.known(
-        [Passage("a", ""), Passage("b", ""), Passage("c", "")],
-        {"a": {ISSUES: ("x", "y"), "age": ("old",)}, "b": {ISSUES: ("x",)}, "c": {"age": ("old",)}},
+        Handout("three", [Question("q", "?")], [Passage(docno, "") for docno in people], profiles=people)
     )
     assert authors.groups == (("age", "old"), (ISSUES, "x"), (ISSUES, "y"))
     assert authors.evidence({ISSUES: ("x", "y")}).tolist() == [[1, 0], [0, 0], [0, 1]]
@@ -283,8 +283,8 @@ class _Ranks:
 def test_scores_that_are_ranks_are_weighed_as_ranks():
     """Standardised over a thousand, ranks hardly tell the first from the hundredth; guesses would outweigh the text."""
     scenario = open_scenario(make_release(arguments=1200, issues=12), "explicit")
-    authors = Authors.known(scenario.passages, scenario.profiles)
-    weights = learn_weights(_Ranks(scenario.passages), lessons_of(scenario.training), authors, depth=1000)
+    authors = Authors.known(lessons_of(scenario.training))
+    weights = learn_weights(_Ranks(scenario.passages), authors, depth=1000)
     assert weights.scale == "rank" and weights.text > 0.1
 
 
@@ -474,7 +474,7 @@ def test_evidence_of_guessed_authors_is_by_how_much_the_text_changes_the_odds():
             told = {"old": [0.2, 0.8], "young": [0.5, 1.0], "male": [0.5, 0.1]}
             return np.array(told.get(value, [0.1, 0.1]))
 
-    authors = Authors.guessed([Passage("a", ""), Passage("b", "")], Guesses())
+    authors = Authors.guessed(Handout("two", [Question("q", "?")], [Passage("a", ""), Passage("b", "")]), Guesses())
     odds_16 = np.log(4) - np.log(1 / 4)
     np.testing.assert_allclose(authors.evidence({"age": ("old",)}), [[0], [odds_16]], atol=1e-12)
     np.testing.assert_allclose(
@@ -499,13 +499,13 @@ def test_aspects_are_the_groups_by_every_property_but_the_one_asked_for():
     scenario = open_scenario(release_of(made, ["One?", "Two?", "Three?", "Four?", "Five?"]), "explicit")
     by = {in_words(asked): qid for qid, asked in scenario.asked.items()}
     age, law = by["age: 65+"], by["political issues: law"]
-    authors = Authors.known(scenario.passages, scenario.profiles)
+    authors = Authors.known(scenario)
     assert authors.groups == (
         ("age", "65+"), ("gender", "female"), ("gender", "male"), (ISSUES, "law"), (ISSUES, "tax")
     )  # fmt: skip
     run = ranked_run({age: ["z", "y", "x"], law: ["x"]})
     asking = [q for q in scenario.questions if q.qid in (age, law)]
-    table = group_aspects(scenario.handout, authors)(run, asking)
+    table = group_aspects(authors)(run, asking)
     got = {(r.qid, r.docno, r.pid): r.p for r in table.itertuples() if r.p}
     assert got == {(age, "x", 1): 1, (age, "y", 2): 1, (age, "y", 3): 1, (age, "y", 4): 1, (law, "x", 0): 1,
                    (law, "x", 1): 1}  # fmt: skip
@@ -596,11 +596,10 @@ def test_what_is_not_of_the_scenario_is_refused(spy):
     for text in ("bm25+profile:filter", "bm25+profile:template", "bm25+profile:fusion", "bm25+xquad:0.5"):
         with pytest.raises(InputError, match="no property is known that question 'mine' asks for"):
             system(text, scenario).search([Question("mine", "topic6a")], 5)
-    lessons = lessons_of(scenario.training)
-    authors = Authors.known(lessons.passages, lessons.profiles)
+    authors = Authors.known(lessons_of(scenario.training))
     spy.docnos = [scenario.gold["docno"].iloc[0]]
     with pytest.raises(InputError, match="nothing that is found for the training queries is an answer"):
-        learn_weights(spy, lessons, authors, depth=5)
+        learn_weights(spy, authors, depth=5)
     filtering = system("spy+profile:filter", scenario)
     spy.docnos = ["web"]
     with pytest.raises(InputError, match="'web' is not among the passages of the scenario"):

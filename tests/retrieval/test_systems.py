@@ -105,18 +105,13 @@ def test_a_diversifier_takes_the_vectors_of_the_retriever_before_it(monkeypatch)
         monkeypatch.setitem(CARDS, name, ModelCard(name, "nowhere"))
         RETRIEVERS.add(name, own_retriever(lambda passages: Counting(("a", "b", "c"))))
     monkeypatch.setattr(systems_module, "get_encoder", Found)
-    texts = ["first+mmr:0.3", "second+mmr:0.3", "first+expand:rule+mmr:0.3", "bm25+mmr:0.3"]
+    texts = ["first+mmr:0.3", "second+mmr:0.3", "first+expand:rule+mmr:0.3"]
     built = make_systems(texts, ZOO, encoder="second")
-    second_place = {text: built[text].search(QUESTIONS, 2)["docno"].tolist() for text in texts[:2]}
-    assert second_place == {"first+mmr:0.3": ["a", "c"], "second+mmr:0.3": ["a", "b"]}
-    assert built["first+expand:rule+mmr:0.3"].search(QUESTIONS, 2)["docno"].tolist() == ["a", "c"]
-    by_hand = diversify(
-        BM25(PASSAGES).search(QUESTIONS, 100),
-        relevance_weight=0.3,
-        vectors=passage_vectors(PASSAGES, Found("second")),
-        k=3,
-    )
-    pd.testing.assert_frame_equal(built["bm25+mmr:0.3"].search(QUESTIONS, 3), by_hand.drop(columns="value"))
+    assert [built[text].search(QUESTIONS, 2)["docno"].tolist() for text in texts] == [
+        ["a", "c"],
+        ["a", "b"],
+        ["a", "c"],
+    ]
 
 
 def test_aspects_are_asked_for_what_was_found():
