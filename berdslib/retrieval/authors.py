@@ -187,7 +187,10 @@ class ByAuthors(Ours):
         found, waiting, deep = [], list(questions), max(k, self.depth)
         while waiting:
             not_full: list[Question] = []
-            for some, run in _in_batches(self.retriever, waiting, deep):
+            size = max(1, _ROWS_AT_ONCE // deep)
+            for start in range(0, len(waiting), size):
+                some = waiting[start : start + size]
+                run = checked_search(self.retriever, some, deep)
                 evidence = _evidence(run, some, self.authors)
                 if self.deepens and deep < len(self.authors.handout.passages):
                     of = run.assign(ahead=evidence[:, 0] > 0).groupby("qid")["ahead"].agg(["size", "sum"])
@@ -352,16 +355,6 @@ def group_aspects(authors: Authors) -> AspectsOf:
 
 
 # ---------------------------------------------------------------- small parts
-
-
-def _in_batches(
-    retriever: Retriever, questions: Sequence[Question], deep: int
-) -> Iterator[tuple[Sequence[Question], pd.DataFrame]]:
-    """Search some questions at a time, as many as keep a run of so deep lists small."""
-    size = max(1, _ROWS_AT_ONCE // deep)
-    for start in range(0, len(questions), size):
-        some = questions[start : start + size]
-        yield some, checked_search(retriever, some, deep)
 
 
 def _lists(run: pd.DataFrame) -> Iterator[tuple[str, slice]]:

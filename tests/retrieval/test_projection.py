@@ -227,34 +227,33 @@ PASSAGES = [
 QUESTIONS = [
     Question("q1", "left dogs good", ("left",), root="dogs good"),
     Question("q2", "bad cats", ("bad",), root="cats"),
+    Question("q4", "left dogs good", ("left dogs good",), root="dogs good"),
     Question("blank", "  ", ("bad",), root="cats"),
 ]
 
 
 @pytest.mark.parametrize("method", BY_PAIR)
-def test_the_retriever_equals_scores(method):
+def test_the_retriever_equals_scores(method, monkeypatch):
+    """Where a perspective is the query itself, as in AmbigQA, the difference stands for it (P5), and for it alone."""
+    monkeypatch.setattr("berdslib.retrieval.projection._QUERIES", 2)
     run = Projected(PASSAGES, Words(), method=method).search(QUESTIONS, 5)
     encode = Words().encode_queries
-    asked = QUESTIONS[:2]
-    roots, perspectives = zip(*((q.root, q.perspectives[0]) for q in asked), strict=True)
-    want = scores(
-        method, encode([q.text for q in asked]), encode(roots), encode(perspectives), encode([p.text for p in PASSAGES])
-    )
-    for i, question in enumerate(asked):
+    for question in QUESTIONS[:3]:
+        perspective = question.perspectives[0]
+        q, r, p = (encode([text]) for text in (question.text, question.root, perspective))
+        source = "difference" if perspective == question.text else "text"
+        want = scores(method, q, r, p, encode([passage.text for passage in PASSAGES]), source=source)[0]
+        order = top_k(want.round(9), 5, docno_order([passage.docno for passage in PASSAGES]))
         part = run[run["qid"] == question.qid]
-        order = top_k(want[i].round(9), 5, docno_order([p.docno for p in PASSAGES]))
         assert part["docno"].tolist() == [PASSAGES[j].docno for j in order]
-        np.testing.assert_allclose(part["score"], want[i][order], atol=1e-6)
+        np.testing.assert_allclose(part["score"], want[order], atol=1e-6)
     assert "blank" not in set(run["qid"])
 
 
-def test_the_retriever_s_errors():
-    made = Projected(PASSAGES, Words())
-    assert made.search([QUESTIONS[2]], 1).empty and made.name == "pap+"
-    for wrong, words in ((lambda: Projected(PASSAGES, Words(), method="pup"), "unknown method"),
-                         (lambda: made.search(QUESTIONS, 0), "at least 1")):  # fmt: skip
-        with pytest.raises(InputError, match=words):
-            wrong()
+def test_an_unknown_method_fails_before_anything_is_encoded():
+    with pytest.raises(InputError, match="unknown method 'pup'"):
+        Projected(PASSAGES, None, method="pup")
+    assert Projected(PASSAGES, Words()).search(QUESTIONS[-1:], 1).empty
 
 
 def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
@@ -264,20 +263,6 @@ def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
     pd.testing.assert_frame_equal(found[found["qid"] == "q3"].reset_index(drop=True), baseline)
     alone = Projected(PASSAGES, Words(), method="pap+").search(QUESTIONS[:1], 5)
     pd.testing.assert_frame_equal(found[found["qid"] == "q1"].reset_index(drop=True), alone)
-
-
-def test_a_query_that_is_its_own_perspective_is_projected_by_the_difference():
-    # As in AmbigQA (P5); the others of the same search keep their perspective's text.
-    own = Question("q4", "left dogs good", ("left dogs good",), root="dogs good")
-    encode = Words().encode_queries
-    texts = ([q.text for q in (own, QUESTIONS[1])], [own.root, "cats"], ["left dogs good", "bad"])
-    q, r, p = (encode(part) for part in texts)
-    c = encode([passage.text for passage in PASSAGES])
-    want = np.vstack([scores("pap", q, r, p, c, source="difference")[0], scores("pap", q, r, p, c)[1]])
-    run = Projected(PASSAGES, Words(), method="pap").search([own, QUESTIONS[1]], 5)
-    for row, qid in zip(want, ("q4", "q2"), strict=True):
-        order = top_k(row, 5, docno_order([passage.docno for passage in PASSAGES]))
-        np.testing.assert_allclose(run[run["qid"] == qid]["score"], row[order], atol=1e-6)
 
 
 def test_root_and_perspective_can_be_cut_out_of_the_query():
