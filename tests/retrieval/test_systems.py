@@ -263,7 +263,8 @@ def test_systems_that_begin_alike_search_their_beginning_once(counting):
     for text in texts:
         built[text].search(QUESTIONS, 2)
     assert counting.asked == [([QUESTIONS[0].text], 2)]
-    built["counting"].search(QUESTIONS, 2)["docno"] = "spoilt"  # what is remembered cannot be changed from outside
+    given = built["counting"].search(QUESTIONS, 2)
+    given["docno"] = "spoilt"  # what is remembered cannot be changed from outside
     assert built["counting"].search(QUESTIONS, 2)["docno"].tolist() == ["d", "c"]
     assert len(counting.asked) == 1
     built["counting"].search(QUESTIONS, 1)  # another depth is another list
