@@ -20,23 +20,20 @@ from berdslib.data.collection import Expansions, are_full_queries
 from berdslib.data.records import Question, check_questions
 from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, strip_reasoning
-from berdslib.llm.asking import UnreadableAnswerError, read_all
+from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.models.chat import make_chat
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search
-from berdslib.retrieval.fusion import Lists, fuse_in_turns, fuse_ranks, lists_of
+from berdslib.retrieval.fusion import lists_of, reciprocal_rank_fusion, round_robin
 from berdslib.statements.negation import two_sides, yes_and_no
 
 logger = logging.getLogger(__name__)
 
-MERGE: dict[str, Callable[[str, str], str]] = {
-    "question first": lambda question, statement: f"{question} {statement}",
-    "statement only": lambda question, statement: statement,  # noqa: ARG005 - one signature for all
-}
-FUSE: dict[str, Callable[[Sequence[Lists]], pd.DataFrame]] = {"round robin": fuse_in_turns, "rrf": fuse_ranks}
+MERGE = ("question first", "statement only")
+FUSE: dict[str, Callable[..., pd.DataFrame]] = {"round robin": round_robin, "rrf": reciprocal_rank_fusion}
 DUPLICATES = ("drop", "keep")
 
 
@@ -94,13 +91,43 @@ class Expanded(Ours):
         """Return a run of at most k passages a question; round robin scores them with the negated rank."""
         check_search(questions, k)
         _check_covered(questions, self.expansions)
-        how: dict[str, Any] = {"merge": self.merge, "number": self.number, "original": self.original}
-        deep = max(k, self.depth) if self.fuse == "rrf" else k
-        lists = expanded_lists(self.retriever, questions, self.expansions, deep, **how)
+        lists = self.lists(questions, max(k, self.depth) if self.fuse == "rrf" else k)
         if self.duplicates == "keep":
-            return fuse_in_turns(lists, k)  # the official code's list (divergences.md B13)
+            return round_robin(lists, k)  # the official code's list (divergences.md B13)
         run = FUSE[self.fuse](lists)
         return run[run["rank"] <= k].reset_index(drop=True)
+
+    def lists(self, questions: Sequence[Question], depth: int) -> list[dict[str, list[str]]]:
+        """Search every question under each of its expansions, all in one call, and return what each search found.
+
+        Returns:
+            For the first search of each question, the second and so on: qid → docnos, best first; those that found
+            nothing are left out.
+        """
+        queries: list[Question] = []
+        owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
+        for question in questions:
+            asks = [] if question.owner else self._asks(question)[: self.number or None]
+            for i, (text, perspective) in enumerate(
+                [(question.text, ""), *asks] if self.original or not asks else asks
+            ):
+                qid = f"{len(queries)}:{question.qid}"
+                queries.append(_query(question, qid, text, perspective))
+                owners[qid] = question.qid, i
+        lists: list[dict[str, list[str]]] = [{} for _ in range(1 + max(i for _, i in owners.values()))]
+        for query, docnos in lists_of(checked_search(self.retriever, queries, depth)).items():
+            owner, i = owners[query]
+            lists[i][owner] = docnos
+        return lists
+
+    def _asks(self, question: Question) -> list[tuple[str, str]]:
+        """Return what is searched for each expansion, and the perspective that it asks from, "" where it names none."""
+        pairs = self.expansions.get(question.qid, ())
+        if are_full_queries(question, pairs):  # they contain their question, and are named by their perspectives
+            return [(text, name) for name, text in pairs]
+        if self.merge == "statement only":  # such as a hypothetical passage: a query without a perspective
+            return [(text, "") for _, text in pairs]
+        return [(f"{question.text} {text}", text) for _, text in pairs]
 
 
 def expanded_search(
@@ -108,48 +135,6 @@ def expanded_search(
 ) -> pd.DataFrame:
     """Search every question under each of its expansions, with the options of :class:`Expanded`."""
     return Expanded(retriever, expansions, name="expanded", **options).search(questions, k)
-
-
-def expanded_lists(
-    retriever: Retriever,
-    questions: Sequence[Question],
-    expansions: Expansions,
-    depth: int,
-    *,
-    merge: str = "question first",
-    number: int = 0,
-    original: bool = False,
-) -> list[dict[str, list[str]]]:
-    """Search every question under each of its expansions, all in one call, and return what each search found.
-
-    Args as of :class:`Expanded`, with `depth` passages a search.
-
-    Returns:
-        For the first search of each question, the second and so on: qid → docnos, best first; those that found nothing
-        are left out.
-    """
-    queries: list[Question] = []
-    owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
-    for question in questions:
-        asks = [] if question.owner else _asks(question, expansions.get(question.qid, ()), merge)[: number or None]
-        for i, (text, perspective) in enumerate([(question.text, ""), *asks] if original or not asks else asks):
-            qid = f"{len(queries)}:{question.qid}"
-            queries.append(_query(question, qid, text, perspective))
-            owners[qid] = question.qid, i
-    found = checked_search(retriever, queries, depth)
-    lists: dict[int, dict[str, list[str]]] = {}
-    for query, docnos in lists_of(found).items():
-        owner, i = owners[query]
-        lists.setdefault(i, {})[owner] = docnos
-    return [lists.get(i, {}) for i in range(1 + max(i for _, i in owners.values()))]
-
-
-def _asks(question: Question, pairs: Sequence[tuple[str, str]], merge: str) -> list[tuple[str, str]]:
-    """Return what is searched for each expansion, and the perspective that it asks from, "" where it names none."""
-    if are_full_queries(question, pairs):  # they contain their question, and are named by their perspectives
-        return [(text, name) for name, text in pairs]
-    # A statement by itself, such as a hypothetical passage, is a query without a perspective.
-    return [(MERGE[merge](question.text, text), text if merge == "question first" else "") for _, text in pairs]
 
 
 def _query(question: Question, qid: str, text: str, perspective: str) -> Question:
@@ -209,93 +194,59 @@ def _templates(text: str) -> tuple[tuple[str, str], ...]:
 
 # Tokens of an answer: the paper's six perspectives of 44 words have some 400.
 MAX_TOKENS = 1500
-# What expansions are for is part of how they are searched; these are the options of `expanded_search` that differ.
+# What expansions are for is part of how they are searched; these are the options of :class:`Expanded` that differ.
 SEARCHED: dict[str, dict[str, Any]] = {"chat": {}, "hyde": {"merge": "statement only"}}
 
 
 def expansions_by(
-    name: str,
-    questions: Sequence[Question],
-    *,
-    wording: str = "ours",
-    recordings: Path | None = None,
-    skip_unreadable: bool = False,
-    workers: int = 4,
+    name: str, questions: Sequence[Question], *, recordings: Path | None = None
 ) -> dict[str, list[tuple[str, str]]]:
     """Return the expansions that a chat model makes, by name: BeRDS, section 6, or HyDE.
 
-    Search them with ``expanded_search(…, **SEARCHED[kind])``, where the kind is what stands before the first colon.
+    Search them with ``Expanded(…, **SEARCHED[kind])``, where the kind is what stands before the first colon.
 
     Args:
         name: "chat:MODEL" for perspectives, "hyde:MODEL" for a passage that could answer the question; MODEL as
             :func:`berdslib.models.chat.make_chat` reads it: "chat:gpt-4o", "hyde:local:FOLDER", or "chat:recorded:FILE"
             for answers from a file, without a network.
         questions: their texts are sent, and nothing else: no gold perspectives.
-        wording: of the prompt for perspectives, see :func:`chat_expansions`.
         recordings: a file of answers: what is in it is not asked again, and what is new is added at once.
-        skip_unreadable: leave out questions whose answer cannot be read, with a warning; they are then searched as they
-            are. Otherwise such an answer is an error.
-        workers: requests in flight at a time.
-
-    Returns:
-        qid → [(name, statement), …], in the order of the answer.
     """
     kind, _, model = name.partition(":")
     known("way to ask for expansions", kind, SEARCHED)
-    if kind == "hyde" and wording != "ours":
-        raise InputError("the prompt for hypothetical passages has one wording, ours", field="wording")
     chat = make_chat(model, max_tokens=MAX_TOKENS, schema=SCHEMA if kind == "chat" else None)
     chat = Kept(chat, recordings) if recordings else chat
-    try:
-        if kind == "hyde":
-            return hyde_expansions(questions, chat, workers=workers)
-        return chat_expansions(questions, chat, wording, workers=workers)
-    except UnreadableAnswerError as error:
-        if not skip_unreadable:
-            raise
-        logger.warning("%d of %d questions are left without expansions: %s",
-                       len(questions) - len(error.read), len(questions), error.problem)  # fmt: skip
-        return dict(error.read)
+    return chat_expansions(questions, chat) if kind == "chat" else hyde_expansions(questions, chat)
 
 
 def chat_expansions(
-    questions: Sequence[Question], chat: ChatModel, wording: str = "ours", *, nested: str = "all", workers: int = 4
+    questions: Sequence[Question], chat: ChatModel, wording: str = "ours", *, nested: str = "all"
 ) -> dict[str, list[tuple[str, str]]]:
-    """Ask a chat model for the perspectives on each question.
+    """Ask a chat model for the perspectives on each question, qid → [(name, statement), …] in the order of the answer.
 
     The model needs room, as :func:`expansions_by` gives it. Wrapped in :class:`~berdslib.llm.recorded.Kept`, every
-    answer is on disk as soon as it is there.
+    answer is on disk as soon as it is there; of those that cannot be read the error names the questions, and holds what
+    was read of all others.
 
     Args:
         questions: their texts are sent, and nothing else: no gold perspectives.
         chat: who answers.
         wording: "ours", or "published" for the papers' own prompt, which the user has to import first.
         nested: see :func:`berdslib.llm.answers.parse_perspectives`.
-        workers: requests in flight at a time.
-
-    Returns:
-        qid → [(name, statement), …], in the order of the answer.
     """
     prompt = load_prompt("perspective_generation", wording, needs=("question",))
     known("reading of nested answers", nested, NESTED)
-    return _ask(questions, chat, prompt, workers, lambda text: parse_perspectives(text, nested))
+    return _ask(questions, chat, prompt, lambda text: parse_perspectives(text, nested))
 
 
-def hyde_expansions(
-    questions: Sequence[Question], chat: ChatModel, *, workers: int = 4
-) -> dict[str, list[tuple[str, str]]]:
+def hyde_expansions(questions: Sequence[Question], chat: ChatModel) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for a passage that could answer each question, to search by: one expansion a question.
 
     Search it with ``merge="statement only"``, and ``original=True`` where the question should have its say too. Source:
     Gao et al. (2023), "Precise zero-shot dense retrieval without relevance labels" (HyDE), who average the vectors of
     several sampled passages; here it is one passage, so that any retriever can search by it.
-
-    Args:
-        questions: their texts are sent, and nothing else.
-        chat: who answers; see :func:`chat_expansions`.
-        workers: requests in flight at a time.
     """
-    return _ask(questions, chat, load_prompt("hypothetical_passage", needs=("question",)), workers, _passage)
+    return _ask(questions, chat, load_prompt("hypothetical_passage", needs=("question",)), _passage)
 
 
 def _passage(answer: str) -> list[tuple[str, str]]:
@@ -306,13 +257,9 @@ def _passage(answer: str) -> list[tuple[str, str]]:
 
 
 def _ask(
-    questions: Sequence[Question],
-    chat: ChatModel,
-    prompt: Prompt,
-    workers: int,
-    read: Callable[[str], list[tuple[str, str]]],
+    questions: Sequence[Question], chat: ChatModel, prompt: Prompt, read: Callable[[str], list[tuple[str, str]]]
 ) -> dict[str, list[tuple[str, str]]]:
     check_questions(questions)
     # A question is a text from elsewhere: it must not close the tags it stands between.
     asked = {q.qid: prompt.messages(question=defuse_tag(q.text, "question")) for q in questions}
-    return read_all(chat, asked, read, what="question", workers=workers, desc="expanding")
+    return read_all(chat, asked, read, what="question", desc="expanding")

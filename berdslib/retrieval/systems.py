@@ -26,10 +26,11 @@ from __future__ import annotations
 import logging
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -69,7 +70,6 @@ EXPANDING = (EXPAND, MULTI)  # both search expansions, named alike
 PROJECTED = tuple(method for method in (*METHODS, *OFFICIAL) if method != "baseline")
 PROJECTION, EXPANSION, DIVERSIFIER = "projection", "expansion", "diversifier"  # menus
 RECORDED, RULE = "recorded", "rule"
-_ORPHAN = "extract is for the projection behind it, as in extract:rule+pap:1.0"
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 _KEPT = 4  # searches that a system remembers
 _Made = TypeVar("_Made")
@@ -85,6 +85,12 @@ class Part(NamedTuple):
     def number(self) -> float:
         """The weight of a diversifier, or the strength of a projection, which is 1 where it is not said."""
         return float(self.value or 1.0)
+
+    @property
+    def meaning(self) -> tuple[str, str | float]:
+        """What it does, however its number is written: "mmr:.9" means what "mmr:0.90" does."""
+        is_number = not kind_of(self.kind).names and _NUMBER.fullmatch(self.value.strip() or "1")
+        return self.kind, self.number if is_number else self.value
 
     def __str__(self) -> str:
         """Write it as it stands in a system."""
@@ -141,7 +147,6 @@ class PartKind:
         menu: the menu of the explorer that it stands in, and ``offers``, the parts that the menu names.
         names: whether the value is a name, in which a "+" may stand.
         chooses: says of a value whether the part chooses among candidates.
-        reads_all: whether it reads all candidates however few are asked for, so that they are worth keeping.
     """
 
     build: Callable[[Workshop, System], Retriever]
@@ -152,7 +157,6 @@ class PartKind:
     offers: tuple[str, ...] = ()
     names: bool = False
     chooses: Callable[[str], bool] = lambda _: False
-    reads_all: bool = False
 
 
 def kind_of(name: str) -> PartKind:
@@ -187,75 +191,54 @@ def parse_system(text: str) -> System:
 
     Args:
         text: "RETRIEVER", then any number of parts. A value that is a file may hold a "+", as long as no name of a part
-            follows it. Numbers are written in one way: ".90" is "0.9".
+            follows it.
 
     Raises:
         InputError: an unknown retriever or part, a part without its value, a value that is none, or an order that means
             nothing.
 
     >>> parse_system("minilm+pap+:0.5+mmr:.75")
-    System(first='minilm', parts=(Part(kind='pap+', value='0.5'), Part(kind='mmr', value='0.75')))
+    System(first='minilm', parts=(Part(kind='pap+', value='0.5'), Part(kind='mmr', value='.75')))
     """
     if not isinstance(text, str):
         raise InputError(f"a system is named by text such as 'minilm+mmr:0.9', not by {type(text).__name__}")
     # "+pap+:1" is the part "pap+"; "+pap+mmr:0.9" is "pap" and then "mmr": a kind ends at ":", "+" or the end.
     names = sorted(kinds(), key=len, reverse=True)
     text = text.strip()
-    found = list(re.finditer(rf"\+({'|'.join(map(re.escape, names))})(?=:|\+|$)(?::?)", text))
-    starts = [match.start() for match in found] + [len(text)]
-    first = text[: starts[0]]
-    _check_first(first, text)
-    parts = [_read_part(m[1], text[m.end() : end], text) for m, end in zip(found, starts[1:], strict=True)]
-    for end in range(1, len(parts) + 1):
-        if wrong := _wrong_order(System(first, tuple(parts[:end]))):
-            raise InputError(f"{text!r}: {wrong}")
-    if parts and parts[-1].kind == EXTRACT:
-        raise InputError(f"{text!r}: {_ORPHAN}")
-    return System(first, tuple(parts))
-
-
-def _read_part(name: str, value: str, text: str) -> Part:
-    kind, part = kind_of(name), Part(name, value)
-    if kind.names:
-        _check_misspelt(value, text)
-    elif "+" in value:
-        _check_kind(value.partition("+")[2], text)
-    if wrong := kind.check_value(part):
+    first, *read = re.split(rf"\+({'|'.join(map(re.escape, names))})(?=:|\+|$):?", text)
+    parts = tuple(map(Part, read[::2], read[1::2]))
+    name = first.partition("+")[0]
+    RETRIEVERS.find(first if ":" in name else name)
+    if wrong := next(filter(None, _problems(first, parts)), ""):
         raise InputError(f"{text!r}: {wrong}")
-    if kind.names or not _NUMBER.fullmatch(value.strip()):
-        return part
-    short = f"{part.number:g}"
-    return Part(name, short if float(short) == part.number else repr(part.number))
+    return System(first, parts)
 
 
-def _check_first(name: str, text: str) -> None:
-    first, plus, rest = name.partition("+")
-    if plus and ":" not in first:  # hf:FOLDER may hold one
-        RETRIEVERS.find(first)
-        _check_kind(rest, text)
-    _check_misspelt(name, text)
-    RETRIEVERS.find(name)
+def _problems(first: str, parts: tuple[Part, ...]) -> Iterator[str]:
+    """Yield what is wrong with a retriever and each part behind it, "" where nothing is."""
+    yield _stray(first, ":" in first.partition("+")[0])  # hf:FOLDER may hold a "+"
+    for end, part in enumerate(parts, start=1):
+        kind = kind_of(part.kind)
+        yield _stray(part.value, kind.names)
+        yield kind.check_value(part)
+        yield kind.may_follow(System(first, parts[:end]))
+    for part, behind in pairwise((*parts, Part("", ""))):
+        if part.kind == EXTRACT and behind.kind not in PROJECTED:
+            yield "extract is for the projection behind it, as in extract:rule+pap:1.0"
 
 
-def _check_misspelt(name: str, text: str) -> None:
-    """Refuse a name that ends like a part with a number; any other "+" may be that of a file."""
-    if found := re.search(r"\+([a-z][\w-]*):[\d.]+(?=\+|$)", name, re.IGNORECASE):
-        _check_kind(found[1], text)
+def _stray(name: str, is_path: bool) -> str:
+    """Refuse a "+" that begins no part; of a path, which may hold one, where a number follows as behind a part."""
+    found = re.search(r"\+([a-z][\w-]*):[\d.]+(?=\+|$)" if is_path else r"\+([^:+]*)", name, re.IGNORECASE)
+    return _unknown("part", found[1], kinds()) if found else ""
 
 
-def _check_kind(rest: str, text: str) -> None:
-    """Refuse what begins with no name of a part."""
+def _unknown(what: str, name: str, choices: Sequence[str]) -> str:
     try:
-        known("part", rest.partition(":")[0].partition("+")[0], kinds())
+        known(what, name, choices)
     except InputError as error:
-        raise InputError(f"{text!r}: {error.problem}") from None
-
-
-def _wrong_order(system: System) -> str:
-    before, kind = system.before.parts, system.last.kind
-    if before and before[-1].kind == EXTRACT and kind not in (*PROJECTED, EXTRACT):
-        return _ORPHAN
-    return kind_of(kind).may_follow(system)
+        return error.problem
+    return ""
 
 
 def _number(part: Part, what: str, example: str) -> str:
@@ -313,7 +296,7 @@ class Workshop:
         self._scorers: dict[str, Scorer] = {} if scorers is None else scorers
         self._models: dict[str, Any] = {}
         self._of_passages: dict[tuple[str, str], Any] = {}
-        self._of_questions: dict[tuple[str, str], Any] = {}
+        self._of_questions: dict[tuple[str, object], Any] = {}
         self._use(collection)
 
     def _use(self, collection: Collection) -> None:
@@ -350,24 +333,25 @@ class Workshop:
             kind_of(part.kind).needs(self, part, system.text)
 
     def build(self, system: System) -> Retriever:
-        """Return a system; one that another begins with is the same object, and remembers its last lists."""
+        """Return a system; those that mean the same, and those that others begin with, remember the same last lists."""
 
-        def make() -> Retriever:
-            kind = kind_of(system.last.kind) if system.parts else None
-            made = kind.build(self, system) if kind else self.first(system.first)
-            return _Remembering(made, system.text, self.depth if kind and kind.reads_all else 0)
+        def make() -> _Remembering:
+            made = kind_of(system.last.kind).build(self, system) if system.parts else self.first(system.first)
+            # A cross-encoder reads all candidates however few are asked for: they are worth keeping.
+            return _Remembering(made, system.text, self.depth if isinstance(made, CrossEncoderRetriever) else 0)
 
-        return _once(self._of_questions, ("system", system.text), make)
+        meaning = system.first, *(part.meaning for part in system.parts)
+        shared = copy(_once(self._of_questions, ("system", meaning), make))
+        shared.name = system.text  # as it was asked for
+        return shared
 
     # ------------------------------------------------------------ what parts ask for
 
     def first(self, name: str, passages: Sequence[Passage] | None = None) -> Retriever:
         """Return the retriever of a name: the shared one over all passages, or one over others."""
         options = {"depth": self.depth} if RETRIEVERS.find(name)[0].reranks else {}
-        if passages is not None:
-            return make_retriever(name, passages, **options)
-        make = partial(make_retriever, name, self.collection.passages, **options)
-        return _once(self._of_passages, ("first", name), make)
+        make = partial(make_retriever, name, self.collection.passages if passages is None else passages, **options)
+        return _once(self._of_passages, ("first", name), make) if passages is None else make()
 
     def scorer(self, checkpoint: str) -> Scorer:
         """Return a cross-encoder."""
@@ -389,43 +373,33 @@ class Workshop:
     def aspects(self, system: System) -> AspectsOf:
         """Return what a diversifier in a system covers."""
         if self._handout:
-            return authors.group_aspects(self._handout, self.authors(system.first))
+            return authors.group_aspects(self.authors(system.first))
         aspects_by = self._aspects_by
         if aspects_by is None:
             raise InputError(f"{system.text!r} covers generated perspectives: aspects_by must say who argues them")
         # A hypothetical passage is one answer, and no list of perspectives.
         listed = next((name for name in system.values(*EXPANDING) if not name.startswith("hyde:")), "")
-        if listed == RECORDED and self._full_queries():
-            listed = ""
-
-        def make() -> AspectsOf:
-            generated = self.expansions(listed) if listed else self._recorded_or_by_rule()
-            return aspects_by(generated, self.collection.passages)
-
-        return _once(self._of_questions, ("aspects", listed), make)
+        return _once(
+            self._of_questions,
+            ("aspects", listed),
+            lambda: aspects_by(self._perspectives(listed), self.collection.passages),
+        )
 
     def authors(self, first: str) -> authors.Authors:
         """Return who wrote the passages of a handout, as its rule has it: known, or guessed by an encoder."""
-        handout = self._handout
+        handout, name = self._handout, self._encoder_for(first)
         assert handout  # a system that needs them is refused where no query names a property
-        passages, profiles = handout.passages, handout.profiles
-        if profiles is not None:
-            return _once(self._of_questions, ("authors", ""), lambda: authors.Authors.known(passages, profiles))
-        name = self._encoder_for(first)
 
         def learn() -> authors.AuthorClassifier:
             text_of = model_card(name).passage_text
             return authors.AuthorClassifier.learn(handout.training, get_encoder(name), text_of=text_of)
 
-        def guess() -> authors.Authors:
-            return authors.Authors.guessed(passages, _once(self._models, name, learn))
+        def make() -> authors.Authors:
+            if handout.profiles is not None:
+                return authors.Authors.known(handout)
+            return authors.Authors.guessed(handout, _once(self._models, name, learn))
 
-        return _once(self._of_questions, ("authors", name), guess)
-
-    def check_authors(self, system: str) -> None:
-        """Raise InputError if a system covers groups of authors, and nothing is there to guess them from."""
-        if self._handout and self._handout.profiles is None:
-            authors.known_answers(self._handout.training, f"{system!r} covers groups of authors, and guesses them")
+        return _once(self._of_questions, ("authors", name), make)
 
     def _encoder_for(self, first: str) -> str:
         """Return the name of the retriever's own encoder, whose vectors of a list of passages are kept already."""
@@ -440,19 +414,22 @@ class Workshop:
         known("set of expansions", name, [RULE, *recorded, *(f"{kind}:MODEL" for kind in SEARCHED)])
         return self.collection.expansions
 
-    def _full_queries(self) -> set[str]:
-        """Return the qids of the questions whose recorded expansions are their full queries."""
-        recorded = self.collection.expansions
-        return {q.qid for q in self.collection.questions if are_full_queries(q, recorded.get(q.qid, ()))}
+    def _perspectives(self, listed: str) -> Expansions:
+        """Return those that were listed by a name; for "", recorded ones, and those by rule where a question has none.
 
-    def _recorded_or_by_rule(self) -> Expansions:
-        # The full queries of PIR name the perspectives that lists are scored by; those must not order them, too.
-        full, questions = self._full_queries(), self.collection.questions
-        recorded = {qid: pairs for qid, pairs in self.collection.expansions.items() if qid not in full}
-        if without := [q.qid for q in questions if q.qid not in recorded]:
-            logger.warning("perspectives of %d of %d questions are made by rule, as none are recorded",
-                           len(without), len(questions))  # fmt: skip
-        return {**self.expansions(RULE), **recorded} if without else recorded
+        The full queries of PIR name the perspectives that lists are scored by: those must not order them, too.
+        """
+        questions, recorded = self.collection.questions, self.collection.expansions
+        full = {q.qid for q in questions if are_full_queries(q, recorded.get(q.qid, ()))}
+        if listed and not (listed == RECORDED and full):
+            return self.expansions(listed)
+        fit = {qid: pairs for qid, pairs in recorded.items() if qid not in full}
+        without = [q.qid for q in questions if q.qid not in fit]
+        if not without:
+            return fit
+        logger.warning("perspectives of %d of %d questions are made by rule, as none are recorded",
+                       len(without), len(questions))  # fmt: skip
+        return {**self.expansions(RULE), **fit}
 
 
 def _once(kept: dict[Any, Any], key: object, make: Callable[[], _Made]) -> _Made:
@@ -500,11 +477,9 @@ def _behind_a_dense_retriever(system: System) -> str:
 
 def _strength(part: Part) -> str:
     having = (*PROJECTIONS, *OFFICIAL)
-    if not part.value:
-        return ""
-    if part.kind in having:
-        return _number(part, "strength", "0.5")
-    return f"{part.kind} takes no value; only {', '.join(having)} have a strength"
+    if part.value and part.kind not in having:
+        return f"{part.kind} takes no value; only {', '.join(having)} have a strength"
+    return _number(part, "strength", "0.5") if part.value else ""
 
 
 def _projected(shop: Workshop, system: System) -> Retriever:
@@ -550,14 +525,6 @@ def _cross(shop: Workshop, system: System) -> Retriever:
 # ---------------------------------------------------------------- profiles
 
 
-def _use(part: Part) -> str:
-    try:
-        known("use of profiles", part.value, authors.USES)
-    except InputError as error:
-        return error.problem if part.value else _name("profile:filter")(part)
-    return ""
-
-
 def _once_or_first(system: System) -> str:
     if system.last.value == authors.TEMPLATE and system.before.parts:
         return "profile:template changes what the retriever reads, so it must follow it"
@@ -565,26 +532,22 @@ def _once_or_first(system: System) -> str:
     return "one profile:fusion is enough" if again else ""
 
 
-def _check_profiles(shop: Workshop, part: Part, text: str) -> None:
-    handout = authors.check_use(part.value, shop.collection, text)
-    if handout.ranked_for == READER:
-        logger.warning("%r looks at who wrote a passage, and queries name the property of its reader", text)
-
-
 def _by_profile(shop: Workshop, system: System) -> Retriever:
     use, name = system.last.value, system.text
     handout = authors.check_use(use, shop.collection, name)
+    if handout.ranked_for == READER:
+        logger.warning("%r looks at who wrote a passage, and queries name the property of its reader", name)
     if use == authors.TEMPLATE:
         return authors.Templated(shop.first(system.first, authors.templated(handout)), handout, name=name)
-    before, who, deepens = shop.build(system.before), shop.authors(system.first), not system.before.chooses
-    if use == authors.FILTER:
-        return authors.Filtered(before, handout, who, depth=shop.depth, deepens=deepens, name=name)
-    depth = shop.depth * authors.DEEPER if deepens else shop.depth
-    lessons = authors.lessons_of(handout.training)
-    there = shop.beside(lessons)
-    there.gather(system.before)
-    weights = authors.learn_weights(there.build(system.before), lessons, there.authors(system.first), depth=depth)
-    return authors.Fused(before, handout, who, weights, depth=depth, name=name)
+    before, who, chooses = shop.build(system.before), shop.authors(system.first), system.before.chooses
+    weights, depth = None, shop.depth
+    if use == authors.FUSION:
+        depth = shop.depth if chooses else shop.depth * authors.DEEPER
+        there = shop.beside(authors.lessons_of(handout.training))
+        there.gather(system.before)
+        weights = authors.learn_weights(there.build(system.before), there.authors(system.first), depth=depth)
+    deepens = use == authors.FILTER and not chooses
+    return authors.ByAuthors(before, who, weights, depth, deepens=deepens, name=name)
 
 
 # ---------------------------------------------------------------- diversifiers
@@ -597,19 +560,15 @@ def _weight(part: Part) -> str:
     return "" if inside else f"the relevance weight of {part.kind} must be from 0 to 1, not {part.value}"
 
 
-def _check_groups(shop: Workshop, part: Part, text: str) -> None:
-    if _covers(part.kind):
-        shop.check_authors(text)
-
-
 def _diversified(shop: Workshop, system: System) -> Retriever:
     kind = system.last.kind
+    aspects = shop.aspects(system) if _covers(kind) else None  # what they cannot be made of is said first
     return Diversified(
         shop.build(system.before),
         kind,
         relevance_weight=system.last.number,
         vectors=shop.vectors(system.first) if DIVERSIFIERS[kind].needs == VECTORS else None,
-        aspects=shop.aspects(system) if _covers(kind) else None,
+        aspects=aspects,
         depth=shop.depth,
         name=system.text,
     )
@@ -631,7 +590,7 @@ def _expanding(kind: str) -> PartKind:
     )
 
 
-_DIVERSIFYING = PartKind(_diversified, _weight, needs=_check_groups, menu=DIVERSIFIER, chooses=lambda _: True)
+_DIVERSIFYING = PartKind(_diversified, _weight, menu=DIVERSIFIER, chooses=lambda _: True)
 
 # What stands behind a retriever, beside diversifiers.
 PARTS: dict[str, PartKind] = {
@@ -643,9 +602,14 @@ PARTS: dict[str, PartKind] = {
         needs=lambda shop, part, _: shop.scorer(part.value),
         names=True,
         chooses=lambda _: True,
-        reads_all=True,
     ),
     EXTRACT: PartKind(_projected, _name("extract:rule"), _behind_a_dense_retriever, names=True),
-    PROFILE: PartKind(_by_profile, _use, _once_or_first, _check_profiles, chooses=lambda use: use == authors.FUSION),
+    PROFILE: PartKind(
+        _by_profile,
+        lambda part: _name("profile:filter")(part) or _unknown("use of profiles", part.value, authors.USES),
+        _once_or_first,
+        lambda shop, part, text: authors.check_use(part.value, shop.collection, text),
+        chooses=lambda use: use == authors.FUSION,
+    ),
     **dict.fromkeys(PROJECTED, PartKind(_projected, _strength, _behind_a_dense_retriever, menu=PROJECTION)),
 }

@@ -23,7 +23,7 @@ from berdslib.evaluation.oracle import oracle
 from berdslib.judging.base import Judge
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.expansion import expanded_lists
+from berdslib.retrieval.expansion import Expanded
 from berdslib.retrieval.fusion import CONSTANT, reciprocal_rank_fusion, round_robin
 from berdslib.retrieval.systems import EXPANDING, RECORDED, parse_system
 from berdslib.stats import difference_interval, macro_mean, mean_interval
@@ -303,7 +303,7 @@ def fusion_sweep(
     made = data.expansions if expansions is None else expansions
     if without := [q.qid for q in questions if not made.get(q.qid)]:
         raise InputError(f"{len(without)} questions have no expansions, the first is {without[0]!r}", field="qid")
-    lists = expanded_lists(retriever, questions, made, depth, number=max(numbers) or 1, original=True)
+    lists = Expanded(retriever, made, number=max(numbers) or 1, original=True).lists(questions, depth)
     single, usual = [ranked_run(one) for one in lists], f"rrf:{CONSTANT:g}"
     runs: dict[tuple[int, bool, str], pd.DataFrame] = {}
     for number, original in [(n, own) for n in numbers for own in ((True, False) if n else (True,))]:

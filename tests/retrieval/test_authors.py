@@ -16,8 +16,9 @@ from synthetic_release import make_release
 from berdslib.data.arguments import ISSUES, Argument, ArgumentQuery, Release, in_words
 from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, ranked_run
-from berdslib.data.scenario import open_scenario
+from berdslib.data.scenario import Handout, open_scenario
 from berdslib.errors import InputError
+from berdslib.evaluation.judges import calibration_error
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects, learn_weights, lessons_of
@@ -168,40 +169,33 @@ def corpus_of(n, members):
     return release_of(made, names)
 
 
-def test_filter_looks_ten_times_as_deep_until_the_list_is_full(spy):
-    scenario = open_scenario(corpus_of(300, {5, 150, 290}), "explicit")
-    female, male = [q.qid for q in scenario.questions]
-    assert scenario.asked[female] == {"gender": ("female",)}
-    run = system("spy+profile:filter", scenario, depth=10).search(scenario.questions, 4)
-    assert listed(run, female) == ["d0005", "d0150", "d0290", "d0000"]
-    assert listed(run, male) == ["d0000", "d0001", "d0002", "d0003"]
-    # Both, then the one that is not full, and no more once the corpus is through.
-    assert spy.depths == [(2, 10), (1, 100), (1, 1000)]
-
-
-@pytest.mark.parametrize("before", ["spy+mmr:1", "spy+cross:m"])
-def test_filter_looks_no_deeper_than_what_chooses_among_candidates(spy, monkeypatch, before):
+@pytest.mark.parametrize(
+    ("before", "found", "women", "depths"),
+    [
+        # Both, then the one that is not full, and no more once the corpus is through.
+        ("spy", 300, ["d0005", "d0150", "d0290", "d0000"], [(2, 10), (1, 100), (1, 1000)]),
+        # BM25 lists no passage that shares no word with the query: a deeper search would find the same.
+        ("spy", 8, ["d0005", "d0000", "d0001", "d0002"], [(2, 10)]),
+        # What chooses among candidates would list others if it were asked for more.
+        ("spy+mmr:1", 300, ["d0005", "d0000", "d0001", "d0002"], [(2, 10)]),
+        ("spy+cross:m", 300, ["d0005", "d0000", "d0001", "d0002"], [(2, 10)]),
+    ],
+)
+def test_filter_looks_ten_times_as_deep_until_the_list_is_full(spy, monkeypatch, before, found, women, depths):
     monkeypatch.setattr(systems_module, "load_scorer", lambda _: lambda pairs: -np.arange(len(pairs), dtype=float))
     scenario = open_scenario(corpus_of(300, {5, 150, 290}), "explicit")
-    run = system(f"{before}+profile:filter", scenario, depth=10).search(scenario.questions[:1], 4)
-    assert listed(run, scenario.questions[0].qid) == ["d0005", "d0000", "d0001", "d0002"]
-    assert spy.depths == [(1, 10)]
-
-
-def test_filter_asks_no_more_of_a_list_that_has_ended(spy):
-    """BM25 lists no passage that shares no word with the query: a deeper search would find the same."""
-    scenario = open_scenario(corpus_of(300, {5, 150}), "explicit")
-    filtering = system("spy+profile:filter", scenario, depth=10)
-    spy.docnos = spy.docnos[:8]
-    run = filtering.search(scenario.questions[:1], 4)
-    assert listed(run, scenario.questions[0].qid) == ["d0005", "d0000", "d0001", "d0002"]
-    assert spy.depths == [(1, 10)]
+    female, male = [q.qid for q in scenario.questions]
+    filtering = system(f"{before}+profile:filter", scenario, depth=10)
+    spy.docnos = spy.docnos[:found]
+    run = filtering.search(scenario.questions, 4)
+    assert listed(run, female) == women and listed(run, male) == ["d0000", "d0001", "d0002", "d0003"]
+    assert spy.depths == depths
 
 
 def test_a_list_is_an_author_with_each_of_several_values():
+    people = {"a": {ISSUES: ("x", "y"), "age": ("old",)}, "b": {ISSUES: ("x",)}, "c": {"age": ("old",)}}
     authors = Authors.known(
-        [Passage("a", ""), Passage("b", ""), Passage("c", "")],
-        {"a": {ISSUES: ("x", "y"), "age": ("old",)}, "b": {ISSUES: ("x",)}, "c": {"age": ("old",)}},
+        Handout("three", [Question("q", "?")], [Passage(docno, "") for docno in people], profiles=people)
     )
     assert authors.groups == (("age", "old"), (ISSUES, "x"), (ISSUES, "y"))
     assert authors.evidence({ISSUES: ("x", "y")}).tolist() == [[1, 0], [0, 0], [0, 1]]
@@ -213,28 +207,18 @@ def test_a_list_is_an_author_with_each_of_several_values():
 # ---------------------------------------------------------------- template
 
 
-def test_template_puts_the_property_before_the_query_and_profiles_before_passages(spy):
-    scenario = open_scenario(corpus_of(4, {1}), "explicit")
-    system("spy+profile:template", scenario).search(scenario.questions, 2)
-    assert spy.asked == ["gender: female. Four?", "gender: male. Four?"]
-    people = ["male", "female", "male", "male"]
-    assert spy.read == [[f"gender: {who}. text {i}" for i, who in enumerate(people)]]
-    spy.__init__()
-    hidden = open_scenario(corpus_of(4, {1}), "implicit")
-    run = system("spy+profile:template", hidden).search(hidden.questions, 2)
-    assert spy.asked == ["gender: female. Four?", "gender: male. Four?"]
-    assert spy.read == [[p.text for p in hidden.passages]]
-    assert set(run["docno"]) <= {p.docno for p in hidden.passages}
-
-
-def test_template_writes_properties_in_one_order_and_none_where_none_is_known(spy):
-    release = corpus_of(3, set())
-    profiles = [{ISSUES: ("x", "y"), "civil_status": ("single",), "age": ("18-34",)}, {}, {"denomination": ("none",)}]
+@pytest.mark.parametrize("rule", ["explicit", "implicit"])
+def test_template_puts_the_property_before_the_query_and_profiles_before_passages(spy, rule):
+    """Properties come in one order, and none where none is known; where profiles are hidden, passages stay."""
+    profiles = [{ISSUES: ("x", "y"), "civil_status": ("single",), "age": ("18-34",)}, {}, {"gender": ("male",)}]
+    release = corpus_of(3, {1})
     told = tuple(a._replace(profile=p) for a, p in zip(release.arguments, profiles, strict=True))
-    scenario = open_scenario(replace(release, arguments=told), "explicit")
+    scenario = open_scenario(replace(release, arguments=told), rule)
     system("spy+profile:template", scenario).search(scenario.questions, 2)
-    first = "age: 18-34; civil status: single; political issues: x, y. text 0"
-    assert spy.read == [[first, "text 1", "denomination: none. text 2"]]
+    assert spy.asked == ["gender: female. Four?", "gender: male. Four?"]
+    before = ["age: 18-34; civil status: single; political issues: x, y. ", "", "gender: male. "]
+    written = [f"{said}text {i}" for i, said in enumerate(before)]
+    assert spy.read == [written if rule == "explicit" else [p.text for p in scenario.passages]]
 
 
 # ---------------------------------------------------------------- fusion, by known authors
@@ -299,8 +283,8 @@ class _Ranks:
 def test_scores_that_are_ranks_are_weighed_as_ranks():
     """Standardised over a thousand, ranks hardly tell the first from the hundredth; guesses would outweigh the text."""
     scenario = open_scenario(make_release(arguments=1200, issues=12), "explicit")
-    authors = Authors.known(scenario.passages, scenario.profiles)
-    weights = learn_weights(_Ranks(scenario.passages), lessons_of(scenario.training), authors, depth=1000)
+    authors = Authors.known(lessons_of(scenario.training))
+    weights = learn_weights(_Ranks(scenario.passages), authors, depth=1000)
     assert weights.scale == "rank" and weights.text > 0.1
 
 
@@ -386,6 +370,22 @@ def test_what_is_learnt_of_another_release_is_used_on_this(caplog):
 def truth(scenario, name, value):
     """Say of every passage whether its author states the value."""
     return np.array([value in scenario.authors[p.docno].get(name, ()) for p in scenario.passages])
+
+
+@pytest.mark.slow
+def test_p_is_calibrated_on_issues_that_were_not_seen():
+    """Also where, as here, not every value is asked for on every issue: a third of the queries is not there."""
+    scenario = open_scenario(planted(issues=20, each=100), "implicit")
+    some = [q for i, q in enumerate(scenario.training.questions) if i % 3]
+    classifier = AuthorClassifier.learn(replace(scenario.training, questions=some), Words())
+    learnt = set(scenario.training.gold["docno"])
+    unseen = np.array([p.docno not in learnt for p in scenario.passages])
+    groups = [(name, value) for name, values in classifier.values.items() for value in values]
+    p = [classifier.p(*group, scenario.passages)[unseen] for group in groups]
+    has = [truth(scenario, *group)[unseen] for group in groups]
+    assert calibration_error(np.concatenate(has), np.concatenate(p)) < 0.03
+    # Not by saying the share of everybody.
+    assert len(p) == 7 and all(one.std() > 0.05 and roc_auc_score(h, one) > 0.6 for one, h in zip(p, has, strict=True))
 
 
 def test_a_passage_that_was_learnt_from_is_judged_without_its_issue():
@@ -474,7 +474,7 @@ def test_evidence_of_guessed_authors_is_by_how_much_the_text_changes_the_odds():
             told = {"old": [0.2, 0.8], "young": [0.5, 1.0], "male": [0.5, 0.1]}
             return np.array(told.get(value, [0.1, 0.1]))
 
-    authors = Authors.guessed([Passage("a", ""), Passage("b", "")], Guesses())
+    authors = Authors.guessed(Handout("two", [Question("q", "?")], [Passage("a", ""), Passage("b", "")]), Guesses())
     odds_16 = np.log(4) - np.log(1 / 4)
     np.testing.assert_allclose(authors.evidence({"age": ("old",)}), [[0], [odds_16]], atol=1e-12)
     np.testing.assert_allclose(
@@ -499,13 +499,13 @@ def test_aspects_are_the_groups_by_every_property_but_the_one_asked_for():
     scenario = open_scenario(release_of(made, ["One?", "Two?", "Three?", "Four?", "Five?"]), "explicit")
     by = {in_words(asked): qid for qid, asked in scenario.asked.items()}
     age, law = by["age: 65+"], by["political issues: law"]
-    authors = Authors.known(scenario.passages, scenario.profiles)
+    authors = Authors.known(scenario)
     assert authors.groups == (
         ("age", "65+"), ("gender", "female"), ("gender", "male"), (ISSUES, "law"), (ISSUES, "tax")
     )  # fmt: skip
     run = ranked_run({age: ["z", "y", "x"], law: ["x"]})
     asking = [q for q in scenario.questions if q.qid in (age, law)]
-    table = group_aspects(scenario.handout, authors)(run, asking)
+    table = group_aspects(authors)(run, asking)
     got = {(r.qid, r.docno, r.pid): r.p for r in table.itertuples() if r.p}
     assert got == {(age, "x", 1): 1, (age, "y", 2): 1, (age, "y", 3): 1, (age, "y", 4): 1, (law, "x", 0): 1,
                    (law, "x", 1): 1}  # fmt: skip
@@ -538,17 +538,6 @@ def test_a_diversifier_covers_groups_of_authors(rule, method):
 
 
 # ---------------------------------------------------------------- chains, and what is refused
-
-
-@pytest.mark.slow
-def test_a_scenario_shares_what_its_systems_have_in_common(spy):
-    """The retriever over the corpus is made once, for training queries, too; the classifier learns once."""
-    scenario, learnt = opened(PLANTED, "implicit"), []
-    learn = AuthorClassifier.learn
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AuthorClassifier, "learn", lambda *a, **o: learnt.append(1) or learn(*a, **o))
-        make_systems(["spy+profile:fusion", "spy", "spy+profile:fusion+xquad:0.5"], scenario, encoder="words")
-    assert len(spy.read) == 1 and len(learnt) == 1
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -607,11 +596,10 @@ def test_what_is_not_of_the_scenario_is_refused(spy):
     for text in ("bm25+profile:filter", "bm25+profile:template", "bm25+profile:fusion", "bm25+xquad:0.5"):
         with pytest.raises(InputError, match="no property is known that question 'mine' asks for"):
             system(text, scenario).search([Question("mine", "topic6a")], 5)
-    lessons = lessons_of(scenario.training)
-    authors = Authors.known(lessons.passages, lessons.profiles)
+    authors = Authors.known(lessons_of(scenario.training))
     spy.docnos = [scenario.gold["docno"].iloc[0]]
     with pytest.raises(InputError, match="nothing that is found for the training queries is an answer"):
-        learn_weights(spy, lessons, authors, depth=5)
+        learn_weights(spy, authors, depth=5)
     filtering = system("spy+profile:filter", scenario)
     spy.docnos = ["web"]
     with pytest.raises(InputError, match="'web' is not among the passages of the scenario"):

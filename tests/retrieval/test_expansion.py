@@ -15,13 +15,13 @@ from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.llm.answers import SCHEMA
-from berdslib.llm.chat import RefusedError, Reply
+from berdslib.llm.asking import UnreadableAnswerError
+from berdslib.llm.chat import Reply
 from berdslib.llm.prompting import import_prompt
 from berdslib.llm.recorded import Kept, Recorded
 from berdslib.retrieval.expansion import (
     SEARCHED,
     Expanded,
-    UnreadableAnswerError,
     chat_expansions,
     expanded_search,
     expansions_by,
@@ -38,10 +38,11 @@ class Fake:
     name = "fake"
 
     def __init__(self, finds):
-        self.finds, self.calls = finds, []
+        self.finds, self.calls, self.questions = finds, [], []
 
     def search(self, questions, k):
         self.calls.append(([q.text for q in questions], k))
+        self.questions += questions
         assert len({q.qid for q in questions}) == len(questions)
         return ranked_run({q.qid: self.finds.get(q.text, [])[:k] for q in questions})
 
@@ -110,40 +111,26 @@ def test_b13_duplicates_are_listed_once_or_fill_places():
     assert sum(d == "a" for d in published) / k == pytest.approx(3 / 5) and "z" not in published
 
 
-some_lists = st.lists(st.lists(st.sampled_from("abcdefghij"), unique=True, max_size=10), min_size=1, max_size=5)
-
-
-def round_robin_plain(lists, k):
-    turns = [one[turn] for turn in range(k) for one in lists if turn < len(one)]
-    return [docno for i, docno in enumerate(turns) if docno not in turns[:i]][:k]
-
-
 @settings(deadline=None, max_examples=25)
-@given(some_lists, st.integers(1, 8))
-def test_lists_of_k_are_deep_enough_for_any_lists(lists, k):
-    finds = {f"s{i}": one for i, one in enumerate(lists)}
-    expansions = {"q1": statements(*finds)}
-    run = expanded_search(Fake(finds), [Q1], expansions, k, merge="statement only")
-    assert lists_of(run).get("q1", []) == round_robin_plain(lists, k)
-    run = expanded_search(Fake(finds), [Q1], expansions, k, merge="statement only", duplicates="keep")
-    assert lists_of(run).get("q1", []) == list(dict.fromkeys(official_list(lists, max(k, 10))[:k]))
-
-
-@settings(deadline=None, max_examples=25)
-@given(some_lists, st.integers(1, 8))
-def test_multi_query_by_reciprocal_ranks_against_exact_fractions(lists, k):
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefghij"), unique=True, max_size=10), min_size=2, max_size=5),
+    st.integers(1, 8),
+)
+def test_searches_are_deep_enough_for_any_lists(lists, k):
     finds = {Q1.text: lists[0]} | {f"s{i}": one for i, one in enumerate(lists[1:])}
-    expansions = {"q1": statements(*[t for t in finds if t != Q1.text]), "other": []}
-    fake = Fake(finds)
-    if not expansions["q1"]:
-        with pytest.raises(InputError, match="no question has expansions"):
-            Expanded(fake, expansions, original=True, fuse="rrf").search([Q1], k)
-        return
-    multi = Expanded(fake, expansions, merge="statement only", original=True, fuse="rrf", name="multi-query")
-    run = multi.search([Q1], k)
+    expansions, fake = {"q1": statements(*list(finds)[1:])}, Fake(finds)
+
+    def found(**options):
+        run = expanded_search(fake, [Q1], expansions, k, merge="statement only", original=True, **options)
+        return lists_of(run).get("q1", [])
+
+    turns = official_list(lists, 10 * len(lists))
+    assert found() == list(dict.fromkeys(turns))[:k]
+    assert found(duplicates="keep") == list(dict.fromkeys(turns[:k]))
     score = {d: sum(Fraction(1, 61 + one.index(d)) for one in lists if d in one) for one in lists for d in one}
-    assert lists_of(run).get("q1", []) == sorted(score, key=lambda d: (-score[d], d))[:k]
-    assert fake.calls == [(list(finds), 100)]  # deeper than k: a passage that is 9th everywhere may win
+    assert found(fuse="rrf") == sorted(score, key=lambda d: (-score[d], d))[:k]
+    # Reciprocal ranks look deeper than k: a passage that is 9th everywhere may win.
+    assert fake.calls == [(list(finds), k), (list(finds), k), (list(finds), 100)]
 
 
 def test_questions_without_expansions_are_searched_as_they_are_and_counted(caplog):
@@ -168,16 +155,8 @@ def test_questions_without_expansions_are_searched_as_they_are_and_counted(caplo
     ],
 )
 def test_what_is_not_known_is_an_error_before_anything_is_searched(options, message):
-    fake = Fake(FINDS)
     with pytest.raises(InputError, match=message):
-        Expanded(fake, TWO, **options)
-    with pytest.raises(InputError, match=message):
-        expanded_search(fake, [Q1], TWO, 3, **options)
-    with pytest.raises(InputError, match="k must be"):
-        expanded_search(fake, [Q1], TWO, 0)
-    with pytest.raises(TypeError, match="merg"):
-        Expanded(fake, TWO, merg="none")
-    assert fake.calls == []
+        Expanded(Fake(FINDS), TWO, **options)
 
 
 def test_a_query_made_of_a_question_passes_through_as_it_is(caplog):
@@ -186,26 +165,14 @@ def test_a_query_made_of_a_question_passes_through_as_it_is(caplog):
     own = Q1._replace(
         qid="q1#0", text="Should zoos close? Yes.", perspectives=("Yes.",), stances=(), owner="q1", root=Q1.text
     )
-    fake = Texts()
-    run = expanded_search(fake, [Q1, own], made, 2)
-    assert fake.asked == ["Should zoos close? They do harm.", "Should zoos close? They save.", own.text]
-    assert lists_of(run)["q1#0"] == [f"{own.text}/0", f"{own.text}/1"]
-    assert not lists_of(expanded_search(Texts(), [own], {}, 1)).keys() - {"q1#0"}  # and none of them need expansions
+    fake = Fake({own.text: ["a", "b"]})
+    assert lists_of(expanded_search(fake, [Q1, own], made, 2)) == {"q1#0": ["a", "b"]}
+    assert lists_of(expanded_search(fake, [own], {}, 1)) == {"q1#0": ["a"]}  # none of them need expansions
+    assert fake.calls[0][0] == ["Should zoos close? They do harm.", "Should zoos close? They save.", own.text]
     assert not caplog.records
-    (passed,) = [q for q in fake.questions if q.text == own.text]
+    first, _, passed, _ = fake.questions
     assert (passed.owner, passed.root, passed.perspectives) == ("q1", Q1.text, ("Yes.",))
-    first = fake.questions[0]
     assert (first.owner, first.root, first.perspectives) == ("q1", Q1.text, ("They do harm.",))
-
-
-class Texts:
-    """Finds passages that are named after the text that was asked."""
-
-    name = "texts"
-
-    def search(self, questions, k):
-        self.questions, self.asked = list(questions), [q.text for q in questions]
-        return ranked_run({q.qid: [f"{q.text}/{i}" for i in range(k)] for q in questions})
 
 
 # ---------------------------------------------------------------- made by rule
@@ -348,62 +315,32 @@ def test_question_first_makes_the_queries_that_the_authors_recorded(real_data, n
 # ---------------------------------------------------------------- asked for by name
 
 
-def recorded(path, questions, answers, ask=chat_expansions):
-    """Write answers as a model gave them."""
-    ask(questions, Kept(Model(answers), path))
-    return path
-
-
-def test_expansions_by_name_from_recorded_answers(tmp_path):
-    path = recorded(tmp_path / "said.jsonl", [Q1, Q2], GOOD)
-    assert expansions_by(f"chat:recorded:{path}", [Q1, Q2]) == READ
-    passages = {Q1.text: "Zoos keep animals.", Q2.text: "Tea is a drink."}
-    path = recorded(tmp_path / "passages.jsonl", [Q1, Q2], passages, hyde_expansions)
-    found = expansions_by(f"hyde:recorded:{path}", [Q1, Q2])
-    assert found["q2"] == [("hypothetical passage", "Tea is a drink.")]
-    fake = Fake({"Tea is a drink.": ["d1"]})
-    assert lists_of(Expanded(fake, found, **SEARCHED["hyde"]).search([Q2], 2)) == {"q2": ["d1"]}
-
-
-def test_expansions_of_a_named_model_are_kept_and_held_to_a_form(tmp_path, monkeypatch):
-    model, asked = Model(GOOD), []
+def test_expansions_by_name_are_asked_once_and_held_to_a_form(tmp_path, monkeypatch):
+    model, asked, path = Model(GOOD), [], tmp_path / "said.jsonl"
     monkeypatch.setattr(
         "berdslib.retrieval.expansion.make_chat", lambda name, **options: asked.append((name, options)) or model
     )
     for _ in range(2):
-        assert expansions_by("chat:gpt-4o:mini", [Q1, Q2], recordings=tmp_path / "said.jsonl") == READ
+        assert expansions_by("chat:gpt-4o:mini", [Q1, Q2], recordings=path) == READ
     assert len(model.asked) == 2
     assert asked[0] == ("gpt-4o:mini", {"max_tokens": 1500, "schema": SCHEMA})
-
-
-def test_a_question_that_the_endpoint_refuses_may_be_left_out(monkeypatch, caplog):
-    """As with a filter of contents: the others are answered, and asking again would not help."""
-    model = Model(GOOD)
-    complete = model.complete
-
-    def filtered(messages):
-        if "Bad?" in messages[-1]["content"]:
-            raise RefusedError("status 400: content filter")
-        return complete(messages)
-
-    model.complete = filtered
-    monkeypatch.setattr("berdslib.retrieval.expansion.make_chat", lambda *_, **__: model)
-    questions = [Question("q8", "Bad?"), Q1, Q2]
-    with pytest.raises(UnreadableAnswerError, match="'q8': status 400: content filter"):
-        expansions_by("chat:some-model", questions)
-    assert expansions_by("chat:some-model", questions, skip_unreadable=True) == READ
-    assert "1 of 3 questions are left without expansions" in caplog.text
+    monkeypatch.undo()
+    assert expansions_by(f"chat:recorded:{path}", [Q1, Q2]) == READ
+    hyde_expansions([Q2], Kept(Model({Q2.text: "Tea is a drink."}), path))
+    found = expansions_by(f"hyde:recorded:{path}", [Q2])
+    assert found == {"q2": [("hypothetical passage", "Tea is a drink.")]}
+    fake = Fake({"Tea is a drink.": ["d1"]})
+    assert lists_of(Expanded(fake, found, **SEARCHED["hyde"]).search([Q2], 2)) == {"q2": ["d1"]}
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "words"),
+    ("name", "words"),
     [
-        ("gpt-4o", {}, "unknown way to ask for expansions 'gpt-4o'"),
-        ("chat:", {}, "is not a chat model"),
-        ("hyde:recorded:none.jsonl", {}, "cannot be read"),
-        ("hyde:m", {"wording": "published"}, "one wording, ours"),
+        ("gpt-4o", "unknown way to ask for expansions 'gpt-4o'"),
+        ("chat:", "is not a chat model"),
+        ("hyde:recorded:none.jsonl", "cannot be read"),
     ],
 )
-def test_names_that_ask_nobody(name, options, words):
+def test_names_that_ask_nobody(name, words):
     with pytest.raises(InputError, match=words):
-        expansions_by(name, [Q1], **options)
+        expansions_by(name, [Q1])

@@ -75,28 +75,6 @@ def test_the_closed_form_equals_the_loop_over_pairs(method, seed):
     np.testing.assert_allclose(scores(method, q, r, p, c), in_a_loop(method, q, r, p, c), atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("method", "expected"),
-    [
-        ("baseline", [0.6, 0.8]),  # q = (3, 4): 3/5, 4/5
-        ("add", [ROOT_HALF, ROOT_HALF]),  # r + p = (2, 2)
-        ("add+", [1 / 2**0.5 * 3 / 3, 6 / (8**0.5 * 5**0.5)]),  # c + p = (3, 0) and (2, 1)
-        ("concat", [0.0, ROOT_HALF]),  # (0, 2, 2, 0) and (1, 0, 0, 0), (0, 1, 0, 0)
-        ("concat+", [4 / (8**0.5 * 5**0.5), 6 / (8**0.5 * 5**0.5)]),  # and (1, 0, 2, 0), (0, 1, 2, 0)
-        ("cast", [1 / 17**0.5, 4 / 17**0.5]),  # q - p = (1, 4)
-        ("cast+", [-1 / 17**0.5, 2 / (17**0.5 * 5**0.5)]),  # c - p = (-1, 0) and (-2, 1)
-        ("dual-sum", [1.0, 1.0]),
-        ("tri-sum", [1.6, 1.8]),
-        ("pap", [0.0, 1.0]),  # q without p = (0, 4)
-        ("pap+", [0.0, 1.0]),  # c without p = (0, 0), which scores 0, and (0, 1)
-        ("pap-rev", [6 / 52**0.5, 4 / 52**0.5]),  # (6, 4)
-    ],
-)
-def test_methods_by_hand(method, expected):
-    q, r, p = np.array([[3.0, 4.0]]), np.array([[0.0, 2.0]]), np.array([[2.0, 0.0]])
-    assert scores(method, q, r, p, np.eye(2))[0] == pytest.approx(expected)
-
-
 finite = st.floats(-100, 100).filter(lambda x: abs(x) > 1e-3)
 rows = st.lists(st.lists(finite, min_size=5, max_size=5), min_size=4, max_size=4)
 
@@ -212,7 +190,6 @@ def test_what_does_not_fit_is_an_error(change, message):
 @pytest.mark.parametrize("method", ["baseline", "add+", "cast+", "dual-sum", "pap", "pap+"])
 def test_search_exact_in_blocks_equals_sorting_all_scores(method, monkeypatch):
     monkeypatch.setattr("berdslib.retrieval.projection._ROWS", 7)
-    monkeypatch.setattr("berdslib.retrieval.projection._QUERIES", 4)
     q, r, p, c = vectors(4, n=9, m=50)
     c[10:20] = c[0]  # ties
     form, ties = make_form(method, q, r, p), np.random.default_rng(0).permutation(50)
@@ -250,35 +227,33 @@ PASSAGES = [
 QUESTIONS = [
     Question("q1", "left dogs good", ("left",), root="dogs good"),
     Question("q2", "bad cats", ("bad",), root="cats"),
+    Question("q4", "left dogs good", ("left dogs good",), root="dogs good"),
     Question("blank", "  ", ("bad",), root="cats"),
 ]
 
 
 @pytest.mark.parametrize("method", BY_PAIR)
-def test_the_retriever_equals_scores(method):
+def test_the_retriever_equals_scores(method, monkeypatch):
+    """Where a perspective is the query itself, as in AmbigQA, the difference stands for it (P5), and for it alone."""
+    monkeypatch.setattr("berdslib.retrieval.projection._QUERIES", 2)
     run = Projected(PASSAGES, Words(), method=method).search(QUESTIONS, 5)
     encode = Words().encode_queries
-    asked = QUESTIONS[:2]
-    roots, perspectives = zip(*((q.root, q.perspectives[0]) for q in asked), strict=True)
-    want = scores(
-        method, encode([q.text for q in asked]), encode(roots), encode(perspectives), encode([p.text for p in PASSAGES])
-    )
-    for i, question in enumerate(asked):
+    for question in QUESTIONS[:3]:
+        perspective = question.perspectives[0]
+        q, r, p = (encode([text]) for text in (question.text, question.root, perspective))
+        source = "difference" if perspective == question.text else "text"
+        want = scores(method, q, r, p, encode([passage.text for passage in PASSAGES]), source=source)[0]
+        order = top_k(want.round(9), 5, docno_order([passage.docno for passage in PASSAGES]))
         part = run[run["qid"] == question.qid]
-        order = top_k(want[i].round(9), 5, docno_order([p.docno for p in PASSAGES]))
         assert part["docno"].tolist() == [PASSAGES[j].docno for j in order]
-        np.testing.assert_allclose(part["score"], want[i][order], atol=1e-6)
+        np.testing.assert_allclose(part["score"], want[order], atol=1e-6)
     assert "blank" not in set(run["qid"])
 
 
-def test_the_retriever_s_name_and_errors():
-    made = Projected(PASSAGES, Words())
-    with pytest.raises(InputError, match="unknown method"):
-        Projected(PASSAGES, Words(), method="pup")
-    with pytest.raises(InputError, match="at least 1"):
-        made.search(QUESTIONS, 0)
-    assert made.search([QUESTIONS[2]], 1).empty
-    assert made.name == "pap+" and Projected(PASSAGES, Words(), name="mine").name == "mine"
+def test_an_unknown_method_fails_before_anything_is_encoded():
+    with pytest.raises(InputError, match="unknown method 'pup'"):
+        Projected(PASSAGES, None, method="pup")
+    assert Projected(PASSAGES, Words()).search(QUESTIONS[-1:], 1).empty
 
 
 def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
@@ -288,20 +263,6 @@ def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
     pd.testing.assert_frame_equal(found[found["qid"] == "q3"].reset_index(drop=True), baseline)
     alone = Projected(PASSAGES, Words(), method="pap+").search(QUESTIONS[:1], 5)
     pd.testing.assert_frame_equal(found[found["qid"] == "q1"].reset_index(drop=True), alone)
-
-
-def test_a_query_that_is_its_own_perspective_is_projected_by_the_difference():
-    # As in AmbigQA (P5); the others of the same search keep their perspective's text.
-    own = Question("q4", "left dogs good", ("left dogs good",), root="dogs good")
-    encode = Words().encode_queries
-    texts = ([q.text for q in (own, QUESTIONS[1])], [own.root, "cats"], ["left dogs good", "bad"])
-    q, r, p = (encode(part) for part in texts)
-    c = encode([passage.text for passage in PASSAGES])
-    want = np.vstack([scores("pap", q, r, p, c, source="difference")[0], scores("pap", q, r, p, c)[1]])
-    run = Projected(PASSAGES, Words(), method="pap").search([own, QUESTIONS[1]], 5)
-    for row, qid in zip(want, ("q4", "q2"), strict=True):
-        order = top_k(row, 5, docno_order([passage.docno for passage in PASSAGES]))
-        np.testing.assert_allclose(run[run["qid"] == qid]["score"], row[order], atol=1e-6)
 
 
 def test_root_and_perspective_can_be_cut_out_of_the_query():
