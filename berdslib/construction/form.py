@@ -6,9 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from berdslib.construction.review import ANSWERS, ASKED, SheetRow, read_sheet, summary, write_sheet
+from berdslib.construction.review import ANSWERS, ASKED, SheetRow, read_sheet, write_sheet
 from berdslib.errors import BerdsError, InputError
 from berdslib.files import StrPath
 
@@ -32,29 +30,13 @@ class ReviewForm:
         self.path, self.reviewer = Path(sheet), reviewer.strip()
         if not self.reviewer:
             raise InputError("a name is needed, so that two sheets can be told apart", field="reviewer")
-        others = {row.reviewer for row in self.rows} - {"", self.reviewer}
+        others = {row.reviewer for row in read_sheet(self.path)} - {"", self.reviewer}
         if others:
             problem = f"{min(others)!r} has begun this sheet; {self.reviewer!r} needs a copy of the drawn one"
             raise InputError(problem, path=self.path, field="reviewer")
         self._place = self._first_unfinished()
-        self._box: Any = None
-
-    @property
-    def rows(self) -> list[SheetRow]:
-        """The sheet as it is in the file."""
-        return read_sheet(self.path)
-
-    def summary(self) -> pd.DataFrame:
-        """Return the errors of each data set so far; what a notebook without a reader shows in place of the form."""
-        return summary(self.rows)
-
-    @property
-    def widget(self) -> Any:
-        """The form itself, an ipywidgets box."""
-        if self._box is None:
-            self._box = self._made()
-            self._show()
-        return self._box
+        self.widget = self._made()
+        self._show()
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
@@ -64,13 +46,13 @@ class ReviewForm:
     # ---------------------------------------------------------------- what is done
 
     def _first_unfinished(self) -> int:
-        rows = self.rows
+        rows = read_sheet(self.path)
         return next((i for i, row in enumerate(rows) if not row.is_finished), len(rows) - 1)
 
     def _go(self, where: str) -> None:
         try:
             places = {"previous": self._place - 1, "next": self._place + 1, "unfinished": self._first_unfinished()}
-            self._place = min(max(places[where], 0), len(self.rows) - 1)
+            self._place = min(max(places[where], 0), len(read_sheet(self.path)) - 1)
             self._show()
         except BerdsError as error:
             self._say(str(error), bad=True)
@@ -78,7 +60,7 @@ class ReviewForm:
     def _answer(self, **change: str) -> None:
         """Write what was answered, and say so; where it cannot be written, say that."""
         try:
-            rows = self.rows
+            rows = read_sheet(self.path)
             at = next((i for i, row in enumerate(rows) if row.qid == self._shown.qid), None)
             if at is None:
                 raise InputError(f"no longer holds the item {self._shown.qid!r}", path=self.path, field="qid")
@@ -134,7 +116,7 @@ class ReviewForm:
 
     def _show(self) -> None:
         """Put an item and the progress of all into the form."""
-        rows = self.rows
+        rows = read_sheet(self.path)
         row, n, finished = rows[self._place], len(rows), sum(one.is_finished for one in rows)
         self._shown, self._showing = row, True
         self._head.value = f"<b>{self._place + 1} of {n}</b> · {escape(row.data_set)} · {escape(row.qid)}"

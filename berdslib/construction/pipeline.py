@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -164,17 +165,12 @@ class Rehearsal:
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
         """Return an answer for each item, and count what the missing ones would take."""
-        found, recorded, likely, most = list[Answer](), 0, Tokens(), Tokens()
-        for draft, messages in zip(drafts, asked, strict=True):
-            reply, usual = self._known(messages), step.usual(draft)
-            if reply:
-                recorded += 1
-            else:
-                likely += _likely(messages, usual)
-                most += most_tokens(messages, self._longest)
-            found.append(Answer(reply or Reply(usual)))
-        self._rows.append((step.name, recorded, len(found) - recorded, likely, most))
-        return found
+        replies, usual = [self._known(messages) for messages in asked], [step.usual(draft) for draft in drafts]
+        missing = [(asked[i], usual[i]) for i, reply in enumerate(replies) if reply is None]
+        likely = sum((_likely(*one) for one in missing), Tokens())
+        most = sum((most_tokens(messages, self._longest) for messages, _ in missing), Tokens())
+        self._rows.append((step.name, len(asked) - len(missing), len(missing), likely, most))
+        return [Answer(reply or Reply(said)) for reply, said in zip(replies, usual, strict=True)]
 
     def table(self, prices: tuple[float, float]) -> pd.DataFrame:
         """Return what is left to ask and what it would cost, a row for each step and one for all.
@@ -191,10 +187,9 @@ class Rehearsal:
         return pd.DataFrame([*rows, ("all", *whole)], columns=names)
 
     def _known(self, messages: Messages) -> Reply | None:
-        try:
+        with suppress(MissingDataError):
             return self._recorded.complete(messages) if self._recorded else None
-        except MissingDataError:
-            return None
+        return None
 
 
 def _likely(messages: Messages, answer: str) -> Tokens:

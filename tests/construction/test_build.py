@@ -40,7 +40,7 @@ def test_a_build_from_arguments(arguments, tmp_path):
         ("support", "oppose"),
     )
     assert Counter(q.split for q in loaded.questions) == {"dev": 2, "test": 6}
-    assert read_sources(tmp_path / "set" / "questions.jsonl")["zoos-pro01"] == ["zoos are good.", "zoos are bad."]
+    assert read_sources(tmp_path / "set" / "questions.jsonl")["zoos-pro01"] == ("zoos are good.", "zoos are bad.")
     card = read_card(tmp_path / "set")
     assert (card.title, card.licence, card.made["items"], card.made["answers"]) == ("Bans", "CC0-1.0", 8, "debater")
     assert [row["reason"] for _, row in read_jsonl(tmp_path / "set" / REJECTED)] == ["no counter-argument"]
