@@ -10,23 +10,7 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import is_predictions, named_files, read_collection, read_run, split_names
-from berdslib.cli.options import (
-    FOLDER,
-    JSON,
-    choice,
-    costs_itself_only,
-    end,
-    flag,
-    number,
-    print_frame,
-    print_tables,
-    refuse,
-    say,
-    show,
-    tell,
-    text,
-    wants_json,
-)
+from berdslib.cli.options import JSON, choice, flag, number, refuse, say, show, tell, text, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError, printable
 
@@ -119,7 +103,7 @@ def data_stats(questions: str | None, corpus: str | None, split: str | None, lim
     else:
         names = split_names(questions or "")
         rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in names]
-    print_frame(pd.DataFrame(rows))
+    options.print_frame(pd.DataFrame(rows))
 
 
 @data.command("leaks")
@@ -155,7 +139,7 @@ def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, a
     leaking = across_splits(found)
     shown = leaking if across else found
     if len(shown) and not wants_json():
-        print_frame(shown)
+        options.print_frame(shown)
     splits = sorted({q.split for q in asked})
     counts = {"questions": len(asked), "splits": splits, "overlaps": len(found), "across": len(leaking)}
     told = f"{len(asked)} questions, {len(found)} overlaps of {threshold} or more, "
@@ -164,7 +148,7 @@ def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, a
     else:
         told += f"all of the split {named[0]}" if named else "without splits"
     say({**counts, "pairs": shown.to_dict("records")}, told)
-    end(len(leaking))
+    options.end(len(leaking))
 
 
 def _to_compare(
@@ -248,7 +232,7 @@ def data_export(
 
 @data.command("web")
 @options.questions()
-@options.output("Folder for QID.jsonl, pages.csv and corpora.json.", FOLDER)
+@options.output("Folder for QID.jsonl, pages.csv and corpora.json.", options.FOLDER)
 @number("--top", 100, "Search results for each question.")
 @text("--extractor", "What takes a page's text: or readability+html2text.", "trafilatura")
 @number("--workers", 16, "Hosts that are asked at a time.")
@@ -310,7 +294,7 @@ def data_validate(place: str, predictions: tuple[str, ...], split: str, **readin
         show([one._asdict() for one in found], "\n".join(lines))
     else:
         tell("nothing is wrong with it")
-    end(any(one.grave for one in found))
+    options.end(any(one.grave for one in found))
 
 
 def _validate_release(release: str, rule: str, split: str, predictions: tuple[str, ...], **reading: Any) -> None:
@@ -328,7 +312,7 @@ def _validate_release(release: str, rule: str, split: str, predictions: tuple[st
     if not wants_json():
         show(None, repr(found))
         queries, unknown = pd.DataFrame(summary["queries"]), pd.Series(summary["unknown"], name="unknown for")
-        print_tables({"queries": queries.rename(columns={"with_answers": "with answers"}),
+        options.print_tables({"queries": queries.rename(columns={"with_answers": "with answers"}),
                       "unknown": unknown.rename_axis("property").reset_index()})  # fmt: skip
     if predictions and failed:
         tell("berds: predictions can be checked once the release is good")
@@ -336,7 +320,7 @@ def _validate_release(release: str, rule: str, split: str, predictions: tuple[st
         opened = open_scenario(found, rule, split)
         for path in predictions:
             said = list[str]()
-            with costs_itself_only(said):
+            with options.costs_itself_only(said):
                 answered = read_predictions(path, opened, **reading)["qid"].nunique()
                 if not wants_json():
                     show(None, f"{path}: good; {answered} of {len(opened.questions)} queries answered")
@@ -348,4 +332,4 @@ def _validate_release(release: str, rule: str, split: str, predictions: tuple[st
     if wrong and wrong["contradicting"]:
         counts = f"{wrong['contradicting']} of {wrong['relevant']} relevant arguments, in {wrong['queries']} queries,"
         tell(f"berds: warning: {counts} are by authors known not to be what the query asks for")
-    end(failed)
+    options.end(failed)

@@ -158,9 +158,9 @@ def rate_systems(
     if output:
         options.write_tables(output, tables)
         use_style()
-        stems = file_stems(dict.fromkeys(result.table["measure"]))
-        for measure, shown in result.table.groupby("measure", sort=False):
-            save_figure(judged_systems_figure(shown, measure), shown, output, f"systems_{stems[measure]}")
+        for measure, stem in file_stems(dict.fromkeys(result.table["measure"])).items():
+            shown = result.table[result.table["measure"] == measure]
+            save_figure(judged_systems_figure(shown, measure), shown, output, f"systems_{stem}")
 
 
 @rate.command("questions")

@@ -205,8 +205,8 @@ def evaluate(
     print_frame(table)
     if output and scenario:
         definitions = {None: "papers", "task": "papers", "official": "published script"}.get(measures, "as named")
-        for path in write_results(output, scores, scenario, definitions):
-            tell(f"→ {path}")
+        for written in write_results(output, scores, scenario, definitions):
+            tell(f"→ {written}")
     end(failed)
 
 

@@ -34,7 +34,6 @@ class ReviewForm:
         if others:
             problem = f"{min(others)!r} has begun this sheet; {self.reviewer!r} needs a copy of the drawn one"
             raise InputError(problem, path=self.path, field="reviewer")
-        self._place = self._first_unfinished()
         self.widget = self._made()
         self._show()
 
@@ -45,15 +44,9 @@ class ReviewForm:
 
     # ---------------------------------------------------------------- what is done
 
-    def _first_unfinished(self) -> int:
-        rows = read_sheet(self.path)
-        return next((i for i, row in enumerate(rows) if not row.is_finished), len(rows) - 1)
-
     def _go(self, where: str) -> None:
         try:
-            places = {"previous": self._place - 1, "next": self._place + 1, "unfinished": self._first_unfinished()}
-            self._place = min(max(places[where], 0), len(read_sheet(self.path)) - 1)
-            self._show()
+            self._show({"previous": self._place - 1, "next": self._place + 1, "unfinished": None}[where])
         except BerdsError as error:
             self._say(str(error), bad=True)
 
@@ -70,8 +63,7 @@ class ReviewForm:
         except BerdsError as error:
             self._say(f"Not saved: {error}", bad=True)
             return
-        self._place = at
-        self._show()
+        self._show(at)
 
     # ---------------------------------------------------------------- what is seen
 
@@ -114,18 +106,22 @@ class ReviewForm:
         if not self._showing:
             self._answer(**{name: value or ""})
 
-    def _show(self) -> None:
-        """Put an item and the progress of all into the form."""
+    def _show(self, place: int | None = None) -> None:
+        """Put an item, by default the first that is not finished, and the progress of all into the form."""
         rows = read_sheet(self.path)
-        row, n, finished = rows[self._place], len(rows), sum(one.is_finished for one in rows)
+        finished, last = [row.is_finished for row in rows], len(rows) - 1
+        if place is None:
+            place = last if all(finished) else finished.index(False)
+        self._place = min(max(place, 0), last)
+        row = rows[self._place]
         self._shown, self._showing = row, True
-        self._head.value = f"<b>{self._place + 1} of {n}</b> · {escape(row.data_set)} · {escape(row.qid)}"
+        self._head.value = f"<b>{self._place + 1} of {len(rows)}</b> · {escape(row.data_set)} · {escape(row.qid)}"
         self._item.value = _item_html(row)
-        self._bar.max, self._bar.value = n, finished
-        self._done.value = f"{finished} of {n} finished"
+        self._bar.max, self._bar.value = len(rows), sum(finished)
+        self._done.value = f"{sum(finished)} of {len(rows)} finished"
         for name, field in self._fields.items():
             field.value = getattr(row, name) or ("" if name == "note" else None)
-        self._moves["previous"].disabled, self._moves["next"].disabled = self._place == 0, self._place == n - 1
+        self._moves["previous"].disabled, self._moves["next"].disabled = self._place == 0, self._place == last
         self._showing = False
         if row.is_at_odds:
             self._say("An answer is no, but no error is named, or the other way round.", bad=True)

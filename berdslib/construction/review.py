@@ -43,6 +43,7 @@ ASKED: Mapping[str, str] = {
     "contradict": "Do the perspectives contradict each other?",
     "severity": "How grave is the error?",
 }
+LEVEL = 0.95  # of all intervals
 LONGEST_SOURCE = 1500  # characters of a source that a reviewer is shown, about 250 words
 # A spreadsheet takes a cell that begins so for a formula, and texts of others may hold anything.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
@@ -129,7 +130,7 @@ def _lines(texts: Iterable[str]) -> str:
     return "\n".join(" ".join(text.split()) for text in texts)
 
 
-def read_sources(path: StrPath) -> dict[str, list[str]]:
+def read_sources(path: StrPath) -> dict[str, tuple[str, ...]]:
     """Read the texts that questions are made of: JSONL with an id (qid, id or key) and `sources`, a list of texts.
 
     Rows without `sources` are passed over, so that a file of questions will do.
@@ -225,7 +226,7 @@ def _cell(value: str) -> str:
 # ---------------------------------------------------------------- what it says
 
 
-def summary(rows: Sequence[SheetRow], level: float = 0.95) -> pd.DataFrame:
+def summary(rows: Sequence[SheetRow]) -> pd.DataFrame:
     """Return how many items of each data set have an error. BeRDS Table 19.
 
     Returns:
@@ -238,28 +239,24 @@ def summary(rows: Sequence[SheetRow], level: float = 0.95) -> pd.DataFrame:
     parts = [(name, [row for row in rows if row.data_set == name]) for name in data_sets]
     if len(parts) > 1:
         parts.append(("all", list(rows)))
-    return pd.DataFrame([_counts(name, part, level) for name, part in parts])
+    return pd.DataFrame([_counts(name, part) for name, part in parts])
 
 
-def exact_percent(count: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the exact interval (Clopper and Pearson) of a share, in percent; NaN where n is 0.
+def exact_percent(count: int, n: int) -> tuple[float, float]:
+    """Return the exact interval at 95 % (Clopper and Pearson) of a share, in percent; NaN where n is 0.
 
     Not the bootstrap: of 20 items without an error it would say that there is none at all.
     """
     from scipy.stats import binomtest
 
-    if not 0 < level < 1:
-        raise InputError(f"must be between 0 and 1, not {level!r}", field="level")
-    if not n:
-        return float("nan"), float("nan")
-    interval = binomtest(count, n).proportion_ci(level, method="exact")
-    return 100 * float(interval.low), 100 * float(interval.high)
+    interval = binomtest(count, n).proportion_ci(LEVEL, method="exact") if n else (float("nan"), float("nan"))
+    return 100 * float(interval[0]), 100 * float(interval[1])
 
 
-def _counts(name: str, rows: Sequence[SheetRow], level: float) -> dict[str, object]:
+def _counts(name: str, rows: Sequence[SheetRow]) -> dict[str, object]:
     finished = [row for row in rows if row.is_finished]
     errors, n = sum(row.has_error for row in finished), len(finished)
-    low, high = exact_percent(errors, n, level)
+    low, high = exact_percent(errors, n)
     return {
         "data_set": name,
         "drawn": len(rows),
@@ -281,7 +278,6 @@ def reviewer_agreement(
     first: Sequence[SheetRow],
     second: Sequence[SheetRow],
     *,
-    level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -293,21 +289,20 @@ def reviewer_agreement(
     Args:
         first: a sheet.
         second: another reviewer's, of the same items; other items are left aside.
-        level: coverage of the intervals: exact of the percentage (Clopper and Pearson), and of kappa and alpha by
-            the bootstrap, which draws items.
         resamples: bootstrap samples. Those in which only one answer occurs have neither kappa nor alpha, and are
             dropped.
         seed: of the draws.
 
     Returns:
-        Frame with columns column, n, percent (items with the same answer), kappa and alpha, each with low and high
-        ends, dropped (the share of the bootstrap samples), and remark. NaN for what is undefined: kappa and alpha where
+        Frame with columns column, n, percent (items with the same answer), kappa and alpha, each with the low and
+        high ends of an interval at 95 % (exact of the percentage, of the others by the bootstrap, which draws items),
+        dropped (the share of the bootstrap samples), and remark. NaN for what is undefined: kappa and alpha where
         only one answer occurs; their intervals too of fewer than two items, where more samples are dropped than the
         interval leaves out at its ends, and where it has no width, as that of two who agree on everything.
     """
     pairs = _pairs(first, second)
     rng = np.random.default_rng(seed)
-    return pd.DataFrame([_of_column(column, pairs, level, resamples, rng) for column in ANSWERS])
+    return pd.DataFrame([_of_column(column, pairs, resamples, rng) for column in ANSWERS])
 
 
 def disagreements(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> pd.DataFrame:
@@ -335,7 +330,7 @@ def _pairs(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> list[tuple[
 
 
 def _of_column(
-    column: str, pairs: Sequence[tuple[SheetRow, SheetRow]], level: float, resamples: int, rng: np.random.Generator
+    column: str, pairs: Sequence[tuple[SheetRow, SheetRow]], resamples: int, rng: np.random.Generator
 ) -> dict[str, object]:
     choices = ANSWERS[column]
     answers = [(a.answers[column], b.answers[column]) for a, b in pairs]
@@ -345,7 +340,7 @@ def _of_column(
     if not len(both):
         return row | {"remark": "no item that both answered"}
     same = int((both[:, 0] == both[:, 1]).sum())
-    low, high = exact_percent(same, len(both), level)
+    low, high = exact_percent(same, len(both))
     row |= {"percent": 100 * same / len(both), "percent_low": low, "percent_high": high, "remark": ""}
     if len(np.unique(both)) == 1:
         remark = f"only {choices[both[0, 0]]!r} was answered, so that chance cannot be told from agreement"
@@ -355,10 +350,10 @@ def _of_column(
     samples = _chance_corrected(resampled_sums(cells, resamples, rng), len(choices))
     samples = samples[~np.isnan(samples[:, 0])]
     row["dropped"] = dropped = 1 - len(samples) / resamples
-    if dropped > 1 - level:
+    if dropped > 1 - LEVEL:
         remark = f"{dropped:.0%} of the bootstrap samples hold one answer only: too many for an interval"
         return row | {"remark": remark}
-    for name, low, high in zip(("kappa", "alpha"), *percentiles(samples, level), strict=True):
+    for name, low, high in zip(("kappa", "alpha"), *percentiles(samples, LEVEL), strict=True):
         if low < high:
             row |= {f"{name}_low": low, f"{name}_high": high}
         else:

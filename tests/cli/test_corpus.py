@@ -139,19 +139,6 @@ def test_corpora_from_the_web_say_what_failed_and_the_same_command_again_asks_no
     assert (again["questions"], again["outcomes"]) == (1, {"ok": 2, "robots": 1})
 
 
-def test_the_key_comes_from_the_environment_and_is_shown_nowhere(servers, questions, tmp_path, monkeypatch):
-    pages, _ = servers
-    arguments = ("data", "web", "-q", questions, "-o", tmp_path / "web")
-    monkeypatch.setenv("SERPER_API_KEY", "another-k3y")
-    text = said(*arguments)
-    assert "the key in the variable SERPER_API_KEY is refused" in text
-    assert "k3y" not in text
-    monkeypatch.delenv("SERPER_API_KEY")
-    assert "asks for a key; the variable SERPER_API_KEY is not set" in said(*arguments)
-    assert not (tmp_path / "web").exists()
-    assert pages.seen == []
-
-
 def test_each_question_is_searched_in_the_web_corpus_of_its_own(tmp_path):
     questions, passages = load_questions("sample", "dev")[:2], load_passages("sample")
     pages = dict(zip((q.qid for q in questions), (passages[:40], []), strict=True))

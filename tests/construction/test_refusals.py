@@ -99,7 +99,6 @@ MINE = [SheetRow("0", "ponds", "", "Q?", "A\nB", question_ok="yes")]
         (lambda: draw_sheet([Question("a", "Why?")], {}, n=1), "has no perspectives"),
         (lambda: write_sheet("s.tsv", MINE), r"a sheet is written as \.csv"),
         (lambda: reviewer_agreement(MINE, [MINE[0]._replace(qid="other")]), "no item in common; draw one sheet"),
-        (lambda: reviewer_agreement(MINE, MINE, level=1), "level"),
         (lambda: disagreements(MINE, [MINE[0]._replace(question="changed")]), "'0' has another question or other"),
     ],
 )

@@ -210,18 +210,6 @@ def test_alpha_of_krippendorffs_worked_example():
     assert found["alpha"] == pytest.approx(1 - 19 * 4 / (14 * 6))
 
 
-def test_a_large_slip_of_severity_counts_four_times_a_small_one():
-    """By hand: of (none, none), (minor, minor), (major, X), squared distances over those of all pairs of values."""
-    base = ["none", "minor", "major"]
-    near, far = (compared("severity", base, ["none", "minor", last]) for last in ("minor", "none"))
-    # near: 1 - 2 * 1 * 5 / sum over the 30 ordered pairs of {0,0,1,1,2,1}; that sum is 2 * (2*3*1 + 2*1*4 + 3*1*1) = 34
-    assert near["alpha"] == pytest.approx(1 - (2 * 1 / 6) / (34 / 30))
-    # far: values {0,0,1,1,2,0}: 2 * (3*2*1 + 3*1*4 + 2*1*1) = 40
-    assert far["alpha"] == pytest.approx(1 - (2 * 4 / 6) / (40 / 30))
-    # kappa: mean square 1/3 against mean of (i - j)^2 over {0,1,2} x {0,1,1}: (0+1+1 + 1+0+0 + 4+1+1) / 9
-    assert near["kappa"] == pytest.approx(1 - (1 / 3) / (9 / 9))
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(list(ANSWERS)), st.data())
 def test_kappa_and_alpha_are_those_of_the_libraries(column, data):
