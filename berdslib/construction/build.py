@@ -128,20 +128,9 @@ def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0) -> Items
 # ---------------------------------------------------------------- through the steps
 
 
-class Made(NamedTuple):
-    """What the steps made of the items.
-
-    Fields: ``drafts`` finished; ``rejected`` with the reason; ``unanswered`` because the endpoint failed, to be asked
-    again in the next run; ``counts`` a frame with a row for each step: step, items, asked, left_out, unanswered.
-    """
-
-    drafts: list[Draft]
-    rejected: list[Rejection]
-    unanswered: list[Rejection]
-    counts: pd.DataFrame
-
-
-def make(builder: str, drafts: Sequence[Draft], answers: Answers, wording: str = "ours", *, check: bool = True) -> Made:
+def make(
+    builder: str, drafts: Sequence[Draft], answers: Answers, wording: str = "ours", *, check: bool = True
+) -> Passed:
     """Take all items through the steps and checks of a builder, and find out which of two perspectives supports.
 
     `wording` is "ours", or "published" for the papers' prompts where there are some. A rehearsal has nothing to check.
@@ -149,17 +138,17 @@ def make(builder: str, drafts: Sequence[Draft], answers: Answers, wording: str =
     one = BUILDERS[known("builder", builder, BUILDERS)]
     given = {draft.key for draft in drafts if draft.stances}  # what people said of their own perspectives stands
     label = replace(LABEL, applies=lambda draft: draft.key not in given and LABEL.applies(draft))
-    alive, rows = list(drafts), list[tuple[str, int, int, int, int]]()
-    rejected, unanswered = list[Rejection](), list[Rejection]()
+    done = Passed(list(drafts), [], [], [])
     for step in (*one.steps, None, label):
         if step is not None:
-            passed = take(step, alive, answers, wording_of(step.task, wording))
-        else:  # what has been made is checked before more is asked about it
-            passed = _checked(alive, one.passes) if check else Passed(alive, [], [], len(alive))
-        left_out = len(passed.rejected), len(passed.unanswered)
-        rows.append((step.name if step else _CHECKS, len(alive), passed.asked, *left_out))
-        alive, rejected, unanswered = passed.drafts, rejected + passed.rejected, unanswered + passed.unanswered
-    return Made(alive, rejected, unanswered, pd.DataFrame(rows, columns=COUNTS))
+            passed = take(step, done.drafts, answers, wording_of(step.task, wording))
+        elif check:  # what has been made is checked before more is asked about it
+            passed = _checked(done.drafts, one.passes)
+        else:
+            continue
+        rejected, unanswered = done.rejected + passed.rejected, done.unanswered + passed.unanswered
+        done = Passed(passed.drafts, rejected, unanswered, done.counts + passed.counts)
+    return done
 
 
 def wording_of(task: str, wording: str) -> str:
@@ -184,7 +173,8 @@ def _checked(drafts: Sequence[Draft], passes: frozenset[str]) -> Passed:
     for draft in passed:
         if (same := first.setdefault(same_text(draft.question), draft.key)) != draft.key:
             out.append(Rejection(draft, _CHECKS, questions.TWICE, f"as {same!r}"))
-    return Passed([draft for draft in passed if draft.key in first.values()], out, [], len(drafts))
+    alive = [draft for draft in passed if draft.key in first.values()]
+    return Passed(alive, out, [], [(_CHECKS, len(drafts), len(drafts), len(out), 0)])
 
 
 # ---------------------------------------------------------------- a build
@@ -317,8 +307,7 @@ def build(
         _write(folder / REJECTED, rejected)
         _write(folder / UNANSWERED, made.unanswered)
         (folder / FAILED).unlink(missing_ok=True)  # of an earlier run that ended with nothing
-    read = pd.DataFrame([("read", items.usable + unusable, 0, unusable, 0)], columns=COUNTS)
-    counts = pd.concat([read, made.counts], ignore_index=True)
+    counts = pd.DataFrame([("read", items.usable + unusable, 0, unusable, 0), *made.counts], columns=COUNTS)
     collection, spent = Collection(card.name, found, passages), meter.spent if meter else 0.0
     return Built(collection, rejected, made.unanswered, counts, folder, spent)
 

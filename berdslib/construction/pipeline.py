@@ -203,12 +203,16 @@ def _likely(messages: Messages, answer: str) -> Tokens:
 
 
 class Passed(NamedTuple):
-    """What came of a step: items still in, items left out, items without an answer, and how many took the step."""
+    """What came of a step, or of several.
+
+    Fields: ``drafts`` still in; ``rejected`` with the reason; ``unanswered`` because the endpoint failed, to be asked
+    again in the next run; ``counts`` for each step its name, items, how many took it, were left out, were unanswered.
+    """
 
     drafts: list[Draft]
     rejected: list[Rejection]
     unanswered: list[Rejection]
-    asked: int
+    counts: list[tuple[str, int, int, int, int]]
 
 
 def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "ours") -> Passed:
@@ -234,12 +238,10 @@ def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "
                 found[i] = _left_out(step, drafts[i], outcome.reason, detail)
         turn = again
     out = [one for one in found if isinstance(one, Rejection)]
-    return Passed(
-        [one for one in found if isinstance(one, Draft)],
-        [one for one in out if one.reason != UNANSWERED],
-        [one for one in out if one.reason == UNANSWERED],
-        asked,
-    )
+    unanswered = [one for one in out if one.reason == UNANSWERED]
+    rejected = [one for one in out if one.reason != UNANSWERED]
+    counts = (step.name, len(drafts), asked, len(rejected), len(unanswered))
+    return Passed([one for one in found if isinstance(one, Draft)], rejected, unanswered, [counts])
 
 
 def _outcome(step: Step, draft: Draft, answer: Answer) -> Draft | Rejection | Rejected:

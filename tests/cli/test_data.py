@@ -28,8 +28,13 @@ def test_a_beir_folder_is_written_and_scored_as_any_other_set(tmp_path):
     yes, theirs = mine[mine["supports"] & mine["qid"].isin([q.qid for q in asked])], gold[gold["supports"]]
     assert set(zip(theirs["qid"], theirs["docno"], strict=True)) == set(zip(yes["qid"], yes["docno"], strict=True))
     assert set(gold["qid"]) == {q.qid for q in asked} and not gold["supports"].all()
-    berds("retrieve", "-q", folder, "-k", "5", "-o", run)
-    assert "Precision@5" in berds("evaluate", "-q", folder, "--run", run, "-m", "Precision@5").stdout
+    # Such a folder stands for questions, corpus and gold verdicts.
+    done = json.loads(berds("retrieve", "-q", folder, "-k", "5", "-o", run, "--json").stdout)
+    assert (done["questions"], done["corpus_size"]) == (8, len(passages))
+    assert "pairs by gold(" in berds("judge", "-q", folder, "--run", run, "-o", tmp_path / "v.tsv").stderr
+    scored = json.loads(berds("evaluate", "-q", folder, "--run", run, "-m", "Precision@5", "--json").stdout)
+    whole = json.loads(berds("experiment", "-q", folder, "-r", "bm25", "-m", "Precision@5", "--json").stdout)
+    assert scored[0]["mean"] == whole[0]["mean"] > 0
 
 
 def test_verdicts_that_are_not_written_are_not_counted(tmp_path):
