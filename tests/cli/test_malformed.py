@@ -84,6 +84,9 @@ CASES = {
     # JSON, questions, passages
     "truncated JSON": Case(STATS, ("q.jsonl:2", "not valid JSON"), {"q.jsonl": LINE + LINE[:40]}),
     "no perspectives to judge": Case(JUDGE, ("q.jsonl [perspectives]", "'q2'"), questions(perspectives=[])),
+    "a row too wide": Case(
+        "data stats -q q.csv", ("q.csv:3", "3 columns", "2"), {"q.csv": "qid,question\na,A?\nb,B?,C\n"}
+    ),
     "a split that is not there": Case(f"{STATS} --split test", ("q.jsonl [split]", "'test'")),
     "a blank for a TREC file": Case(
         RETRIEVE, ("[docno]", "'a b' is empty or holds a blank"), {"p.jsonl": jsonl({"id": "a b", "text": "tea"})}
@@ -95,6 +98,15 @@ CASES = {
     "a run of other questions": Case(
         EVALUATE, ("run.trec [qid]", "'q1'", "'z1'"), {"run.trec": "z1 Q0 d1 1 1.0 x\n"}
     ),
+    "a run of 5 columns": Case(JUDGE, ("run.trec:2", "5 columns", "expected 6"), run("q1 Q0 d2 2 1.0")),
+    "an unknown perspective": Case(
+        EVALUATE, ("v.tsv", "'q1'", "2 perspectives", "7"), {"v.tsv": f"{VERDICTS}q1\t7\td2\t1\n"}
+    ),
+    "predictions doubled by a second run (B9)": Case(
+        "evaluate out.jsonl", ("out.jsonl:1 [m-preds]", "2 values"), {"out.jsonl": outputs({"m-preds": [1, 0, 1, 0]})}
+    ),
+    "labels of one class": Case(LABELS, ("l.tsv [label]", "all labels are the same"), {"l.tsv": f"{PAIRS}1\n"}),
+    "a label that is none": Case(LABELS, ("l.tsv:2 [label]", "'perhaps'"), {"l.tsv": f"{PAIRS}perhaps\n"}),
     "no predictions": Case("evaluate out.jsonl", ("no recorded predictions", "-preds"), {"out.jsonl": outputs({})}),
     # names and numbers
     "k = 0": Case(f"{RETRIEVE} -k 0", ("-k", "0 is not in the range x>=1"), exit=2),
@@ -103,6 +115,9 @@ CASES = {
     "an unknown judge": Case(f"{JUDGE} -j overlapp", ("judge 'overlapp'", "Did you mean 'overlap'?")),
     "an unknown measure": Case(f"{EVALUATE} -m MRecal@5", ("measure 'MRecal'", "Did you mean 'MRecall'?")),
     "an unknown data set": Case("data card arguanna", ("data set 'arguanna'", "Did you mean 'arguana'?")),
+    "an unknown extractor": Case(
+        "data web -q q.jsonl -o web --extractor trafilature", ("'trafilature'. Did you mean 'trafilatura'?",)
+    ),
     "gold for a file": Case(f"{JUDGE} -j gold", ("'gold' needs verdicts; this data set has none",)),
     "gold for a file, to evaluate": Case(
         "evaluate -q q.jsonl --run run.trec", ("'q.jsonl' has no gold verdicts", "--verdicts FILE")
@@ -136,6 +151,7 @@ CASES = {
     ),
     # places
     "below a file": Case(JUDGE.replace("new.tsv", "p.jsonl/new.tsv"), ("p.jsonl/new.tsv", "folder is a file")),
+    "an output that is a folder": Case(RETRIEVE, ("new.trec", "is a directory"), {"new.trec": FOLDER}, exit=2),
     "no space left": Case(RETRIEVE.replace("new.trec", "/dev/full"), ("/dev/full", "No space left")),
     "verdicts to an unknown ending": Case(JUDGE.replace("new.tsv", "new.json"), ("new.json", ".tsv")),
     "BERDS_DATA pointing to nothing": Case(
@@ -148,6 +164,12 @@ CASES = {
     # notebooks
     "an unknown parameter": Case(
         "notebook run nb.ipynb -p retreiver bm25", ("parameter of nb 'retreiver'", "Did you mean 'retriever'?")
+    ),
+    "a computed parameter": Case(
+        "notebook run nb.ipynb", ("nb.ipynb:2", "plain literal"), {"nb.ipynb": notebook(parameters="k = 5\nn = k + 1")}
+    ),
+    "a notebook that is no JSON": Case(
+        "notebook run nb.ipynb", ("nb.ipynb", "not a readable notebook"), {"nb.ipynb": "{"}
     ),
     "a parameter of the wrong type": Case(
         "notebook run nb.ipynb -p k five", ("[k]", "must be int", "'five'")
