@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,22 +17,19 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
     import pandas as pd
 
     from berdslib.construction.build import Built
-    from berdslib.construction.pipeline import Rejection
 
 _BUILDERS = ("arguana", "kialo", "opinionqa", "questions")
 
 
-class _Prices(click.ParamType[tuple[float, float]]):
-    """Two numbers, such as 2.5,10."""
-
-    name = "IN,OUT"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
-        try:
-            prompt, completion = (float(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not two numbers with a comma between them, such as 2.5,10", param, ctx)
-        return prompt, completion
+def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, float] | None:
+    """Read two numbers, such as 2.5,10."""
+    if value is None:
+        return None
+    try:
+        prompt, completion = map(float, value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not two numbers with a comma between them, such as 2.5,10") from None
+    return prompt, completion
 
 
 @main.command("build")
@@ -38,7 +38,8 @@ class _Prices(click.ParamType[tuple[float, float]]):
 @click.argument("folder", type=FOLDER)
 @text("--model", "Who answers: rule for rules alone, local:FOLDER, recorded:FILE, or an endpoint's model "
       "(BERDS_CHAT_URL).", "rule")  # fmt: skip
-@click.option("--prices", type=_Prices(), help="What the endpoint takes per million prompt and completion tokens.")
+@text("--prices", "What the endpoint takes per million prompt and completion tokens.", metavar="IN,OUT",
+      callback=_prices)  # fmt: skip
 @click.option("--budget", type=click.FloatRange(min=0), help="Most to spend, in all runs into FOLDER; needs --prices.")
 @flag("--dry-run", "Say what there is to ask and what it would cost; ask nothing.")
 @number("--workers", 4, "Requests in flight at a time.")
@@ -111,7 +112,9 @@ def _print_rehearsal(table: pd.DataFrame, prices: tuple[float, float] | None, bu
 def _report(built: Built, examples: int) -> None:
     from berdslib.data.datasets import statistics
 
-    stats, left_out = statistics(built.collection.questions), _examples(built.rejected, examples)
+    stats, by_reason = statistics(built.collection.questions), attrgetter("reason")
+    reasons = groupby(sorted(built.rejected, key=by_reason), by_reason)
+    left_out = [one for _, alike in reasons for one in islice(alike, examples)]
     if wants_json():
         facts = {"folder": built.folder, "steps": built.counts.to_dict("records"), "questions": stats}
         show({**facts, "examples": [one.as_row() for one in left_out]}, "")
@@ -119,23 +122,11 @@ def _report(built: Built, examples: int) -> None:
     print_frame(built.counts)
     for one in left_out:
         words = " | ".join([one.draft.question or " / ".join(one.draft.sources), *one.draft.perspectives])
-        show(None, f"{one.reason} ({one.step}) {one.draft.key}: {one.detail}\n    {_short(words)}")
+        words = shorten(words, 240, placeholder="…")
+        show(None, f"{one.reason} ({one.step}) {one.draft.key}: {one.detail}\n    {words}")
     tell(f"{stats['n']} questions ({stats['dev']} dev, {stats['test']} test), {stats['mean_perspectives']:.2f} "
          f"perspectives of {stats['mean_words']:.2f} words → {built.folder}")  # fmt: skip
     if built.spent:
         tell(f"its answers cost {built.spent:.4f}")
     if built.unanswered:
         tell(f"{len(built.unanswered)} items could not be answered; run the same command again")
-
-
-def _examples(rejected: list[Rejection], n: int) -> list[Rejection]:
-    """Return the first so many that were left out for each reason."""
-    by_reason: dict[str, list[Rejection]] = {}
-    for one in rejected:
-        by_reason.setdefault(one.reason, []).append(one)
-    return [one for reason in sorted(by_reason) for one in by_reason[reason][:n]]
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 240 else line[:239] + "…"

@@ -10,22 +10,7 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import is_predictions, named_files, read_collection, read_run, split_names
-from berdslib.cli.options import (
-    FOLDER,
-    JSON,
-    choice,
-    costs_itself_only,
-    end,
-    flag,
-    number,
-    print_frame,
-    refuse,
-    say,
-    show,
-    tell,
-    text,
-    wants_json,
-)
+from berdslib.cli.options import JSON, choice, flag, number, refuse, say, show, tell, text, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError, printable
 
@@ -118,7 +103,7 @@ def data_stats(questions: str | None, corpus: str | None, split: str | None, lim
     else:
         names = split_names(questions or "")
         rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in names]
-    print_frame(pd.DataFrame(rows))
+    options.print_frame(pd.DataFrame(rows))
 
 
 @data.command("leaks")
@@ -154,11 +139,16 @@ def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, a
     leaking = across_splits(found)
     shown = leaking if across else found
     if len(shown) and not wants_json():
-        print_frame(shown)
+        options.print_frame(shown)
     splits = sorted({q.split for q in asked})
     counts = {"questions": len(asked), "splits": splits, "overlaps": len(found), "across": len(leaking)}
-    say({**counts, "pairs": shown.to_dict("records")}, _sentence_on_leaks(counts, threshold))
-    end(len(leaking))
+    told = f"{len(asked)} questions, {len(found)} overlaps of {threshold} or more, "
+    if len(named := [split for split in splits if split]) > 1:
+        told += f"{len(leaking)} across the splits {', '.join(named)}"
+    else:
+        told += f"all of the split {named[0]}" if named else "without splits"
+    say({**counts, "pairs": shown.to_dict("records")}, told)
+    options.end(len(leaking))
 
 
 def _to_compare(
@@ -177,15 +167,6 @@ def _to_compare(
     own = [one.gold.assign(docno=f"{i} " + one.gold["docno"]) for i, one in enumerate(parts) if one.gold is not None]
     passages = (p._replace(docno=f"{i} {p.docno}") for i, one in enumerate(parts) for p in one.passages)
     return [q for one in parts for q in one.questions], pd.concat(own) if own else None, passages
-
-
-def _sentence_on_leaks(counts: dict[str, Any], threshold: float) -> str:
-    found = f"{counts['questions']} questions, {counts['overlaps']} overlaps of {threshold} or more"
-    named = [split for split in counts["splits"] if split]
-    if len(named) < 2:
-        where = f"all are of the split {named[0]}" if named else "they have no splits"
-        return f"{found}; {where}, so that nothing stands across splits"
-    return f"{found}, {counts['across']} across the splits {', '.join(named)}"
 
 
 @data.command("export")
@@ -221,13 +202,17 @@ def data_export(
     berds data export sample.beir -q sample
     berds data export wikipedia -c my_articles.jsonl --cut words --duplicates near
     """
+    from berdslib.data.corpora import write_source
     from berdslib.data.formats import export_collection
 
     if given["questions"] is None:
         more = gold or layout or runs or given["split"]
         refuse(more or given["corpus"] is None, "give questions with -q, or with -c alone a corpus to write")
-        shape = {"cut": cut, "words": words, "duplicates": duplicates, "near": near, "limit": given["limit"]}
-        _write_corpus(given["corpus"], path, shape)
+        shape: dict[str, Any] = {"cut": cut, "words": words, "duplicates": duplicates, "near": near}
+        written = write_source(given["corpus"], path, limit=given["limit"], **shape)
+        dropped = f" ({written.exact} exact and {written.near} near repeats dropped)" * (duplicates != "keep")
+        sentence = f"{written.passages} passages{dropped}, {written.bytes:,} bytes → {path}"
+        say({"output": path, **written._asdict()}, sentence)
         return
     is_berds = layout == "berds" or is_predictions(path)
     refuse(runs and (len(runs) > 1 or not is_berds), "only a BeRDS JSONL lists a run, and one")
@@ -245,19 +230,9 @@ def data_export(
     say(summary, f"{len(asked)} questions, {len(passages)} passages, {told} verdicts → {path}")
 
 
-def _write_corpus(source: str, folder: Path, shape: dict[str, Any]) -> None:
-    from berdslib.data.corpora import write_source
-
-    written = write_source(source, folder, **shape)
-    kept = shape["duplicates"] == "keep"
-    dropped = "" if kept else f" ({written.exact} exact and {written.near} near repeats dropped)"
-    sentence = f"{written.passages} passages{dropped}, {written.bytes:,} bytes → {folder}"
-    say({"output": folder, **written._asdict()}, sentence)
-
-
 @data.command("web")
 @options.questions()
-@options.output("Folder for QID.jsonl, pages.csv and corpora.json.", FOLDER)
+@options.output("Folder for QID.jsonl, pages.csv and corpora.json.", options.FOLDER)
 @number("--top", 100, "Search results for each question.")
 @text("--extractor", "What takes a page's text: or readability+html2text.", "trafilatura")
 @number("--workers", 16, "Hosts that are asked at a time.")
@@ -319,10 +294,12 @@ def data_validate(place: str, predictions: tuple[str, ...], split: str, **readin
         show([one._asdict() for one in found], "\n".join(lines))
     else:
         tell("nothing is wrong with it")
-    end(any(one.grave for one in found))
+    options.end(any(one.grave for one in found))
 
 
 def _validate_release(release: str, rule: str, split: str, predictions: tuple[str, ...], **reading: Any) -> None:
+    import pandas as pd
+
     from berdslib.data.arguments import is_release, read_release, summarise
     from berdslib.data.scenario import load_release, open_scenario, read_predictions
 
@@ -333,32 +310,26 @@ def _validate_release(release: str, rule: str, split: str, predictions: tuple[st
     for one in failed:
         tell(f"berds: {one}")
     if not wants_json():
-        _print_summary(repr(found), summary)
+        show(None, repr(found))
+        queries, unknown = pd.DataFrame(summary["queries"]), pd.Series(summary["unknown"], name="unknown for")
+        options.print_tables({"queries": queries.rename(columns={"with_answers": "with answers"}),
+                      "unknown": unknown.rename_axis("property").reset_index()})  # fmt: skip
     if predictions and failed:
         tell("berds: predictions can be checked once the release is good")
     elif predictions:
         opened = open_scenario(found, rule, split)
         for path in predictions:
-            before = len(failed)
-            with costs_itself_only(failed):
+            said = list[str]()
+            with options.costs_itself_only(said):
                 answered = read_predictions(path, opened, **reading)["qid"].nunique()
                 if not wants_json():
                     show(None, f"{path}: good; {answered} of {len(opened.questions)} queries answered")
-            checked.append({"path": path, "problem": failed[-1] if len(failed) > before else None})
+            checked.append({"path": path, "problem": said[0] if said else None})
+            failed += said
     if wants_json():
         show({**summary, "problems": list(map(str, problems)), "predictions": checked}, "")
     wrong = summary["contradictions"]
     if wrong and wrong["contradicting"]:
         counts = f"{wrong['contradicting']} of {wrong['relevant']} relevant arguments, in {wrong['queries']} queries,"
         tell(f"berds: warning: {counts} are by authors known not to be what the query asks for")
-    end(failed)
-
-
-def _print_summary(release: str, summary: dict[str, Any]) -> None:
-    import pandas as pd
-
-    show(None, release)
-    if summary["queries"]:
-        print_frame(pd.DataFrame(summary["queries"]).rename(columns={"with_answers": "with answers"}))
-    unknown = summary["unknown"]
-    print_frame(pd.DataFrame({"property": unknown.keys(), "unknown for": unknown.values()}))
+    options.end(failed)

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from berdslib.cli.options import costs_itself_only
+from berdslib.cli.options import costs_itself_only, tell
 from berdslib.errors import InputError, errors_in
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
@@ -51,31 +51,28 @@ def positioned(given: dict[str, Any]) -> Any:
 
 def read_collections(given: dict[str, Any]) -> list[Collection]:
     """Take the options of questions, and return them: all sets over one corpus, or each set over its own."""
-    from berdslib.data.datasets import load
-
     text, corpus, options = _taken(given)
     names = split_names(text)
     joined: list[Any] = [names] if corpus else [*names]
-    return [_with_perspectives(load(one, passages=corpus, **options), text) for one in joined]
+    return [_loaded(one, text, passages=corpus, **options) for one in joined]
 
 
 def read_collection(
     given: dict[str, Any], *, need_passages: bool = True, need_perspectives: bool = True, gold: str | None = None
 ) -> Collection:
     """Take the options of questions, and return all sets as one collection, or say what is missing in it."""
-    from berdslib.data.datasets import load
     from berdslib.data.scenario import SCENARIOS
 
     text, corpus, options = _taken(given)
-    names: list[str | Path] = [*split_names(text)]
+    names = split_names(text)
     if len(names) > 1 and corpus is None and need_passages:
         raise InputError("--corpus is required, because the questions come from several data sets")
     comes_with_its_own = need_passages or text.rpartition(":")[2] in SCENARIOS
     searched = corpus if corpus is not None or comes_with_its_own else ()
-    found = load(names, passages=searched, gold=gold, **options)
+    found = _loaded(names, text, need_perspectives, passages=searched, gold=gold, **options)
     if need_passages and not found.passages:
         raise InputError(f"--corpus is required, because {text!r} holds questions only")
-    return _with_perspectives(found, text) if need_perspectives else found
+    return found
 
 
 def _taken(given: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
@@ -83,11 +80,18 @@ def _taken(given: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     return text, corpus, {name: given.pop(name, default) for name, default in (("split", None), ("limit", 0))}
 
 
-def _with_perspectives(found: Collection, text: str) -> Collection:
+def _loaded(names: Any, text: str, need_perspectives: bool = True, **options: Any) -> Collection:
+    """Load what is named, and say of a scenario on stderr which it is, and whether its people were made up."""
+    from berdslib.data.datasets import load
     from berdslib.data.records import check_questions
+    from berdslib.data.scenario import Scenario
 
-    with errors_in(text):
-        check_questions(found.questions, need_perspectives=True)
+    found = load(names, **options)
+    if need_perspectives:
+        with errors_in(text):
+            check_questions(found.questions, need_perspectives=True)
+    if isinstance(found, Scenario):
+        tell(repr(found))
     return found
 
 

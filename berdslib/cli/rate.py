@@ -75,11 +75,10 @@ def rate_pairs(
         labelled = examples.label_by_judge(pairs, asked, chosen, kept, title_position=place)
         examples.write_examples(output, labelled)
     left_out, judged_by = len(listed) - len(pairs), chosen.id if chosen else None
-    summary = {"output": output, "questions": len(asked), "pairs": len(pairs)}
+    summary = {"output": output, "questions": len(asked), "pairs": len(pairs), "left_out": left_out, "judge": judged_by}
     labels = f"labelled by {judged_by}" if chosen else "to be labelled with 1 or 0"
-    where = f"{left_out} with a repeated document left out"
-    sentence = f"{len(pairs)} pairs of {len(asked)} questions, {where}, {labels} → {output}"
-    say(summary | {"left_out": left_out, "judge": judged_by}, sentence)
+    repeated = f"{left_out} with a repeated document left out"
+    say(summary, f"{len(pairs)} pairs of {len(asked)} questions, {repeated}, {labels} → {output}")
 
 
 @rate.command("judge")
@@ -138,8 +137,14 @@ def rate_systems(
     berds rate systems -q theperspective -j overlap,similarity,laptop -o judged
     """
     from berdslib.study import raters
+    from berdslib.study.figures import save_figure, use_style
+    from berdslib.study.figures.values import judged_systems_figure
+    from berdslib.study.tables import file_stems
 
-    numbers = _whole_numbers(labelled)
+    try:
+        numbers = [int(part) for part in split_names(labelled)]
+    except ValueError:
+        raise InputError(f"{labelled!r}: whole numbers were expected", field="labelled") from None
     named = parsed_systems(systems)
     found = read_collection(given)
     named |= read_runs(runs, found)
@@ -151,30 +156,11 @@ def rate_systems(
     readable = {"scores": raters.score_sheet(result), "order": result.order, "labels": few}
     print_tables(tables if options.wants_json() else readable)
     if output:
-        _write_judged(output, tables)
-
-
-def _write_judged(folder: Path, tables: dict[str, Any]) -> None:
-    from berdslib.study.figures import save_figure, use_style
-    from berdslib.study.figures.values import judged_systems_figure
-    from berdslib.study.tables import file_stems
-
-    options.write_tables(folder, tables)
-    use_style()
-    scores = tables["table"]
-    for measure, stem in file_stems(dict.fromkeys(scores["measure"])).items():
-        shown = scores[scores["measure"] == measure]
-        save_figure(judged_systems_figure(shown, measure), shown, folder, f"systems_{stem}")
-
-
-def _whole_numbers(text: str) -> list[int]:
-    try:
-        numbers = [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise InputError(f"{text!r}: whole numbers were expected, separated by commas", field="labelled") from None
-    if any(number < 2 for number in numbers):
-        raise InputError(f"{text!r}: at least 2 questions have to be labelled", field="labelled")
-    return numbers
+        options.write_tables(output, tables)
+        use_style()
+        for measure, stem in file_stems(dict.fromkeys(result.table["measure"])).items():
+            shown = result.table[result.table["measure"] == measure]
+            save_figure(judged_systems_figure(shown, measure), shown, output, f"systems_{stem}")
 
 
 @rate.command("questions")
@@ -203,9 +189,8 @@ def rate_questions(n: int, seed: int, sources: Path | None, output: Path, **give
         raise InputError("is there already, and may hold answers; name another file", path=output)
     text = given["questions"]
     found = read_collection(given, need_passages=False)
-    is_file = text.endswith(".jsonl")
-    given_with = Path(text) / own.QUESTIONS if own.is_own(text) else Path(text) if is_file else None
-    place = sources or given_with
+    built = Path(text) / own.QUESTIONS if own.is_own(text) else Path(text)
+    place = sources or (built if built.suffix == ".jsonl" else None)
     with errors_in(text):
         rows = draw_sheet(found.questions, read_sources(place) if place else {}, n, seed)
     write_sheet(output, rows)

@@ -49,7 +49,6 @@ def retrieve(systems: str, perspectives: bool, k: int, output: str, **given: Any
     found = inputs.read_collection(given, need_perspectives=perspectives)
     if not inputs.is_predictions(output):
         check_trec_ids(found.questions, found.passages)
-    tell_what_is_synthetic(found)
     failed, done = list[str](), list[dict[str, Any]]()
     for system, stem in named.items():
         with costs_itself_only(failed, system if len(named) > 1 else ""):
@@ -81,14 +80,6 @@ def _written(path: str, run: pd.DataFrame, found: Collection, system: str, stem:
     if not wants_json():
         tell(f"{len(run)} passages for {answered} of {asked} questions, from {size}{few} → {path}")
     return summary
-
-
-def tell_what_is_synthetic(found: Collection) -> None:
-    """Say on stderr which scenario is used, and whether its people were made up."""
-    from berdslib.data.scenario import Scenario
-
-    if isinstance(found, Scenario):
-        tell(repr(found))
 
 
 @main.command()
@@ -161,8 +152,11 @@ def evaluate(
     """
     import pandas as pd
 
+    from berdslib.data.records import issue_of
     from berdslib.data.scenario import Scenario
+    from berdslib.data.trec import read_verdicts
     from berdslib.evaluation.measures import single_perspectives
+    from berdslib.study.scoring import scored
     from berdslib.study.tables import score_table, write_results
 
     from_file = given["questions"] is None
@@ -182,11 +176,18 @@ def evaluate(
         refuse(verdicts and scenario, "a scenario of PerspectiveArg is scored by its own answers, not by --verdicts")
         if found.gold is None and not verdicts and not scenario:
             raise InputError(f"{text!r} has no gold verdicts; give verdicts with --verdicts FILE")
-        asked = _by_issue(found) if scenario else list(found.questions)
-        wanted = inputs.parsed_measures(measures or "task") if scenario else wanted
+        asked = list(found.questions)
+        if scenario:  # the queries on an issue are drawn together
+            asked = [q._replace(source=q.source or found.name, root=issue_of(q)) for q in asked]
+            wanted = inputs.parsed_measures(measures or "task")
         alone = "" if scenario or len(runs) + len(files) > 1 else verdicts or "gold"
-        reading = {"least": least, "repeats": repeats}
-        scores = _scored(found, [*runs, *files], alone, verdicts, wanted, failed, **reading)
+        # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
+        gold = read_verdicts(verdicts).assign(judge=verdicts) if verdicts else found.gold
+        scores = {}
+        for name, path in inputs.named_files([*runs, *files]).items():
+            with costs_itself_only(failed), errors_in(alone or name):
+                run = inputs.read_run(path, found, least=least, repeats=repeats)
+                scores[alone or name] = scored(run, gold, found, wanted)
     if not scores:
         end(failed)
     if said := single_perspectives(asked, map(str, wanted)):
@@ -199,14 +200,13 @@ def evaluate(
         table = score_table(scores, asked).rename(columns={"system": column})
         table = table.drop(columns=["difference", "p_value"])
     if scenario:
-        tell_what_is_synthetic(scenario)
         table = table if per_question else table[table["dataset"] != "macro"]
         table = table.assign(synthetic=scenario.release.synthetic)
     print_frame(table)
     if output and scenario:
         definitions = {None: "papers", "task": "papers", "official": "published script"}.get(measures, "as named")
-        for path in write_results(output, scores, scenario, definitions):
-            tell(f"→ {path}")
+        for written in write_results(output, scores, scenario, definitions):
+            tell(f"→ {written}")
     end(failed)
 
 
@@ -230,35 +230,6 @@ def _recorded(
         with errors_in(field):
             scores[field] = score(run, verdicts, asked, wanted)  # type: ignore[arg-type] # a field has some
     return asked, scores
-
-
-def _scored(
-    found: Collection,
-    runs: list[str],
-    alone: str,
-    verdicts: str | None,
-    wanted: list[Any],
-    failed: list[str],
-    **reading: Any,
-) -> dict[str, pd.DataFrame]:
-    """Return what each run scores; a single one is called like the verdicts, and of several one costs itself only."""
-    from berdslib.data.trec import read_verdicts
-    from berdslib.study.scoring import scored
-
-    # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
-    gold = read_verdicts(verdicts).assign(judge=verdicts) if verdicts else found.gold
-    scores = {}
-    for name, path in inputs.named_files(runs).items():
-        with costs_itself_only(failed), errors_in(alone or name):
-            scores[alone or name] = scored(inputs.read_run(path, found, **reading), gold, found, wanted)
-    return scores
-
-
-def _by_issue(found: Collection) -> list[Any]:
-    """Return the queries of a scenario with the issue that they ask about: intervals draw its queries together."""
-    from berdslib.data.records import issue_of
-
-    return [q._replace(source=q.source or found.name, root=issue_of(q)) for q in found.questions]
 
 
 @main.command()
@@ -316,8 +287,6 @@ def experiment(
     )
     asked, size = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
     tell(f"{asked} questions, {size} passages, judge {result.judge}")
-    for one in collections:
-        tell_what_is_synthetic(one)
     if plain and (said := single_perspectives(result.questions, map(str, wanted))):
         tell(f"berds: {said}")
     if as_pairs:
@@ -330,9 +299,6 @@ def experiment(
     if output:
         write_experiment(output, result)
     end(failed)
-
-
-SIDES = ("shares", "asymmetry", "leaning", "sycophancy", "flips")
 
 
 @main.command("sides")
@@ -369,7 +335,7 @@ def sides_command(systems: str, runs: tuple[str, ...], k: int, output: Path | No
     named = inputs.parsed_systems(systems)
     found = inputs.read_collection(given)
     result = sides(named | inputs.read_runs(runs, found), found, k, judge=inputs.positioned(given), **given)
-    tables = {name: getattr(result, name) for name in SIDES}
+    tables = {name: getattr(result, name) for name in ("shares", "asymmetry", "leaning", "sycophancy", "flips")}
     if wants_json():
         options.print_tables(tables)
     else:

@@ -35,6 +35,7 @@ from berdslib.llm.chat import ChatModel, Endpoint
 from berdslib.llm.prompting import load_prompt, wordings
 from berdslib.llm.recorded import Kept
 from berdslib.models.chat import make_chat
+from berdslib.statements.contradiction import same_text
 
 EXCHANGES, SPENDING, REJECTED, UNANSWERED = "exchanges.jsonl", "spending.jsonl", "rejected.jsonl", "unanswered.jsonl"
 FAILED, LOCK = "failed.jsonl", "build.lock"
@@ -127,20 +128,9 @@ def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0) -> Items
 # ---------------------------------------------------------------- through the steps
 
 
-class Made(NamedTuple):
-    """What the steps made of the items.
-
-    Fields: ``drafts`` finished; ``rejected`` with the reason; ``unanswered`` because the endpoint failed, to be asked
-    again in the next run; ``counts`` a frame with a row for each step: step, items, asked, left_out, unanswered.
-    """
-
-    drafts: list[Draft]
-    rejected: list[Rejection]
-    unanswered: list[Rejection]
-    counts: pd.DataFrame
-
-
-def make(builder: str, drafts: Sequence[Draft], answers: Answers, wording: str = "ours", *, check: bool = True) -> Made:
+def make(
+    builder: str, drafts: Sequence[Draft], answers: Answers, wording: str = "ours", *, check: bool = True
+) -> Passed:
     """Take all items through the steps and checks of a builder, and find out which of two perspectives supports.
 
     `wording` is "ours", or "published" for the papers' prompts where there are some. A rehearsal has nothing to check.
@@ -148,17 +138,17 @@ def make(builder: str, drafts: Sequence[Draft], answers: Answers, wording: str =
     one = BUILDERS[known("builder", builder, BUILDERS)]
     given = {draft.key for draft in drafts if draft.stances}  # what people said of their own perspectives stands
     label = replace(LABEL, applies=lambda draft: draft.key not in given and LABEL.applies(draft))
-    alive = list(drafts)
-    rows, rejected, unanswered = list[tuple[str, int, int, int, int]](), list[Rejection](), list[Rejection]()
+    done = Passed(list(drafts), [], [], [])
     for step in (*one.steps, None, label):
         if step is not None:
-            passed = take(step, alive, answers, wording_of(step.task, wording))
-        else:  # what has been made is checked before more is asked about it
-            passed = _checked(alive, one.passes) if check else Passed(alive, [], [], len(alive))
-        name = step.name if step else _CHECKS
-        rows.append((name, len(alive), passed.asked, len(passed.rejected), len(passed.unanswered)))
-        alive, rejected, unanswered = passed.drafts, rejected + passed.rejected, unanswered + passed.unanswered
-    return Made(alive, rejected, unanswered, pd.DataFrame(rows, columns=COUNTS))
+            passed = take(step, done.drafts, answers, wording_of(step.task, wording))
+        elif check:  # what has been made is checked before more is asked about it
+            passed = _checked(done.drafts, one.passes)
+        else:
+            continue
+        rejected, unanswered = done.rejected + passed.rejected, done.unanswered + passed.unanswered
+        done = Passed(passed.drafts, rejected, unanswered, done.counts + passed.counts)
+    return done
 
 
 def wording_of(task: str, wording: str) -> str:
@@ -179,9 +169,12 @@ def _checked(drafts: Sequence[Draft], passes: frozenset[str]) -> Passed:
             out.append(Rejection(draft, _CHECKS, found[0].reason, detail))
         else:
             passed.append(draft)
-    first = {qid: same[0] for same in checks.duplicates([d.as_question("") for d in passed]) for qid in same[1:]}
-    out += [Rejection(d, _CHECKS, questions.TWICE, f"as {first[d.key]!r}") for d in passed if d.key in first]
-    return Passed([draft for draft in passed if draft.key not in first], out, [], len(drafts))
+    first = dict[str, str]()
+    for draft in passed:
+        if (same := first.setdefault(same_text(draft.question), draft.key)) != draft.key:
+            out.append(Rejection(draft, _CHECKS, questions.TWICE, f"as {same!r}"))
+    alive = [draft for draft in passed if draft.key in first.values()]
+    return Passed(alive, out, [], [(_CHECKS, len(drafts), len(drafts), len(out), 0)])
 
 
 # ---------------------------------------------------------------- a build
@@ -280,7 +273,7 @@ def build(
     """
     raw, folder = Path(raw), Path(folder)
     share = (0.0 if builder == "questions" else DEV_SHARE) if dev is None else dev
-    _check_options(dev=share, sample=sample, seed=seed, workers=workers, prices=prices, budget=budget)
+    _check_options(sample, seed, prices, budget, share, workers)
     _check_folder(folder, raw, builder)
     called = name or folder.resolve().name
     card = OwnCard(called, title or f"Questions and perspectives: {called}", licence, source, language)
@@ -314,8 +307,7 @@ def build(
         _write(folder / REJECTED, rejected)
         _write(folder / UNANSWERED, made.unanswered)
         (folder / FAILED).unlink(missing_ok=True)  # of an earlier run that ended with nothing
-    read = pd.DataFrame([("read", items.usable + unusable, 0, unusable, 0)], columns=COUNTS)
-    counts = pd.concat([read, made.counts], ignore_index=True)
+    counts = pd.DataFrame([("read", items.usable + unusable, 0, unusable, 0), *made.counts], columns=COUNTS)
     collection, spent = Collection(card.name, found, passages), meter.spent if meter else 0.0
     return Built(collection, rejected, made.unanswered, counts, folder, spent)
 
@@ -339,7 +331,7 @@ def rehearse(
     """
     if model == ByRule.id:
         raise InputError("the rules ask nobody and cost nothing; a dry run is for a chat model")
-    _check_options(sample=sample, seed=seed, prices=prices)
+    _check_options(sample, seed, prices)
     drafts = read_items(builder, Path(raw), sample, seed).drafts
     rehearsal = Rehearsal(_chat(model), Path(folder) / EXCHANGES)
     make(builder, drafts, rehearsal, wording, check=False)
@@ -347,29 +339,25 @@ def rehearse(
 
 
 def _check_options(
-    *,
-    dev: float = 0.0,
-    sample: int = 0,
-    seed: int = 0,
-    workers: int = 1,
-    prices: tuple[float, float] | None = None,
+    sample: int,
+    seed: int,
+    prices: tuple[float, float] | None,
     budget: float | None = None,
+    dev: float = 0.0,
+    workers: int = 1,
 ) -> None:
     """Refuse a wrong option before anything is read, asked or paid."""
-    whole = {"sample": (sample, 0), "seed": (seed, 0), "workers": (workers, 1)}
-    for name, (value, least) in whole.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    for name, value, least in (("sample", sample, 0), ("seed", seed, 0), ("workers", workers, 1)):
+        if not isinstance(value, int) or value < least:
             raise InputError(f"a whole number from {least} was expected, not {value!r}", field=name)
-    if isinstance(dev, bool) or not isinstance(dev, int | float) or not 0 <= dev < 1:
+    if not isinstance(dev, int | float) or not 0 <= dev < 1:
         raise InputError(f"a share from 0 to below 1 was expected, not {dev!r}", field="dev")
-    amounts = [*([] if budget is None else [budget]), *(() if prices is None else prices)]
-    if any(isinstance(n, bool) or not isinstance(n, int | float) or not 0 <= n < float("inf") for n in amounts):
-        raise InputError(f"amounts from 0 were expected, not {budget!r} at {prices!r}", field="prices")
-    if prices is not None and len(prices) != 2:
-        problem = f"two prices were expected, of prompt and completion tokens, not {prices!r}"
-        raise InputError(problem, field="prices")
     if budget is not None and prices is None:
         raise InputError("a budget needs the prices per million prompt and completion tokens", field="prices")
+    amounts = (0.0, 0.0) if prices is None else prices
+    if len(amounts) != 2 or not all(0 <= amount < float("inf") for amount in (*amounts, budget or 0.0)):
+        problem = f"two prices and a budget were expected, all from 0, not {prices!r} and {budget!r}"
+        raise InputError(problem, field="prices")
 
 
 def _check_folder(folder: Path, raw: Path, builder: str) -> None:

@@ -6,9 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from berdslib.construction.review import ANSWERS, ASKED, SheetRow, read_sheet, summary, write_sheet
+from berdslib.construction.review import ANSWERS, ASKED, SheetRow, read_sheet, write_sheet
 from berdslib.errors import BerdsError, InputError
 from berdslib.files import StrPath
 
@@ -32,29 +30,12 @@ class ReviewForm:
         self.path, self.reviewer = Path(sheet), reviewer.strip()
         if not self.reviewer:
             raise InputError("a name is needed, so that two sheets can be told apart", field="reviewer")
-        others = {row.reviewer for row in self.rows} - {"", self.reviewer}
+        others = {row.reviewer for row in read_sheet(self.path)} - {"", self.reviewer}
         if others:
             problem = f"{min(others)!r} has begun this sheet; {self.reviewer!r} needs a copy of the drawn one"
             raise InputError(problem, path=self.path, field="reviewer")
-        self._place = self._first_unfinished()
-        self._box: Any = None
-
-    @property
-    def rows(self) -> list[SheetRow]:
-        """The sheet as it is in the file."""
-        return read_sheet(self.path)
-
-    def summary(self) -> pd.DataFrame:
-        """Return the errors of each data set so far; what a notebook without a reader shows in place of the form."""
-        return summary(self.rows)
-
-    @property
-    def widget(self) -> Any:
-        """The form itself, an ipywidgets box."""
-        if self._box is None:
-            self._box = self._made()
-            self._show()
-        return self._box
+        self.widget = self._made()
+        self._show()
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
@@ -63,22 +44,16 @@ class ReviewForm:
 
     # ---------------------------------------------------------------- what is done
 
-    def _first_unfinished(self) -> int:
-        rows = self.rows
-        return next((i for i, row in enumerate(rows) if not row.is_finished), len(rows) - 1)
-
     def _go(self, where: str) -> None:
         try:
-            places = {"previous": self._place - 1, "next": self._place + 1, "unfinished": self._first_unfinished()}
-            self._place = min(max(places[where], 0), len(self.rows) - 1)
-            self._show()
+            self._show({"previous": self._place - 1, "next": self._place + 1, "unfinished": None}[where])
         except BerdsError as error:
             self._say(str(error), bad=True)
 
     def _answer(self, **change: str) -> None:
         """Write what was answered, and say so; where it cannot be written, say that."""
         try:
-            rows = self.rows
+            rows = read_sheet(self.path)
             at = next((i for i, row in enumerate(rows) if row.qid == self._shown.qid), None)
             if at is None:
                 raise InputError(f"no longer holds the item {self._shown.qid!r}", path=self.path, field="qid")
@@ -88,8 +63,7 @@ class ReviewForm:
         except BerdsError as error:
             self._say(f"Not saved: {error}", bad=True)
             return
-        self._place = at
-        self._show()
+        self._show(at)
 
     # ---------------------------------------------------------------- what is seen
 
@@ -132,18 +106,22 @@ class ReviewForm:
         if not self._showing:
             self._answer(**{name: value or ""})
 
-    def _show(self) -> None:
-        """Put an item and the progress of all into the form."""
-        rows = self.rows
-        row, n, finished = rows[self._place], len(rows), sum(one.is_finished for one in rows)
+    def _show(self, place: int | None = None) -> None:
+        """Put an item, by default the first that is not finished, and the progress of all into the form."""
+        rows = read_sheet(self.path)
+        finished, last = [row.is_finished for row in rows], len(rows) - 1
+        if place is None:
+            place = last if all(finished) else finished.index(False)
+        self._place = min(max(place, 0), last)
+        row = rows[self._place]
         self._shown, self._showing = row, True
-        self._head.value = f"<b>{self._place + 1} of {n}</b> · {escape(row.data_set)} · {escape(row.qid)}"
+        self._head.value = f"<b>{self._place + 1} of {len(rows)}</b> · {escape(row.data_set)} · {escape(row.qid)}"
         self._item.value = _item_html(row)
-        self._bar.max, self._bar.value = n, finished
-        self._done.value = f"{finished} of {n} finished"
+        self._bar.max, self._bar.value = len(rows), sum(finished)
+        self._done.value = f"{sum(finished)} of {len(rows)} finished"
         for name, field in self._fields.items():
             field.value = getattr(row, name) or ("" if name == "note" else None)
-        self._moves["previous"].disabled, self._moves["next"].disabled = self._place == 0, self._place == n - 1
+        self._moves["previous"].disabled, self._moves["next"].disabled = self._place == 0, self._place == last
         self._showing = False
         if row.is_at_odds:
             self._say("An answer is no, but no error is named, or the other way round.", bad=True)

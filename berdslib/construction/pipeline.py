@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -164,17 +165,12 @@ class Rehearsal:
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
         """Return an answer for each item, and count what the missing ones would take."""
-        found, recorded, likely, most = list[Answer](), 0, Tokens(), Tokens()
-        for draft, messages in zip(drafts, asked, strict=True):
-            reply, usual = self._known(messages), step.usual(draft)
-            if reply:
-                recorded += 1
-            else:
-                likely += _likely(messages, usual)
-                most += most_tokens(messages, self._longest)
-            found.append(Answer(reply or Reply(usual)))
-        self._rows.append((step.name, recorded, len(found) - recorded, likely, most))
-        return found
+        replies, usual = [self._known(messages) for messages in asked], [step.usual(draft) for draft in drafts]
+        missing = [(asked[i], usual[i]) for i, reply in enumerate(replies) if reply is None]
+        likely = sum((_likely(*one) for one in missing), Tokens())
+        most = sum((most_tokens(messages, self._longest) for messages, _ in missing), Tokens())
+        self._rows.append((step.name, len(asked) - len(missing), len(missing), likely, most))
+        return [Answer(reply or Reply(said)) for reply, said in zip(replies, usual, strict=True)]
 
     def table(self, prices: tuple[float, float]) -> pd.DataFrame:
         """Return what is left to ask and what it would cost, a row for each step and one for all.
@@ -191,10 +187,9 @@ class Rehearsal:
         return pd.DataFrame([*rows, ("all", *whole)], columns=names)
 
     def _known(self, messages: Messages) -> Reply | None:
-        try:
+        with suppress(MissingDataError):
             return self._recorded.complete(messages) if self._recorded else None
-        except MissingDataError:
-            return None
+        return None
 
 
 def _likely(messages: Messages, answer: str) -> Tokens:
@@ -208,12 +203,16 @@ def _likely(messages: Messages, answer: str) -> Tokens:
 
 
 class Passed(NamedTuple):
-    """What came of a step: items still in, items left out, items without an answer, and how many took the step."""
+    """What came of a step, or of several.
+
+    Fields: ``drafts`` still in; ``rejected`` with the reason; ``unanswered`` because the endpoint failed, to be asked
+    again in the next run; ``counts`` for each step its name, items, how many took it, were left out, were unanswered.
+    """
 
     drafts: list[Draft]
     rejected: list[Rejection]
     unanswered: list[Rejection]
-    asked: int
+    counts: list[tuple[str, int, int, int, int]]
 
 
 def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "ours") -> Passed:
@@ -239,12 +238,10 @@ def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "
                 found[i] = _left_out(step, drafts[i], outcome.reason, detail)
         turn = again
     out = [one for one in found if isinstance(one, Rejection)]
-    return Passed(
-        [one for one in found if isinstance(one, Draft)],
-        [one for one in out if one.reason != UNANSWERED],
-        [one for one in out if one.reason == UNANSWERED],
-        asked,
-    )
+    unanswered = [one for one in out if one.reason == UNANSWERED]
+    rejected = [one for one in out if one.reason != UNANSWERED]
+    counts = (step.name, len(drafts), asked, len(rejected), len(unanswered))
+    return Passed([one for one in found if isinstance(one, Draft)], rejected, unanswered, [counts])
 
 
 def _outcome(step: Step, draft: Draft, answer: Answer) -> Draft | Rejection | Rejected:

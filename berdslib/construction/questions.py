@@ -44,15 +44,6 @@ def asks_yes_or_no(question: str) -> bool:
     return any(_ASKS_YES_OR_NO.match(clause) for clause in re.split(r"[.,:;?!]\s+", question.strip()))
 
 
-def asks_to_choose(question: str) -> bool:
-    """Return whether a question names answers to choose from; one that asks for yes or no may seem to.
-
-    >>> asks_to_choose("Is tea or coffee better?"), asks_to_choose("Is tea good or not?")
-    (True, False)
-    """
-    return _CHOICE.search(question) is not None
-
-
 # ---------------------------------------------------------------- statement and negation
 
 
@@ -173,16 +164,16 @@ def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
         ]
     if not found:
         raise InputError("holds no questions; one a line was expected", path=path)
-    first: dict[str, Draft] = {}
+    first, twice = dict[str, Draft](), list[Rejection]()
     for draft in found:
-        first.setdefault(draft.question.casefold(), draft)
-    same = [(draft, first[draft.question.casefold()]) for draft in found]
-    return list(first.values()), [Rejection(d, "read", TWICE, f"as in {f.where}") for d, f in same if d is not f]
+        if (before := first.setdefault(draft.question.casefold(), draft)) is not draft:
+            twice.append(Rejection(draft, "read", TWICE, f"as in {before.where}"))
+    return list(first.values()), twice
 
 
-# Of a plain list nobody has said that its questions are answered with yes or no.
+# Of a plain list nobody has said that its questions are answered with yes or no, and not by a choice.
 def _is_yes_or_no(draft: Draft) -> bool:
-    return not draft.perspectives and asks_yes_or_no(draft.question) and not asks_to_choose(draft.question)
+    return not draft.perspectives and asks_yes_or_no(draft.question) and not _CHOICE.search(draft.question)
 
 
 LIST_STEPS = (replace(STATEMENTS, applies=_is_yes_or_no), POSITIONS)

@@ -28,8 +28,13 @@ def test_a_beir_folder_is_written_and_scored_as_any_other_set(tmp_path):
     yes, theirs = mine[mine["supports"] & mine["qid"].isin([q.qid for q in asked])], gold[gold["supports"]]
     assert set(zip(theirs["qid"], theirs["docno"], strict=True)) == set(zip(yes["qid"], yes["docno"], strict=True))
     assert set(gold["qid"]) == {q.qid for q in asked} and not gold["supports"].all()
-    berds("retrieve", "-q", folder, "-k", "5", "-o", run)
-    assert "Precision@5" in berds("evaluate", "-q", folder, "--run", run, "-m", "Precision@5").stdout
+    # Such a folder stands for questions, corpus and gold verdicts.
+    done = json.loads(berds("retrieve", "-q", folder, "-k", "5", "-o", run, "--json").stdout)
+    assert (done["questions"], done["corpus_size"]) == (8, len(passages))
+    assert "pairs by gold(" in berds("judge", "-q", folder, "--run", run, "-o", tmp_path / "v.tsv").stderr
+    scored = json.loads(berds("evaluate", "-q", folder, "--run", run, "-m", "Precision@5", "--json").stdout)
+    whole = json.loads(berds("experiment", "-q", folder, "-r", "bm25", "-m", "Precision@5", "--json").stdout)
+    assert scored[0]["mean"] == whole[0]["mean"] > 0
 
 
 def test_verdicts_that_are_not_written_are_not_counted(tmp_path):
@@ -82,7 +87,8 @@ TWICE = (
 
 def test_leaks_across_splits_fail_the_check(tmp_path):
     path = jsonl(tmp_path / "q.jsonl", *TWICE)
-    result = tried("data", "leaks", "-q", path, "--threshold", "0.4")
+    command = ("data", "leaks", "-q", path, "--threshold", "0.4")
+    result = tried(*command)
     assert result.exit_code == 1
     rows = [line.split() for line in result.stdout.splitlines()]
     assert rows == [
@@ -91,15 +97,11 @@ def test_leaks_across_splits_fail_the_check(tmp_path):
         ["c", "d", "text", "0.4354", "dev", "dev"],
     ]
     assert result.stderr == "4 questions, 2 overlaps of 0.4 or more, 1 across the splits dev, test\n"
-    assert len(tried("data", "leaks", "-q", path, "--threshold", "0.4", "--across").stdout.splitlines()) == 2
-
-
-def test_leaks_as_json(tmp_path):
-    path = jsonl(tmp_path / "q.jsonl", *TWICE)
-    result = tried("data", "leaks", "-q", path, "--json")
+    assert len(tried(*command, "--across").stdout.splitlines()) == 2
+    result = tried(*command, "--across", "--json")
     assert result.exit_code == 1 and result.stderr == ""
     pair = {"first": "a", "second": "b", "kind": "text", "overlap": 1.0, "first_split": "dev", "second_split": "test"}
-    counts = {"questions": 4, "splits": ["dev", "test"], "overlaps": 1, "across": 1}
+    counts = {"questions": 4, "splits": ["dev", "test"], "overlaps": 2, "across": 1}
     assert json.loads(result.stdout) == {**counts, "pairs": [pair]}
 
 

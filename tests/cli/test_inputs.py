@@ -1,36 +1,15 @@
-"""What the options name: a BEIR folder stands for questions, corpus and gold verdicts; a file of verdicts for gold."""
-
-import json
+"""What the options name: several sets of questions with their corpora, and runs by their names."""
 
 import pytest
-from shell import berds
 
 from berdslib.cli.inputs import named_files, read_collection, read_collections
-from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.formats import write_beir
+from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(user_cache):
     pass
-
-
-@pytest.fixture
-def beir(tmp_path):
-    folder = tmp_path / "beir"
-    write_beir(folder, load_questions("sample", "dev"), load_passages("sample"), load_gold("sample"), "test")
-    return folder
-
-
-def test_a_beir_folder_is_questions_corpus_and_gold(beir, tmp_path):
-    run = tmp_path / "run.trec"
-    done = json.loads(berds("retrieve", "-q", beir, "-k", "5", "-o", run, "--json").stdout)
-    assert (done["questions"], done["corpus_size"]) == (8, len(load_passages("sample")))
-    assert "pairs by gold(" in berds("judge", "-q", beir, "--run", run, "-o", tmp_path / "v.tsv").stderr
-    scored = json.loads(berds("evaluate", "-q", beir, "--run", run, "-m", "Precision@5", "--json").stdout)
-    whole = json.loads(berds("experiment", "-q", beir, "-r", "bm25", "-m", "Precision@5", "--json").stdout)
-    assert scored[0]["mean"] == whole[0]["mean"] > 0
 
 
 def test_several_sets_share_the_corpus_that_is_named_or_have_their_own():

@@ -54,17 +54,6 @@ def test_judge_eval_takes_the_name_of_a_data_set(tmp_path, monkeypatch):
     assert refused.exit_code == 1 and "berds data fetch pers-det" in refused.stderr
 
 
-def test_a_document_that_two_runs_list_is_there_once(found, tmp_path):
-    questions, _, _ = found
-    run, out = tmp_path / "run.trec", tmp_path / "pairs.tsv"
-    berds("retrieve", *DEV, "-k", "2", "-o", run)
-    done = json.loads(
-        berds("rate", "pairs", *DEV, "--run", f"a={run}", "--run", f"b={run}", "-k", "2", "-o", out, "--json").stdout
-    )
-    assert done["left_out"] >= done["pairs"] > 0
-    assert done["left_out"] + done["pairs"] == sum(2 * 2 * len(q.perspectives) for q in questions)
-
-
 def test_questions_are_drawn_from_each_data_set(tmp_path):
     out = tmp_path / "pairs.tsv"
     asked = ("rate", "pairs", "-q", "sample", "--split", "all", "-r", "bm25", "-k", "1", "-o", out, "--json")

@@ -3,7 +3,6 @@
 Each case starts from the same small folder of good files (`GOOD`), with some of them replaced.
 """
 
-import gzip
 import json
 import os
 import shlex
@@ -57,7 +56,6 @@ EXPERIMENT = "experiment -q q.jsonl -c p.jsonl -j overlap"
 STATS, RATE_SYSTEMS = "data stats -q q.jsonl", "rate systems -q sample --split dev -r bm25,rank-bm25 -j overlap"
 BUILD, LABELS = "build questions my.txt mine", "rate judge --data l.tsv"
 LINE = GOOD["q.jsonl"].splitlines(keepends=True)[0]
-ZIPPED = gzip.compress(jsonl(*(QUESTION | {"qid": str(i)} for i in range(200))).encode())
 
 
 def questions(**fields):
@@ -83,61 +81,33 @@ CASES = {
     # files that are no files, or not text
     "a missing file": Case("data stats -q none.jsonl", ("none.jsonl", "no such file")),
     "a folder instead of a run": Case(JUDGE, ("run.trec", "is a folder"), {"run.trec": FOLDER}),
-    "an empty run": Case(JUDGE, ("run.trec", "is empty"), {"run.trec": ""}),
-    "UTF-16": Case(STATS, ("q.jsonl:1", "not UTF-8"), {"q.jsonl": GOOD["q.jsonl"].encode("utf-16")}),
-    "Latin-1": Case(STATS, ("q.jsonl:2", "not UTF-8"), {"q.jsonl": LINE.encode() + b'{"question": "Caf\xe9?"}\n'}),
-    "a null byte": Case(STATS, ("q.jsonl:1", "null byte"), {"q.jsonl": LINE.replace("tea", "t\0a")}),
-    "half a surrogate pair": Case(
-        RETRIEVE, ("p.jsonl:1", "surrogate"), {"p.jsonl": '{"id": "d1", "text": "broken \\ud83d smile"}\n'}
-    ),
-    "a gzip file cut off": Case(
-        "data stats -q q.jsonl.gz", ("q.jsonl.gz", "damaged gzip"), {"q.jsonl.gz": ZIPPED[:-20]}
-    ),
-    "a gzip file with wrong bytes": Case(
-        "data stats -q q.jsonl.gz",
-        ("q.jsonl.gz", "damaged gzip"),
-        {"q.jsonl.gz": ZIPPED[:60] + b"\xff" * 10 + ZIPPED[70:]},
-    ),
-    "an unknown ending": Case("data stats -q q.txt", ("q.txt", ".jsonl, .csv, .tsv"), {"q.txt": "Is it?"}),
     # JSON, questions, passages
     "truncated JSON": Case(STATS, ("q.jsonl:2", "not valid JSON"), {"q.jsonl": LINE + LINE[:40]}),
-    "JSON nested deeply": Case(STATS, ("q.jsonl:1", "nested too deeply"), {"q.jsonl": "[" * 100_000}),
-    "a number of 5000 digits": Case(STATS, ("q.jsonl:1", "not valid JSON"), {"q.jsonl": '{"qid": ' + "9" * 5000 + "}"}),
-    "perspectives a text": Case(STATS, ("q.jsonl:2 [perspectives]", "list"), questions(perspectives="Tea is.")),
-    "a stance too few": Case(STATS, ("q.jsonl:2 [stances]", "2 stances"), questions(stances=["support"])),
-    "a question id twice": Case(STATS, ("q.jsonl", "'q1' occurs twice"), questions(qid="q1")),
     "no perspectives to judge": Case(JUDGE, ("q.jsonl [perspectives]", "'q2'"), questions(perspectives=[])),
     "a row too wide": Case(
         "data stats -q q.csv", ("q.csv:3", "3 columns", "2"), {"q.csv": "qid,question\na,A?\nb,B?,C\n"}
     ),
     "a split that is not there": Case(f"{STATS} --split test", ("q.jsonl [split]", "'test'")),
-    "a negative limit": Case(f"{STATS} --limit -1", ("[limit]", "-1")),
-    "a docno twice": Case(RETRIEVE, ("p.jsonl", "'d1' occurs twice"), {"p.jsonl": '{"id": "d1", "text": "a"}\n' * 2}),
     "a blank for a TREC file": Case(
         RETRIEVE, ("[docno]", "'a b' is empty or holds a blank"), {"p.jsonl": jsonl({"id": "a b", "text": "tea"})}
     ),
     "no corpus": Case("retrieve -q q.jsonl -o new.trec", ("--corpus is required",)),
     "no names": Case("data stats -q ,", ("names nothing",)),
     # runs and verdicts
-    "a run of 5 columns": Case(JUDGE, ("run.trec:2", "5 columns", "expected 6"), run("q1 Q0 d2 2 1.0")),
-    "a score NaN": Case(JUDGE, ("run.trec:2 [score]", "finite"), run("q1 Q0 d2 2 NaN x")),
     "a run with an unknown docno": Case(JUDGE, ("run.trec", "'d9'", "corpus"), run("q1 Q0 d9 2 1.0 x")),
     "a run of other questions": Case(
         EVALUATE, ("run.trec [qid]", "'q1'", "'z1'"), {"run.trec": "z1 Q0 d1 1 1.0 x\n"}
     ),
-    "p_yes = 1.7": Case(EVALUATE, ("v.tsv:2 [p_yes]", "1.7"), {"v.tsv": f"{VERDICTS}q1\t1\td2\t1.7\n"}),
+    "a run of 5 columns": Case(JUDGE, ("run.trec:2", "5 columns", "expected 6"), run("q1 Q0 d2 2 1.0")),
     "an unknown perspective": Case(
         EVALUATE, ("v.tsv", "'q1'", "2 perspectives", "7"), {"v.tsv": f"{VERDICTS}q1\t7\td2\t1\n"}
     ),
-    "a subtopic by name": Case(
-        f"{EVALUATE[:-5]}v.qrels", ("v.qrels:1 [subtopic]", "'pro'"), {"v.qrels": "q1 pro d1 1\n"}
-    ),
-    "no predictions": Case("evaluate out.jsonl", ("no recorded predictions", "-preds"), {"out.jsonl": outputs({})}),
     "predictions doubled by a second run (B9)": Case(
         "evaluate out.jsonl", ("out.jsonl:1 [m-preds]", "2 values"), {"out.jsonl": outputs({"m-preds": [1, 0, 1, 0]})}
     ),
     "labels of one class": Case(LABELS, ("l.tsv [label]", "all labels are the same"), {"l.tsv": f"{PAIRS}1\n"}),
     "a label that is none": Case(LABELS, ("l.tsv:2 [label]", "'perhaps'"), {"l.tsv": f"{PAIRS}perhaps\n"}),
+    "no predictions": Case("evaluate out.jsonl", ("no recorded predictions", "-preds"), {"out.jsonl": outputs({})}),
     # names and numbers
     "k = 0": Case(f"{RETRIEVE} -k 0", ("-k", "0 is not in the range x>=1"), exit=2),
     "k a word": Case(f"{RETRIEVE} -k five", ("-k", "'five' is not a valid integer"), exit=2),
@@ -153,16 +123,7 @@ CASES = {
         "evaluate -q q.jsonl --run run.trec", ("'q.jsonl' has no gold verdicts", "--verdicts FILE")
     ),
     "gold for a file, to export": Case("data export new -q q.jsonl -c p.jsonl", ("no gold verdicts; give a file",)),
-    "titles that nobody reads": Case(
-        "experiment -q sample -r bm25 --title-position after", ("the judge 'gold' does not read titles",)
-    ),
-    "one system to order": Case(f"{RATE_SYSTEMS} -r bm25", ("an order needs two systems at least",)),
-    "gold beside gold": Case(f"{RATE_SYSTEMS} -j gold", ("name judges to be compared with gold",)),
     "labelled a word": Case(f"{RATE_SYSTEMS} --labelled x", ("[labelled]: 'x': whole numbers were expected",)),
-    "labelled one": Case(f"{RATE_SYSTEMS} --labelled 1", ("at least 2 questions",)),
-    "a hidden property": Case(
-        "retrieve -q perspectivearg-sample:implicit -r bm25+profile:filter -o x.jsonl", ("implicit scenario hides",)
-    ),
     # options that do not go together
     "several systems in a file": Case(f"{RETRIEVE} -r bm25,rank-bm25", ("several systems need a file each",), exit=2),
     "letters without a table": Case(
@@ -196,34 +157,27 @@ CASES = {
     "BERDS_DATA pointing to nothing": Case(
         "data card arguana", ("BERDS_DATA", "'nowhere'"), env={"BERDS_DATA": "nowhere"}
     ),
-    "a data set that is not here": Case(
-        "data stats -q theperspective", ("'theperspective'", "not on this machine", "BERDS_DATA is not set")
-    ),
     "a store that is no database": Case(
         f"{JUDGE} --store s.db", ("s.db", "cannot be used as a verdict store"), {"s.db": "no database, but a text" * 50}
     ),
-    "a store of another make": Case(f"{JUDGE} --store s.db", ("verdict store",), {"s.db": OTHER_DATABASE}),
     "a user cache that is a file": Case(JUDGE, ("q.jsonl",), env={"BERDS_CACHE": "q.jsonl/cache"}),
     # notebooks
     "an unknown parameter": Case(
         "notebook run nb.ipynb -p retreiver bm25", ("parameter of nb 'retreiver'", "Did you mean 'retriever'?")
     ),
-    "a parameter of the wrong type": Case(
-        "notebook run nb.ipynb -p k five", ("[k]", "must be int", "'five'")
+    "a computed parameter": Case(
+        "notebook run nb.ipynb", ("nb.ipynb:2", "plain literal"), {"nb.ipynb": notebook(parameters="k = 5\nn = k + 1")}
     ),
     "a notebook that is no JSON": Case(
         "notebook run nb.ipynb", ("nb.ipynb", "not a readable notebook"), {"nb.ipynb": "{"}
     ),
-    "a computed parameter": Case(
-        "notebook run nb.ipynb", ("nb.ipynb:2", "plain literal"), {"nb.ipynb": notebook(parameters="k = 5\nn = k + 1")}
+    "a parameter of the wrong type": Case(
+        "notebook run nb.ipynb -p k five", ("[k]", "must be int", "'five'")
     ),
     # building
     "no such builder": Case("build quest my.txt mine", ("'quest' is not one of",), exit=2),
     "prices in words": Case(f"{BUILD} --prices cheap", ("not two numbers with a comma",), exit=2),
     "a budget without prices": Case(f"{BUILD} --model x --budget 1", ("needs the prices",)),
-    "rules cost nothing": Case(f"{BUILD} --dry-run", ("the rules ask nobody",)),
-    "a sample too large": Case(f"{BUILD} --sample 9", ("a sample of 1 to 2 items",)),
-    "a name with a blank": Case(f"{BUILD} --name 'a b'", ("letters, digits",)),
     "answers that are not there": Case(f"{BUILD} --model recorded:none.jsonl", ("cannot be read",)),
     "a folder that is no data set": Case("data add .", ("no such file",)),
 }  # fmt: skip
@@ -274,21 +228,9 @@ def test_the_same_from_a_shell(name, tmp_path):
 
 
 def test_the_files_that_the_cases_start_from_are_good(tmp_path, monkeypatch):
-    for command in (
-        RETRIEVE,
-        JUDGE,
-        EVALUATE,
-        "evaluate -q q.jsonl --run new.trec --verdicts new.tsv",
-        "evaluate out.jsonl",
-        "data stats -q q.jsonl,q.jsonl",
-        f"{JUDGE} --store s.db",
-    ):
+    again = "evaluate -q q.jsonl --run new.trec --verdicts new.tsv"
+    for command in (RETRIEVE, JUDGE, EVALUATE, again, "evaluate out.jsonl", f"{JUDGE} --store s.db"):
         result = invoke(Case(command, ()), tmp_path, monkeypatch)
         assert result.exit_code == 0, result.output
-
-
-def test_a_file_whose_name_holds_a_comma_is_one_file(tmp_path, monkeypatch):
-    assert (
-        invoke(Case("data stats -q a,b.jsonl", (), {"a,b.jsonl": GOOD["q.jsonl"]}), tmp_path, monkeypatch).exit_code
-        == 0
-    )
+    (tmp_path / "a,b.jsonl").write_text(GOOD["q.jsonl"])  # one file, and not two
+    assert invoke(Case("data stats -q a,b.jsonl", ()), tmp_path, monkeypatch).exit_code == 0

@@ -56,11 +56,18 @@ def test_the_authors_file_is_fetched_by_wording_and_checked(address, monkeypatch
     assert shown.rstrip().endswith("Right?")
 
 
-def test_another_file_under_the_authors_address_is_refused(address, monkeypatch, user_cache):
+def test_what_cannot_be_fetched_replaces_nothing(web, address, monkeypatch, user_cache):
     on_record(monkeypatch, address, TEXT.replace("Right", "Wrong"))
-    result = tried("prompts", "fetch", "perspective_detection", "--wording", "published-no-chat")
-    assert result.exit_code == 1 and "Not written to" in result.stderr
-    assert not list(user_cache.rglob("perspective_detection*.txt"))
+    folder, url, _ = web
+    (folder / "page.html").write_text("<html>log in first</html>")
+    for source, words in (
+        (("--wording", "published-no-chat"), "Not written to"),  # another file under the authors' address
+        ((f"{url}/none.txt",), "answered 404"),
+        ((f"{url}/page.html",), "lacks the placeholder {document}"),
+    ):
+        result = tried("prompts", "fetch", "perspective_detection", *source)
+        assert result.exit_code == 1 and words in result.stderr
+    assert not list((user_cache / "prompts").glob("*.txt"))
 
 
 def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
@@ -96,13 +103,3 @@ def test_a_published_prompt_is_fetched_once_and_used(web, user_cache):
     berds("prompts", "fetch", "perspective_detection", f"{url}/new/wording.txt")
     shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
     assert shown.rstrip().endswith("{document} says {statement}?")
-
-
-def test_a_prompt_that_cannot_be_fetched_replaces_nothing(web, user_cache):
-    folder, url, _ = web
-    (folder / "page.html").write_text("<html>log in first</html>")
-    for file, words in (("none.txt", "answered 404"), ("page.html", "lacks the placeholder {document}")):
-        command = ["prompts", "fetch", "perspective_detection", f"{url}/{file}"]
-        result = tried(*command)
-        assert result.exit_code == 1 and words in result.stderr
-    assert not (user_cache / "prompts" / "perspective_detection.txt").exists()

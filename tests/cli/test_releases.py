@@ -179,27 +179,20 @@ def test_answers_that_contradict_the_query_are_a_warning_without_a_profile(tmp_p
 # ---------------------------------------------------------------- what is not real, and what is secret
 
 
-def test_synthetic_data_say_so_in_every_table_and_file(tmp_path, files):
+def test_synthetic_data_say_so_everywhere_and_nothing_holds_a_profile(tmp_path, files):
     made_up = {"release.json": '{"synthetic": true}'}
     folder, out = write_files(tmp_path / "made up", release_files() | made_up), tmp_path / "out"
     asked = ("-q", f"{folder}:explicit", "--split", "dev")
-    said = berds("retrieve", *asked, "-r", "bm25", "-o", tmp_path / "p.jsonl", "--json")
-    assert "SYNTHETIC" in said.stderr and json.loads(said.stdout)["synthetic"]
+    searched = berds("retrieve", *asked, "-r", "bm25", "-o", out / "p.jsonl", "--json")
+    assert "SYNTHETIC" in searched.stderr and json.loads(searched.stdout)["synthetic"]
     scored = berds("evaluate", *asked, *files, "-o", out)
     assert "SYNTHETIC" in scored.stderr and "synthetic" in scored.stdout
     assert all(row["synthetic"] for row in json.loads(berds("evaluate", *asked, *files, "--json").stdout))
-    compared = berds("experiment", *asked, "-r", "bm25", "-m", "nDCG@20", "-o", tmp_path / "e")
-    assert "(synthetic)" in compared.stdout and "(synthetic)" in (tmp_path / "e" / "scores.csv").read_text()
-    assert "SYNTHETIC" in berds("data", "validate", folder).stdout
-    for name in ("relevance", "diversity"):
-        assert pd.read_csv(out / f"{name}.csv")["synthetic"].all()
+    compared = berds("experiment", *asked, "-r", "bm25", "-m", "nDCG@20", "-o", out)
+    assert "(synthetic)" in compared.stdout and "(synthetic)" in (out / "scores.csv").read_text()
+    for place in (folder, "perspectivearg-sample"):
+        assert "SYNTHETIC" in berds("data", "validate", place).stdout
+    assert all(pd.read_csv(out / f"{name}.csv")["synthetic"].all() for name in ("relevance", "diversity"))
     assert json.loads((out / "results.json").read_text())["settings"]["synthetic"]
-    assert "SYNTHETIC" in berds("data", "validate", "perspectivearg-sample").stdout
-
-
-def test_nothing_that_is_printed_or_written_holds_a_profile(asked, files, tmp_path):
-    said = [berds("retrieve", *asked, "-r", "bm25", "-o", tmp_path / "out" / "bm25.jsonl").output]
-    said += [berds("evaluate", *asked, *files, "-o", tmp_path / "out").output]
-    said += [berds("experiment", *asked, "-r", "bm25", "-m", "nDCG@20", "-o", tmp_path / "out").output]
-    said += [path.read_text() for path in (tmp_path / "out").iterdir()]
-    assert len(said) == 10 and all(said) and SECRET not in "".join(said)
+    texts = [searched.output, scored.output, compared.output, *(path.read_text() for path in out.iterdir())]
+    assert len(texts) == 10 and all(texts) and SECRET not in "".join(texts)

@@ -37,27 +37,10 @@ def test_a_sheet_is_drawn_from_each_data_set(drawn, tmp_path):
     assert [row.data_set for row in rows] == [
         f"sample-{n}" for n in ("arguana", "kialo", "opinionqa") for _ in range(4)
     ]
-    again = json.loads(
-        berds(
-            "rate",
-            "questions",
-            "sample",
-            "--split",
-            "all",
-            "-n",
-            "4",
-            "--seed",
-            "2",
-            "-o",
-            tmp_path / "b.csv",
-            "--json",
-        ).stdout
-    )
+    command = ("rate", "questions", "sample", "--split", "all", "-n", "4", "--seed", "2", "--json", "-o")
+    again = json.loads(berds(*command, tmp_path / "b.csv").stdout)
     assert again["items"] == 12 and again["with_sources"] == 0 and read_sheet(tmp_path / "b.csv") == rows
-
-
-def test_a_sheet_that_is_there_is_not_replaced(drawn):
-    before = drawn.read_bytes()
+    before = drawn.read_bytes()  # one that is there is not replaced
     refused = tried("rate", "questions", "sample", "-n", "1", "-o", drawn)
     assert refused.exit_code == 1 and "may hold answers" in refused.stderr and drawn.read_bytes() == before
 
@@ -81,9 +64,8 @@ def test_errors_are_summed_up(drawn):
         "sample-arguana": 1, "sample-kialo": 0, "sample-opinionqa": 0, "all": 1
     }  # fmt: skip
     printed = berds("rate", "summary", copy).stdout
-    assert (
-        printed.split() == summary(read_sheet(copy)).to_string(index=False, float_format=lambda x: f"{x:.4f}").split()
-    )
+    want = summary(read_sheet(copy)).to_string(index=False, float_format=lambda x: f"{x:.4f}")
+    assert printed.split() == want.split()
 
 
 def test_two_reviewers_are_compared(drawn):

@@ -97,9 +97,6 @@ def test_what_the_aspect_judge_says_goes_to_the_store_that_is_named(tmp_path, us
     assert len(VerdictStore(store)) > 0 and not (user_cache / "verdicts.sqlite").exists()
 
 
-ONE = ("experiment", "-q", "sample", "--limit", "1", "-r", "bm25")
-
-
 TWO = ("experiment", "-q", "sample", "--limit", "3", "-r", "bm25,rank-bm25", "-m", "MRecall@5,Precision@5")
 
 

@@ -55,7 +55,7 @@ HEADER = ",".join(SheetRow._fields)
         (read_survey, "a.jsonl", '{"key": "a", "options": ["Yes", "No"]}', r":1 \[question\]"),
         (read_survey, "a.jsonl", survey(2, options=["Yes", "No"]), r":2 \[key\]: 'a' occurs twice, first in line 1"),
         (lambda path: read_items("arguana", path, sample=2), "a.jsonl", arguments("z1a", "z1b"), "a sample of 1 to 1"),
-        (read_sources, "a.jsonl", '{"qid": "a", "sources": "One."}', r":1 \[sources\]: a list of texts"),
+        (read_sources, "a.jsonl", '{"qid": "a", "sources": "One."}', r":1 \[sources\]: a list of non-blank texts"),
         (read_sheet, "s.tsv", HEADER, r"a sheet is a \.csv file"),
         (read_sheet, "s.csv", f"{HEADER}\n", "holds no items"),
         (read_sheet, "s.csv", "\n", "holds no items"),
@@ -73,7 +73,7 @@ def test_sources_and_sheets(tmp_path, read, name, text, message):
     [
         ('"none"', '"small"', r"s\.csv:3 \[severity\]: 'small' is no answer; accepted: none, minor, major, or nothing"),
         ('"a"', '""', r"s\.csv:2 \[qid\]: is blank"),
-        ('"b"', '"a"', r"s\.csv:3 \[qid\]: 'a' is also in line 2"),
+        ('"b"', '"a"', r"s\.csv:3 \[qid\]: 'a' occurs twice, first in line 2"),
         ('"severity"', '"gravity"', r"s\.csv:1 \[severity\]: missing; a sheet has qid, data_set, sources"),
         ('"reviewer"', '"reviewer","note"', r"s\.csv:1 \[note\]: is there twice"),
         ('"none"', '"none', r"s\.csv:3: not a readable table"),
@@ -99,7 +99,6 @@ MINE = [SheetRow("0", "ponds", "", "Q?", "A\nB", question_ok="yes")]
         (lambda: draw_sheet([Question("a", "Why?")], {}, n=1), "has no perspectives"),
         (lambda: write_sheet("s.tsv", MINE), r"a sheet is written as \.csv"),
         (lambda: reviewer_agreement(MINE, [MINE[0]._replace(qid="other")]), "no item in common; draw one sheet"),
-        (lambda: reviewer_agreement(MINE, MINE, level=1), "level"),
         (lambda: disagreements(MINE, [MINE[0]._replace(question="changed")]), "'0' has another question or other"),
     ],
 )

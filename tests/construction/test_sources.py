@@ -10,7 +10,6 @@ from berdslib.construction.debates import LONE, NO_ANSWERS, read_arguments, read
 from berdslib.construction.opinionqa import FEW_OPTIONS, FILTER, SIDES, read_survey, shown
 from berdslib.construction.pipeline import ByRule, take
 from berdslib.construction.questions import TWICE, read_list
-from berdslib.errors import InputError
 
 
 def wrote(path, *rows):
@@ -54,8 +53,6 @@ def test_a_sample_is_drawn_once_and_for_all(tmp_path):
     assert keys == [d.key for d in again.drafts] == sorted(set(keys))
     assert keys != [d.key for d in other.drafts]
     assert (len(keys), first.usable, first.unusable) == (8, 30, [])
-    with pytest.raises(InputError, match="a sample of 1 to 30"):
-        read_items("arguana", path, sample=31)
 
 
 # ---------------------------------------------------------------- discussions
@@ -156,10 +153,8 @@ def test_the_filter_by_rule(tmp_path, question, out):
 def test_yes_and_no_need_no_conversion(tmp_path):
     path = wrote(tmp_path / "s.jsonl", {"key": "a", "question": "Should zoos close?", "options": ["Yes", "No"]})
     made = take(SIDES, read_survey(path)[0], ByRule()).drafts[0]
-    assert (made.question, made.perspectives) == (
-        "Should zoos close?",
-        ("Zoos should close.", "Zoos should not close."),
-    )
+    assert made.question == "Should zoos close?"
+    assert made.perspectives == ("Zoos should close.", "Zoos should not close.")
 
 
 # ---------------------------------------------------------------- lists of questions
@@ -177,15 +172,16 @@ def test_a_list_of_questions(tmp_path):
 
 
 def test_questions_with_perspectives_keep_them(tmp_path):
-    row = {"qid": "z", "question": "Zoos?", "perspectives": ["Open.", "Closed."], "stances": ["support", "oppose"]}
-    found, _ = read_list(wrote(tmp_path / "my.jsonl", row))
-    assert (found[0].perspectives, found[0].stances) == (("Open.", "Closed."), ("support", "oppose"))
-    assert take(SIDES, [], ByRule()).drafts == []
+    rows = [
+        {"qid": "z", "question": "Zoos?", "perspectives": ["Open.", "Closed."], "stances": ["support", "oppose"]},
+        {"qid": "a", "question": "Tea?", "perspectives": ["A.", "B."], "split": "test"},
+    ]
+    first, second = read_list(wrote(tmp_path / "my.jsonl", *rows))[0]
+    assert (first.perspectives, first.stances, first.split) == (("Open.", "Closed."), ("support", "oppose"), "")
+    assert (second.stances, second.split) == ((), "test")
 
 
 def test_a_list_may_be_packed_and_of_any_case(tmp_path):
     with gzip.open(tmp_path / "My.TXT.gz", "wt") as file:
         file.write("Should zoos close?\r\n")
     assert [(d.key, d.question) for d in read_list(tmp_path / "My.TXT.gz")[0]] == [("My-1", "Should zoos close?")]
-    rows = [{"qid": "a", "question": "Zoos?", "perspectives": ["A.", "B."], "split": "test"}]
-    assert [(d.split, d.stances) for d in read_list(wrote(tmp_path / "t.jsonl", *rows))[0]] == [("test", ())]

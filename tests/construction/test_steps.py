@@ -38,7 +38,7 @@ def test_an_answer_becomes_perspectives():
     passed, chat = taken(STATEMENTS, [ZOOS], PAIR.format("Zoos should close.", "Zoos should not close."))
     assert passed.drafts[0].perspectives == ("Zoos should close.", "Zoos should not close.")
     assert passed.drafts[0].stances == ("support", "oppose")
-    assert passed.asked == 1
+    assert passed.counts == [("statements", 1, 1, 0, 0)]
     assert "Should zoos close?" in chat.seen[0][-1]["content"]
 
 
