@@ -217,8 +217,7 @@ def print_tables(tables: Mapping[str, Any], more: Mapping[str, Any] | None = Non
 
 def write_tables(folder: Path, tables: Mapping[str, Any]) -> None:
     """Write tables into a folder as CSV."""
-    from berdslib.files import write_text
+    from berdslib.study.tables import write_csv
 
     for name, table in tables.items():
-        with write_text(folder / f"{name}.csv") as file:
-            table.to_csv(file, index=False, lineterminator="\n")
+        write_csv(folder / f"{name}.csv", table)
