@@ -26,9 +26,9 @@ def notebook() -> None:
 @JSON
 def notebook_list(as_json: bool) -> None:
     """List the notebooks with their parameters and defaults."""
-    from berdslib.study.notebooks import notebook_folder, read_parameters
+    from berdslib.study.notebooks import notebook_folder, open_notebook
 
-    found = {p.stem: read_parameters(p) for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
+    found = {p.stem: open_notebook(p).parameters for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
     if as_json:
         tables = {stem: [p._asdict() for p in parameters.values()] for stem, parameters in found.items()}
         click.echo(json.dumps(tables, indent=1))
