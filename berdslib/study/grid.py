@@ -20,6 +20,7 @@ import json
 import math
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 from collections import deque
@@ -371,16 +372,27 @@ def _run_one(notebook: Path, run: Run, wait_for_it: bool) -> bool:
 
 @contextmanager
 def _processes(workers: int) -> Iterator[Executor]:
-    """Processes of this machine. Those begun here end at Ctrl-C: a pool's farewell would wait for the runs at hand."""
+    """Processes of this machine, which end at the first Ctrl-C.
+
+    A second one would cut off the pool's farewell, and Python's end waits for processes that wait for work.
+    """
     others = set(multiprocessing.active_children())
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()
+        raise KeyboardInterrupt
+
+    main = threading.current_thread() is threading.main_thread()  # no other may set this
+    before = signal.signal(signal.SIGINT, end) if main else None
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
-        try:
+    try:
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
             yield pool
-        except KeyboardInterrupt:
-            for process in set(multiprocessing.active_children()) - others:
-                process.kill()
-            raise
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, before)
 
 
 def _end_with_parent() -> None:
