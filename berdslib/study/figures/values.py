@@ -160,7 +160,7 @@ def difference_table(result: Experiment, measure: str) -> pd.DataFrame:
         raise InputError("differences need an experiment with a baseline", field="baseline")
     values = pd.DataFrame({name: table[measure].to_numpy() for name, table in result.scores.items()})
     gains = values.drop(columns=result.baseline).sub(values[result.baseline], axis=0)
-    p_values = result.table[result.table["measure"] == measure].set_index(["dataset", "system"])["p_value"]
+    p_values = result.table[result.table["measure"] == measure].set_index(["dataset", "system"])["p_value"].to_dict()
     rows = [
         (dataset, system, gain.mean(), *difference_interval(gain.to_numpy()), bool(p_values[dataset, system] < 0.05))
         for dataset, part in gains.groupby([q.source for q in result.questions], sort=False)
