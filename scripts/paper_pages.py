@@ -21,7 +21,7 @@ import pandas as pd
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, write_text
 from berdslib.study.figures import MARKERS, NOTHING, PALETTE, save_figure
-from berdslib.study.notebooks import find_notebook, notebook_folder, read_parameters
+from berdslib.study.notebooks import find_notebook, notebook_folder, open_notebook
 from berdslib.study.published import (
     BERDS_SETTING,
     VERSIONS,
@@ -573,7 +573,7 @@ def _ours_of_run(name: str, rows: pd.DataFrame, stand_in: Mapping[str, str]) -> 
 
 def _parameters(notebook: str, row: pd.Series) -> dict[str, Any]:
     """Return a run's parameters: a grid's summary has those that its file sets, the others are the notebook's own."""
-    own = {name: parameter.default for name, parameter in read_parameters(find_notebook(notebook)).items()}
+    own = {name: parameter.default for name, parameter in open_notebook(find_notebook(notebook)).parameters.items()}
     return own | {name: row[name] for name in own if name in row and pd.notna(row[name])}
 
 

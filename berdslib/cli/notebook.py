@@ -26,9 +26,9 @@ def notebook() -> None:
 @JSON
 def notebook_list() -> None:
     """List the notebooks with their parameters and defaults."""
-    from berdslib.study.notebooks import notebook_folder, read_parameters
+    from berdslib.study.notebooks import notebook_folder, open_notebook
 
-    found = {p.stem: read_parameters(p) for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
+    found = {p.stem: open_notebook(p).parameters for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
     lines = []
     for stem, parameters in found.items():
         lines += [stem, *(f"    {p.name} = {p.default!r}    {p.help}" for p in parameters.values())]

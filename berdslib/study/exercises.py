@@ -87,7 +87,7 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float |
         problem = _difference(given, expected, tolerance)
     if problem:
         return Answer(False, f"Exercise {exercise}: not yet. {problem}" + (f" Hint: {hint}" if hint else ""))
-    return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(_bare(given))}"))
+    return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(_plain(given))}"))
 
 
 def _is_blank(given: Any) -> bool:
@@ -123,39 +123,38 @@ def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
     given, expected = _plain(given), _plain(expected)
     if expected is None or isinstance(expected, bool) or isinstance(given, bool):
         return "" if given is expected else f"{shortened(given)} is not the answer."
+    if isinstance(expected, Set) and isinstance(given, list):
+        try:
+            given = set(given)
+        except TypeError:  # a list of lists
+            return "The items are lists themselves."
+    keys = list(expected) if isinstance(expected, dict | list) else []
     kinds: tuple[tuple[Any, str], ...] = (
-        (Real, "A number"),
-        (str, "A text"),
-        (Mapping, f"One value for each of {shortened(list(expected))}" if isinstance(expected, Mapping) else ""),
-        (Set, "A set"),
-        (list, f"A list of {len(expected)}" if isinstance(expected, list) else ""),
-    )
+        (Real, "A number"), (str, "A text"), (Set, "A set"), (list, f"A list of {len(keys)}"),
+        (dict, f"One value for each of {shortened(keys)}"),
+    )  # fmt: skip
     for kind, what in kinds:
-        also = isinstance(expected, Set) and isinstance(given, list)
-        if isinstance(expected, kind) and not (isinstance(given, kind) or also):
+        if isinstance(expected, kind) and not isinstance(given, kind):
             return f"{what} is asked for, and this is {_kind(given)}."
     if isinstance(expected, Real):
         return _off(float(given), float(expected), tolerance)
     if isinstance(expected, Set):
-        try:
-            missing, extra = len(expected - set(given)), len(set(given) - expected)
-        except TypeError:  # a list of lists
-            return "The items are lists themselves."
+        missing, extra = len(expected - given), len(given - expected)
         return f"{missing} of {len(expected)} are missing, and {extra} do not belong." if missing or extra else ""
-    if isinstance(expected, Mapping):
-        if missing_keys := [key for key in expected if key not in given]:
-            return f"There is no value for {shortened(missing_keys)}."
+    if isinstance(expected, dict):
+        if without := [key for key in expected if key not in given]:
+            return f"There is no value for {shortened(without)}."
         if surplus := [key for key in given if key not in expected]:
             return f"{shortened(surplus)} does not belong."
-        found = {f"For {shortened(key)}": _difference(given[key], expected[key], tolerance) for key in expected}
-        return next((f"{where}: {problem}" for where, problem in found.items() if problem), "")
+        pairs = [(f"For {shortened(key)}", given[key], expected[key]) for key in expected]
+        return _first_difference(pairs, tolerance)
     if isinstance(expected, list):
         if len(given) != len(expected):
             return f"{len(expected)} items are asked for, not {len(given)}."
-        problems = [_difference(mine, value, tolerance) for mine, value in zip(given, expected, strict=True)]
-        if any(problems) and sorted(map(repr, given)) == sorted(map(repr, expected)):
-            return "The items are right, and their order is not."
-        return next((f"Item {place}: {problem}" for place, problem in enumerate(problems, 1) if problem), "")
+        places = [f"Item {place}" for place in range(1, len(given) + 1)]
+        problem = _first_difference(list(zip(places, given, expected, strict=True)), tolerance)
+        in_order = not problem or sorted(map(repr, given)) != sorted(map(repr, expected))
+        return problem if in_order else "The items are right, and their order is not."
     if isinstance(expected, str):
         given, expected = given.strip(), expected.strip()
         if given != expected and given.casefold() == expected.casefold():
@@ -163,26 +162,25 @@ def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
     return "" if given == expected else f"{shortened(given)} is not the answer."  # a date, say
 
 
+def _first_difference(pairs: Sequence[tuple[str, Any, Any]], tolerance: float | None) -> str:
+    problems = ((where, _difference(mine, wanted, tolerance)) for where, mine, wanted in pairs)
+    return next((f"{where}: {problem}" for where, problem in problems if problem), "")
+
+
 def _plain(value: Any) -> Any:
-    """Return arrays, tensors, Series, frames and their scalars as plain Python, what can be gone through as a list."""
+    """Return arrays, tensors, Series, frames and their scalars as plain Python, inside of lists and mappings too."""
     if isinstance(value, pd.Series | pd.DataFrame):
         pairs = list(value.items())
-        return dict(pairs) if value.keys().is_unique else pairs
-    if value is pd.NA or value is pd.NaT:
+        value = dict(pairs) if value.keys().is_unique else pairs
+    elif value is pd.NA or value is pd.NaT:
         return math.nan
-    if isinstance(value, np.ndarray | np.generic) or type(value).__module__ == "torch":
-        return value.tolist()
-    if isinstance(value, tuple | range | KeysView | ValuesView | pd.Index | pd.api.extensions.ExtensionArray):
-        return list(value)
-    return value
-
-
-def _bare(value: Any) -> Any:
-    """Return a value as it is best shown: numbers as Python writes them, inside of lists and mappings too."""
-    value = _plain(value)
+    elif isinstance(value, np.ndarray | np.generic) or type(value).__module__ == "torch":
+        value = value.tolist()
+    elif isinstance(value, tuple | range | KeysView | ValuesView | pd.Index | pd.api.extensions.ExtensionArray):
+        value = list(value)
     if isinstance(value, Mapping):
-        return {key: _bare(one) for key, one in value.items()}
-    return [_bare(one) for one in value] if isinstance(value, list) else value
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
 def _kind(given: Any) -> str:

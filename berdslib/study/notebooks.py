@@ -17,19 +17,15 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from reprlib import repr as shortened
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
+from filelock import FileLock, Timeout
 
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath, write_text
 from berdslib.paths import PACKAGE, project_root
 from berdslib.version import __version__
-
-if TYPE_CHECKING:
-    from filelock import FileLock
-
-logger = logging.getLogger(__name__)
 
 _COMPUTING = {".py", ".toml", ".txt", ".json", ".safetensors"}  # code, cards, prompts, settings and weights
 # Bytes of a file that are hashed: all, but for weights. Beside those stands what they scored, which changes with them.
@@ -92,12 +88,9 @@ def output_folder(name: str) -> Path:
 
 def files_in(folder: Path) -> pd.DataFrame:
     """Return what a notebook wrote into its folder: one row for each name, with the formats in which it is there."""
-    formats: dict[str, list[str]] = {}
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and path.suffix != ".ipynb" and path.name not in ("run.json", _LOCK):
-            formats.setdefault(path.stem, []).append(path.suffix.removeprefix("."))
-    table = pd.DataFrame({"formats": {name: ", ".join(found) for name, found in formats.items()}})
-    return table.rename_axis("file")
+    paths = [p for p in sorted(folder.iterdir()) if p.is_file() and p.suffix != ".ipynb"]
+    names = [(p.stem, p.suffix.removeprefix(".")) for p in paths if p.name not in ("run.json", _LOCK)]
+    return pd.DataFrame(names, columns=["file", "formats"]).groupby("file").agg(", ".join)
 
 
 def find_notebook(name: str) -> Path:
@@ -107,11 +100,6 @@ def find_notebook(name: str) -> Path:
     names = {p.stem: p for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
     by_number = {stem[:2]: stem for stem in names}
     return names[known("notebook", by_number.get(name, name.removesuffix(".ipynb")), names)]
-
-
-def read_parameters(path: Path) -> dict[str, Parameter]:
-    """Return the parameters of a notebook, see :func:`open_notebook`."""
-    return open_notebook(path).parameters
 
 
 def open_notebook(path: Path) -> Notebook:
@@ -128,16 +116,17 @@ def open_notebook(path: Path) -> Notebook:
     try:
         for node in ast.parse(text).body:
             line = node.lineno
-            if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)):
-                raise InputError("a line must read `name = literal`")
-            name, comment = node.targets[0].id, text.splitlines()[line - 1].partition("  # ")[2]
-            found[name] = Parameter(name, ast.literal_eval(node.value), comment.strip())
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    comment = text.splitlines()[line - 1].partition("  # ")[2]
+                    found[name] = Parameter(name, ast.literal_eval(value), comment.strip())
+                case _:
+                    raise ValueError
     except SyntaxError as error:
         raise InputError(f"parameters cell: {error.msg}", path=path, line=error.lineno) from None
-    except InputError as error:
-        raise InputError(f"parameters cell: {error}", path=path, line=line) from None
     except (ValueError, TypeError):  # the latter: a list as a key
-        raise InputError("parameters cell: the value must be a plain literal", path=path, line=line) from None
+        problem = "parameters cell: a line must read `name = value`, the value a plain literal"
+        raise InputError(problem, path=path, line=line) from None
     return Notebook(path, [(c.get("cell_type"), "".join(c.get("source", ""))) for c in cells], found)
 
 
@@ -231,8 +220,6 @@ def run_notebook(
         progress: show a bar over the cells.
         timeout: seconds that one cell may take.
     """
-    from filelock import Timeout
-
     source = open_notebook(find_notebook(name))
     values = check_parameters(source, parameters or {})
     folder = Path(output or run_folder(source, values)).resolve()
@@ -249,8 +236,6 @@ def run_lock(folder: Path) -> FileLock:
     Args:
         folder: is created.
     """
-    from filelock import FileLock
-
     folder.mkdir(parents=True, exist_ok=True)
     return FileLock(folder.resolve() / _LOCK, is_singleton=True)
 
@@ -272,8 +257,7 @@ def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress
     logging.getLogger("papermill").setLevel(logging.CRITICAL)
     try:
         papermill.execute_notebook(
-            _literal(source.path),
-            _literal(target),
+            *(str(path).replace("{", "{{").replace("}", "}}") for path in (source.path, target)),  # no parameters there
             parameters={**own, **values},
             cwd=str(root or source.path.parent),
             progress_bar=progress,
@@ -281,15 +265,17 @@ def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress
             kernel_name="python3",
             extra_arguments=["--log-level=ERROR"],
         )
-    except PapermillExecutionError as error:
-        evalue = re.sub(r"\x1b\[[0-9;]*m", "", error.evalue)  # without colours
-        raise _failed(target, error.exec_count, f"{error.ename}: {evalue}") from None
-    except DeadKernelError:
-        problem = "the kernel died, most often for want of memory: try a smaller `limit` or model, or fewer workers"
-        raise _failed(target, _cells_begun(target), problem) from None
-    except CellTimeoutError:
-        problem = f"it took longer than {timeout} s: try a smaller `limit`, or run_notebook(…, timeout=…)"
-        raise _failed(target, _cells_begun(target), problem) from None
+    except (PapermillExecutionError, DeadKernelError, CellTimeoutError) as error:
+        if isinstance(error, PapermillExecutionError):
+            problem = f"{error.ename}: " + re.sub(r"\x1b\[[0-9;]*m", "", error.evalue)  # without colours
+        elif isinstance(error, DeadKernelError):
+            problem = "the kernel died, most often for want of memory: try a smaller `limit` or model, or fewer workers"
+        else:
+            problem = f"it took longer than {timeout} s: try a smaller `limit`, or run_notebook(…, timeout=…)"
+        code = [c["metadata"] for c in read_notebook(target)["cells"] if c["cell_type"] == "code"]
+        cell = sum(bool(metadata.get("papermill", {}).get("start_time")) for metadata in code)  # the last one begun
+        there = f"The notebook up to there, with all outputs: {target}"
+        raise BerdsError(f"{target.stem} failed in cell {cell}: {problem}\n{there}") from None
     record = {
         "notebook": source.path.stem,
         "parameters": values,
@@ -301,22 +287,6 @@ def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress
     with write_text(record_path) as file:
         json.dump(record, file, indent=1)
     return NotebookRun(folder, target, record)
-
-
-def _failed(target: Path, cell: int, problem: str) -> BerdsError:
-    there = f"The notebook up to there, with all outputs: {target}"
-    return BerdsError(f"{target.stem} failed in cell {cell}: {problem}\n{there}")
-
-
-def _cells_begun(target: Path) -> int:
-    """Return how many code cells papermill has begun, by what it notes in each."""
-    cells = read_notebook(target)["cells"]
-    return sum(c["cell_type"] == "code" and bool(c["metadata"].get("papermill", {}).get("start_time")) for c in cells)
-
-
-def _literal(path: Path) -> str:
-    """Return a path as papermill takes it: braces would stand for parameters."""
-    return str(path).replace("{", "{{").replace("}", "}}")
 
 
 def run_folder(source: Notebook, values: Mapping[str, Any]) -> Path:

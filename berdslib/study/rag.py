@@ -10,7 +10,7 @@ import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +29,6 @@ from berdslib.llm.untrusted import defuse_tag, one_line
 from berdslib.models.chat import make_chat
 from berdslib.stats import sum_by_cluster
 
-_TAGS = ("<passage>", "</passage>")
 _TITLE = "Title: "
 # Words of a perspective that name a side, as PIR's Perspectrum and Ex-FEVER and our questions have them.
 _FOR = re.compile(r"\bsupport|\bspeaks? for\b|\bfollows? from\b", re.I)
@@ -199,7 +198,7 @@ def stance_of(perspective: str) -> int:
     return 1 if sides[0] else -1
 
 
-def alignment(essays: pd.DataFrame, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
+def alignment(essays: pd.DataFrame) -> pd.DataFrame:
     """Return how the essays' polarity goes with each of ``TARGETS``, topics being drawn for the interval.
 
     "topic-stance text" is what the paper's words define: the polarity of the topic-stance pair. As TextBlob knows
@@ -213,9 +212,8 @@ def alignment(essays: pd.DataFrame, *, level: float = 0.95, resamples: int = 200
     rows = []
     for target, column in TARGETS.items():
         known_rows = essays.dropna(subset=[column])
-        x, y = known_rows[column].to_numpy(np.float64), known_rows["polarity"].to_numpy(np.float64)
-        found = correlation(x, y, known_rows["root"].tolist(), level=level, resamples=resamples, seed=seed)
-        rows.append((target, *found))
+        x, y = known_rows[[column, "polarity"]].to_numpy(np.float64).T
+        rows.append((target, *correlation(x, y, known_rows["root"].tolist())))
     return pd.DataFrame(rows, columns=["target", *Correlation._fields])
 
 
@@ -224,11 +222,9 @@ def correlation(
     y: np.ndarray,
     groups: Sequence[str] | None = None,
     *,
-    level: float = 0.95,
     resamples: int = 2000,
-    seed: int = 0,
 ) -> Correlation:
-    """Return Pearson's correlation of x and y, (n,), with a percentile bootstrap interval, whole groups being drawn.
+    """Return Pearson's correlation of x and y, (n,), with a 95 % percentile bootstrap interval, groups being drawn.
 
     Samples in which x or y is constant have no correlation and are left out.
     """
@@ -242,13 +238,13 @@ def correlation(
     dx, dy = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
     clusters = [f"{i:09}" for i in range(len(x))] if groups is None else groups
     sums = sum_by_cluster(np.column_stack([np.ones(len(x)), dx, dy, dx * dx, dy * dy, dx * dy]), clusters)
-    drawn = np.random.default_rng(seed).integers(0, len(sums), (resamples, len(sums)))
+    drawn = np.random.default_rng(0).integers(0, len(sums), (resamples, len(sums)))
     counts = np.apply_along_axis(np.bincount, 1, drawn, minlength=len(sums))
     n, sx, sy, sxx, syy, sxy = (counts @ sums).T
     vx, vy = sxx - sx * sx / n, syy - sy * sy / n
     flat = (vx < 1e-9) | (vy < 1e-9)  # in units of the variance; rounding leaves a constant sample a little
     r = np.where(flat, np.nan, (sxy - sx * sy / n) / np.sqrt(np.where(flat, 1.0, vx * vy)))
-    low, high = np.nanquantile(r, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.nanquantile(r, [0.025, 0.975])
     return Correlation(float(found.statistic), float(low), float(high), float(found.pvalue), len(x))
 
 
@@ -269,13 +265,16 @@ class Extractive:
     def complete(self, messages: Messages) -> Reply:
         """Return an answer or, where the message names a topic, an essay; both empty without passages."""
         *found, rest = re.split(r"<passage>\n(.*?)\n</passage>", messages[-1]["content"], flags=re.S)
-        texts = found[1::2]
+        texts = [_sentences(text) for text in found[1::2]]
         if "\nTopic: " in rest:
-            return Reply(_copied_essay(texts))
+            words = " ".join(sentence for row in zip_longest(*texts, fillvalue="") for sentence in row).split()
+            return Reply(" ".join(words[:ESSAY_WORDS]))
         question = re.search(r"\nQuestion: (.*)\nAnswer:\s*$", rest, flags=re.S)
         if question is None:
             raise InputError("the extractive answerer only works with our own prompts")
-        return Reply(_copied_answer(question[1], texts))
+        asked = _words(question[1])
+        best = max(chain(*texts), key=lambda s: len(asked & _words(s)), default="")  # the first among equals
+        return Reply(next((str(name) for name in _NAME_OR_NUMBER.findall(best) if _words(name) - asked), best))
 
 
 def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int = 200) -> ChatModel:
@@ -296,17 +295,14 @@ def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Seq
     yes = gold[gold["supports"]].groupby(["qid", "pid"])["docno"].agg(tuple).to_dict()
     rows: list[PirQuery] = []
     for q in questions:
-        sides = {stance: pid for pid, stance in enumerate(q.stances)}
-        if len(q.stances) != 2 or set(sides) != {SUPPORT, OPPOSE}:
+        argued = {side: yes.get((q.qid, pid), ()) for pid, side in enumerate(q.stances)}
+        if len(q.stances) != 2 or set(argued) != {SUPPORT, OPPOSE} or not all(argued.values()):
             continue
-        if any((q.qid, pid) not in yes for pid in sides.values()):
-            continue
-        root = q.perspectives[sides[SUPPORT]]
-        for stance in (SUPPORT, OPPOSE):
-            perspective = f"a claim that {stance}s the argument"
-            docnos = yes[q.qid, sides[stance]]
+        root = q.perspectives[q.stances.index(SUPPORT)]
+        for side in (SUPPORT, OPPOSE):
+            perspective = f"a claim that {side}s the argument"
             text = f"Find {perspective}: {root}"
-            rows.append(PirQuery(f"{q.qid}-{stance}", text, root, perspective, docnos, stance))
+            rows.append(PirQuery(f"{q.qid}-{side}", text, root, perspective, argued[side], side))
     return pir_collection("stances", rows, passages)
 
 
@@ -328,7 +324,7 @@ def _shown(
 def _block(shown: Sequence[Passage]) -> str:
     """Return passages between tags that nothing in them can close."""
     texts = (f"{_TITLE}{p.title}\n{p.text}" if p.title else p.text for p in shown)
-    return "\n".join(f"{_TAGS[0]}\n{defuse_tag(text, 'passage')}\n{_TAGS[1]}" for text in texts)
+    return "\n".join(f"<passage>\n{defuse_tag(text, 'passage')}\n</passage>" for text in texts)
 
 
 def _line(text: str) -> str:
@@ -358,20 +354,5 @@ def _sentences(text: str) -> list[str]:
     return [s.strip() for s in re.split(r"(?<=[.!?])\s+|\n", text) if s.strip()]
 
 
-def _copied_essay(texts: Sequence[str]) -> str:
-    in_turn = zip_longest(*map(_sentences, texts), fillvalue="")
-    words = " ".join(sentence for row in in_turn for sentence in row if sentence).split()
-    return " ".join(words[:ESSAY_WORDS])
-
-
-def _copied_answer(question: str, texts: Sequence[str]) -> str:
-    """Return the first name or number, in the sentence with most of the question's words, that the question lacks."""
-    asked = set(re.findall(r"\w+", question.lower()))
-    sentences = [s for text in texts for s in _sentences(text)]
-    if not sentences:
-        return ""
-    best = max(sentences, key=lambda s: len(asked & set(re.findall(r"\w+", s.lower()))))  # the first among equals
-    for name in _NAME_OR_NUMBER.findall(best):
-        if not set(re.findall(r"\w+", name.lower())) <= asked:
-            return str(name)
-    return best
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))

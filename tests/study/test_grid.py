@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 from shell import tried
 
 from berdslib.errors import BerdsError, InputError
-from berdslib.paths import PACKAGE
+from berdslib.study import notebooks
 from berdslib.study.grid import best_run, grid_table, read_grid, run_grid, status
 
 PARAMETERS = """\
@@ -91,35 +90,23 @@ def test_every_combination_once_and_typed(project):
     assert {run.folder.parent for run in grid.runs} == {project / "papermill_runs"}
 
 
-@pytest.mark.slow
-def test_other_code_or_another_prompt_is_another_folder(project):
-    package = project / "copy" / "berdslib"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "*.safetensors"))
-    path = write_grid(project, "notebook: 99_tiny\nruns: [{i: 1}]\n")
-    asking = "import sys; from pathlib import Path; from berdslib.study.grid import read_grid; "
-    asking += "print(read_grid(Path(sys.argv[1])).runs[0].folder)"
-
-    def folder():
-        command = [sys.executable, "-c", asking, str(path)]
-        environment = os.environ | {"PYTHONPATH": str(package.parent)}
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-
-    def add_line(name):
-        with (package / name).open("a") as file:
-            file.write("\n# added\n")
-
-    folders = [folder()]
-    add_line("judging/weights/laptop/README.md")  # computes nothing
-    assert folder() == folders[0]
-    for name in ("evaluation/measures.py", "llm/prompts/question_answering.txt"):
-        add_line(name)
-        folders.append(folder())
-    assert len(set(folders)) == 3
+def test_other_code_or_another_prompt_is_another_version(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "PACKAGE", tmp_path)
+    versions = []
+    for name in ("measures.py", "README.md", "prompts/a.txt", "measures.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(path.read_text() + "# more\n" if path.exists() else "# new\n")
+        versions.append(notebooks.code_version.__wrapped__())
+    assert versions[0] == versions[1] and len(set(versions)) == 3  # what is told of it computes nothing
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("\n- 1", "a mapping with the fields notebook, fixed, grid, runs, best was expected"),
+        ("\nnotebook: 03\ngrid: {i: [1]}", r"\[notebook\]: a notebook's name such as"),
+        ("\nnotebook: 99_tinny\ngrid: {i: [1]}", r"\[notebook\]: unknown notebook .*Did you mean '99_tiny'"),
         ("grid: {ii: [1]}", r"small.yaml \[grid\]: unknown parameter.*Did you mean 'i'"),
         ("grid: {i: [1, x]}", r"small.yaml \[grid.i\]: must be int \(default 0\), not 'x'"),
         ("grid: {name: [no]}", r"\[grid.name\]: must be str .* not False"),
@@ -146,29 +133,10 @@ def test_other_code_or_another_prompt_is_another_folder(project):
 )
 def test_what_a_file_cannot_say(project, text, words):
     with pytest.raises(InputError, match=words):
-        grid_of(project, text)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("- 1", "a mapping with the fields notebook, fixed, grid, runs, best was expected"),
-        ("notebook: 03\ngrid: {i: [1]}", r"\[notebook\]: a notebook's name such as"),
-        ("notebook: 99_tinny\ngrid: {i: [1]}", r"\[notebook\]: unknown notebook .*Did you mean '99_tiny'"),
-    ],
-)
-def test_files_that_name_no_notebook(project, text, words):
-    with pytest.raises(InputError, match=words):
-        read_grid(write_grid(project, text))
+        read_grid(write_grid(project, text if text.startswith("\n") else "notebook: 99_tiny\n" + text))
     with pytest.raises(InputError, match="the name of a grid file"):
         read_grid(write_grid(project, text, "...yaml"))
-
-
-def test_nothing_starts_if_one_setting_is_wrong(project):
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\nruns: [{i: 3}, {k: 4}]\n")
-    result = tried("notebook", "grid", path)
-    assert result.exit_code == 1 and "[runs, entry 2]" in result.stderr
-    assert not (project / "papermill_runs").exists()
+    assert not (project / "papermill_runs").exists()  # nothing is begun
 
 
 # ---------------------------------------------------------------- the summary, from folders made by hand
@@ -282,50 +250,63 @@ def test_two_workers_run_all_once_and_a_second_call_nothing(project):
 def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
     write_notebook(project, LOG + 'assert i != 1 or Path("mended").exists(), "one is odd"\n' + SCORES)
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
+    assert tried("notebook", "grid", path, "--stop-on-error").exit_code == 1 and executed(project) == [1]
+    assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "not started"]
     result = tried("notebook", "grid", path, "--json")
     said = json.loads(result.stdout)
     assert result.exit_code == 1 and said["finished"] == 1
     ((run, problem),) = said["failures"].items()
     assert "AssertionError: one is odd" in problem and f"{run}: 99_tiny failed in cell" in result.stderr
     assert "%|" not in result.stderr  # no bar where there is no terminal
-    assert executed(project) == [1, 2]
+    assert executed(project) == [1, 1, 2]
     assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "finished"]
     assert grid_table(read_grid(path))["i"].unique().tolist() == [2]
     (project / "mended").touch()
     assert tried("notebook", "grid", path).exit_code == 0
-    assert executed(project) == [1, 2, 1]
+    assert executed(project) == [1, 1, 2, 1]
 
 
-@pytest.mark.slow
-def test_stop_on_error_begins_nothing_new_and_a_dead_kernel_is_an_error(project):
-    write_notebook(project, LOG + "import os\nos._exit(1)")
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
-    result = tried("notebook", "grid", path, "--stop-on-error")
-    assert result.exit_code == 1 and "0 of 3 runs finished, 1 failed" in result.stderr
-    assert "failed in cell 3: the kernel died" in result.stderr and "memory" in result.stderr
-    assert executed(project) == [1]
-    assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "not started", "not started"]
+@pytest.fixture
+def held(project):
+    """A call in a process of its own that is at the second of three runs; the kernel's id stands in a file "pid"."""
+    hold = 'import os, time\nif i == 2 and not Path("go").exists():\n    Path("pid").write_text(str(os.getpid()))\n'
+    write_notebook(project, LOG + hold + "    time.sleep(120)\n" + SCORES)
+    path, pid = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n"), project / "pid"
+    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)])
+    until(lambda: pid.exists() and pid.read_text())
+    yield process, path
+    process.kill()
+
+
+def assert_it_ended_in_the_second(project, path):
+    # Nobody goes on in the background: the kernel of the run at hand ends, and the one after it never starts.
+    until(lambda: not alive(int((project / "pid").read_text())))
+    assert executed(project) == [1, 2]
+    assert [row["state"] for row in status(read_grid(path))] == ["finished", "unfinished", "not started"]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_second_call_goes_on_after_sigkill(project):
-    hold = 'import os, time\nif i == 2 and not Path("go").exists():\n    Path("pid").write_text(str(os.getpid()))\n'
-    write_notebook(project, LOG + hold + "    time.sleep(120)\n" + SCORES)
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
-    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)])
-    pid = project / "pid"
-    until(lambda: pid.exists() and pid.read_text())
+def test_a_second_call_goes_on_after_sigkill(project, held):
+    process, path = held
     process.send_signal(signal.SIGKILL)
     process.wait()
-    # Nobody goes on in the background: the kernel of the run at hand ends, and the one after it never starts.
-    until(lambda: not alive(int(pid.read_text())))
-    assert executed(project) == [1, 2]
-    assert [row["state"] for row in status(read_grid(path))] == ["finished", "unfinished", "not started"]
+    assert_it_ended_in_the_second(project, path)
     (project / "go").touch()
     assert run_grid(read_grid(path), progress=False) == {}
     assert executed(project) == [1, 2, 2, 3]
     assert all(row["state"] == "finished" for row in status(read_grid(path)))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
+def test_two_interrupts_end_it_and_what_is_finished_stays(project, held):
+    process, path = held
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) != 0
+    assert_it_ended_in_the_second(project, path)
 
 
 @pytest.mark.slow
@@ -340,26 +321,6 @@ def test_two_calls_at_once_share_the_work(project):
     assert [process.wait(120) for process in [subprocess.Popen(command) for _ in "ab"]] == [0, 0]
     assert sorted(executed(project)) == [1, 2]
     assert len(set((project / "workers.txt").read_text().split())) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
-def test_two_interrupts_end_it_and_what_is_finished_stays(project):
-    hold = 'import os, time\nif i == 2:\n    Path("pid").write_text(str(os.getpid()))\n    time.sleep(120)\n'
-    write_notebook(project, LOG + hold + SCORES)
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
-    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)])
-    try:
-        pid = project / "pid"
-        until(lambda: pid.exists() and pid.read_text())
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) != 0
-    finally:
-        process.kill()
-    until(lambda: not alive(int(pid.read_text())))
-    assert [row["state"] for row in status(read_grid(path))] == ["finished", "unfinished", "not started"]
 
 
 # ---------------------------------------------------------------- failures, with threads in place of processes
@@ -455,8 +416,6 @@ def test_on_a_dask_cluster(project):
 
 
 def test_shipped_grids_are_valid():
-    from berdslib.study.notebooks import notebook_folder
-
-    shipped = sorted((notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
+    shipped = sorted((notebooks.notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
     assert "sample_retrieval" in [path.stem for path in shipped]
     assert all(len(read_grid(path).runs) > 1 for path in shipped)

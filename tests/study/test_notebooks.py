@@ -22,7 +22,6 @@ from berdslib.study.notebooks import (
     open_notebook,
     output_folder,
     read_notebook,
-    read_parameters,
     run_notebook,
 )
 
@@ -87,7 +86,7 @@ class TestForm:
                 assert not re.search(r"^(import|from) ", source(cell), re.M), source(cell)
 
     def test_parameters_are_plain_and_explained(self, path):
-        parameters = read_parameters(path)
+        parameters = open_notebook(path).parameters
         assert all(p.help for p in parameters.values())
         assert {"limit", "output_dir"} <= set(parameters)
 
@@ -267,7 +266,7 @@ def test_a_wrong_parameter_is_refused_before_anything_starts(tmp_path, given, wo
 @pytest.mark.parametrize("line", ["k = f'{1}'", "k: int = 5", "import os", "k = 1 + x", "k = = 1"])
 def test_a_parameters_cell_that_is_not_plain_is_an_error(tmp_path, line):
     with pytest.raises(InputError, match=r"99_tiny.ipynb:1: parameters cell"):
-        read_parameters(make_notebook(tmp_path, line))
+        open_notebook(make_notebook(tmp_path, line))
 
 
 @pytest.mark.slow

@@ -113,9 +113,9 @@ def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = No
         line.set_drawstyle("steps-post")
     if union is not None:
         axis.axhline(union * 100, color="black", ls=(0, (1, 3)), lw=1.8, label=f"all together ({union * 100:.1f} %)")
-    marks = [n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n < k]
+    marks = [*(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n < k), k]
     axis.set_xscale("log")  # the tenth passage matters more to a reader than the hundredth
-    axis.set_xticks([*marks, k], [str(n) for n in (*marks, k)])
+    axis.set_xticks(marks, [str(n) for n in marks])
     axis.minorticks_off()
     axis.set_xlim(1, max(k, 1.1))
     axis.legend(frameon=False)
@@ -221,20 +221,17 @@ def projection_figure(
         texts: "A  what it says" → (2,); the plane shows the first letter alone.
     """
     figure, (plane, slope) = panels(2, (9.0, 3.9), sharey=False, width_ratios=[5, 4])
-    arrows = ((perspective, "p", 4, "left", (0.03, 0.0)), (query, "q", 0, "left", (0.03, -0.02)),
-              (projected, "q′", 2, "right", (-0.05, 0.0)))  # fmt: skip
     plane.plot(*zip(query, projected, strict=True), ":", color="grey")
     points = np.array(list(texts.values()), dtype=float)
-    for name, point in zip(texts, points, strict=True):
-        plane.plot([0, point[0]], [0, point[1]], color="grey", lw=1, marker="o", markevery=[1])
-        plane.text(point[0], point[1] + 0.03, name[0], ha="center", va="bottom", fontsize=12)
-    for tip, name, colour, side, shift in arrows:
-        plane.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2.5, "color": PALETTE[colour]})
-        place = tip + np.array(shift)
-        plane.text(*place, name, color=PALETTE[colour], fontweight="bold", fontsize=14, ha=side, va="center")
+    for name, (x, y) in zip(texts, points, strict=True):
+        plane.plot([0, x], [0, y], color="grey", lw=1, marker="o", markevery=[1])
+        plane.text(x, y + 0.03, name[0], ha="center", va="bottom", fontsize=12)
+    for name, tip, colour in (("p", perspective, PALETTE[4]), ("q", query, PALETTE[0]), ("q′", projected, PALETTE[2])):
+        plane.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2.5, "color": colour})
+        side, shift = ("left", 0.03) if tip[0] > 0.1 else ("right", -0.05)
+        plane.text(tip[0] + shift, tip[1], name, color=colour, fontweight="bold", fontsize=14, ha=side, va="center")
     plane.set(xlabel="sounds like the perspective", ylabel="is about the topic")
-    plane.set_aspect("equal")  # so that an angle looks like what it is
-    plane.set(xticks=[-0.5, 0, 0.5, 1], yticks=[0, 0.5, 1])
+    plane.set(xticks=[-0.5, 0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")  # so that an angle looks like what it is
     plane.margins(0.12)
     cosines = np.array([query, projected]) @ points.T / np.linalg.norm(points, axis=1)
     ranks = 1 + (-cosines).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
@@ -242,8 +239,9 @@ def projection_figure(
         slope.plot([0, 1], ranks[:, i], f"{MARKERS[i]}-", color=PALETTE[i], lw=2)
         slope.text(-0.07, ranks[0, i], name[0], va="center", ha="right", fontsize=12)
         slope.text(1.07, ranks[1, i], plain(name), va="center", fontsize=11)
-    slope.set(xlim=(-0.25, 2.4), ylim=(len(texts) + 0.4, 0.6), ylabel="place in the list")
-    slope.set_yticks(range(1, len(texts) + 1))
+    slope.set(
+        xlim=(-0.25, 2.4), ylim=(len(texts) + 0.4, 0.6), ylabel="place in the list", yticks=range(1, len(texts) + 1)
+    )
     slope.set_xticks([0, 1], ["by q", "by q′"])
     return figure
 
@@ -255,12 +253,13 @@ def labelled_tokens(rows: Sequence[Sequence[tuple[str, str]]]) -> str:
         rows: for each sequence its tokens, each with its label: "ignored", or what the model has to say there. Tokens
             and labels are escaped.
     """
-    ignored, answer = f"background:{NOTHING};color:#000", f"background:{PALETTE[0]};color:#FFF"
     parts = []
     for row in rows:
         boxes = []
         for token, label in row:
-            style, said = (ignored, "") if label == "ignored" else (answer, f" → <b>{escape(label)}</b>")
-            boxes.append(f'<span style="{style}">{escape(token)}{said}</span>')
+            look_of, said = f"background:{PALETTE[0]};color:#FFF", f" → <b>{escape(label)}</b>"
+            if label == "ignored":
+                look_of, said = f"background:{NOTHING};color:#000", ""
+            boxes.append(f'<span style="{look_of}">{escape(token)}{said}</span>')
         parts.append(f'<p style="font-family:monospace;font-size:11px;line-height:1.6">{" ".join(boxes)}</p>')
     return "\n".join(parts)

@@ -158,15 +158,14 @@ def difference_table(result: Experiment, measure: str) -> pd.DataFrame:
     """
     if result.baseline is None:
         raise InputError("differences need an experiment with a baseline", field="baseline")
-    sources = np.array([q.source for q in result.questions])
-    base = result.scores[result.baseline][measure].to_numpy()
-    p_values = result.table[result.table["measure"] == measure].set_index(["dataset", "system"])["p_value"]
-    rows = []
-    for dataset in dict.fromkeys(sources):
-        for system in [name for name in result.scores if name != result.baseline]:
-            gain = (result.scores[system][measure].to_numpy() - base)[sources == dataset]
-            star = bool(p_values[dataset, system] < 0.05)
-            rows.append((dataset, system, gain.mean(), *difference_interval(gain), star))
+    values = pd.DataFrame({name: table[measure].to_numpy() for name, table in result.scores.items()})
+    gains = values.drop(columns=result.baseline).sub(values[result.baseline], axis=0)
+    p_values = result.table[result.table["measure"] == measure].set_index(["dataset", "system"])["p_value"].to_dict()
+    rows = [
+        (dataset, system, gain.mean(), *difference_interval(gain.to_numpy()), bool(p_values[dataset, system] < 0.05))
+        for dataset, part in gains.groupby([q.source for q in result.questions], sort=False)
+        for system, gain in part.items()
+    ]
     return pd.DataFrame(rows, columns=["dataset", "system", "difference", "low", "high", "star"])
 
 
@@ -178,7 +177,7 @@ def differences_figure(table: pd.DataFrame, measure: str, labels: Mapping[str, s
         measure: its name, for the axis.
         labels: system → what to call it; its name where there is no label.
     """
-    named = table.assign(system=[(labels or {}).get(system, system) for system in table["system"]])
+    named = table.replace({"system": dict(labels or {})})
     common = {"color": PALETTE[4], "marker": "o", "ecolor": "grey", "capsize": 0}
     ends = 105 * min(0, table["low"].min()), 105 * max(0, table["high"].max())
     figure = intervals(
