@@ -197,16 +197,16 @@ def _fill(index: Any, times: Any, lengths: np.ndarray, vocabulary: dict[str, int
     rarity = variant.rarity(np.diff(pointers), n)
     idf = np.array([math.log(one) for one in rarity.tolist()])  # rounded as in bm25s, which NumPy's is not
     relative = 1 - index.b + index.b * lengths / lengths.mean()
-    if variant.delta:  # these give a word weight where it does not occur, too
-        index.nonoccurrence_array = idf * variant.weight(np.zeros(1), 1.0, index.k1, index.delta)
+    # Those with a lower bound give a word weight where it does not occur, too.
+    absent = idf * variant.weight(np.zeros(1), 1.0, index.k1, index.delta) if variant.delta else np.zeros(len(idf))
+    index.nonoccurrence_array = absent if variant.delta else None
     data = np.empty(times.nnz)
     for start in tqdm(range(0, len(data), _WEIGHED), desc="weighing words", delay=2, leave=False):
         part = slice(start, min(start + _WEIGHED, len(data)))
         word = np.searchsorted(pointers, np.arange(part.start, part.stop), side="right") - 1
         count = times.data[part].astype(np.float64)
-        data[part] = idf[word] * variant.weight(count, relative[times.indices[part]], index.k1, index.delta)
-        if variant.delta:
-            data[part] -= index.nonoccurrence_array[word]
+        weight = variant.weight(count, relative[times.indices[part]], index.k1, index.delta)
+        data[part] = idf[word] * weight - absent[word]
     rows = times.indices.astype(index.int_dtype, copy=False)
     index.scores = {"data": data, "indices": rows, "indptr": pointers, "num_docs": n}
     index.vocab_dict, index.unique_token_ids_set = vocabulary, set(vocabulary.values())
@@ -229,12 +229,13 @@ class _BM25Base(Ours):
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         check_search(questions, k)
-        found = []
-        for question in tqdm(questions, desc=f"searching ({self.name})", delay=2, leave=False):
-            scores, holds = self._scores(self._analyse(question.text) if question.text.strip() else [])
-            rows = top_k(scores, k, self._ties, allowed=holds)
-            found.append((rows, scores[rows]))
-        return gather_run(questions, self._docnos, found)
+        bar = tqdm(questions, desc=f"searching ({self.name})", delay=2, leave=False)
+        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in bar])
+
+    def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
+        scores, holds = self._scores(self._analyse(text) if text.strip() else [])
+        rows = top_k(scores, k, self._ties, allowed=holds)
+        return rows, scores[rows]
 
     def _scores(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return the score of each passage, (n,), and which ones hold any of the words, (n,) bool."""

@@ -21,7 +21,7 @@ from berdslib.errors import InputError, known
 from berdslib.models.base import Encoder
 from berdslib.models.corpus_vectors import full_text
 from berdslib.registry import Registry
-from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search
+from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
 
 # From docno to vector; or from docnos to their vectors, (n, d).
 Vectors = Mapping[str, Any] | Callable[[list[str]], Any]
@@ -122,7 +122,7 @@ def _reordered(
     rows = np.tile(np.arange(len(run)), (len(weights), 1))
     values = np.tile(relevance, (len(weights), 1))
     # At 1 no method has anything to add, and some would break ties their own way.
-    if (below := np.array(weights) < 1).any():
+    if (below := np.array(weights) < 1).any() and len(run):
         name = method if isinstance(method, str) else _name_of(method)
         features = _features(diversifier.needs, name, run, vectors, aspects)
         rows[below], values[below] = _picked(run, diversifier.choose, features, relevance, np.array(weights)[below], k)
@@ -245,8 +245,6 @@ def _features(
 def _vectors_of(run: pd.DataFrame, vectors: Vectors) -> _Features:
     at, found = pd.factorize(run["docno"])
     docnos: list[str] = found.tolist()
-    if not docnos:
-        return _Features(np.zeros((1, 1)), at, at)
     table = np.asarray(vectors(docnos) if callable(vectors) else _looked_up(vectors, docnos), dtype=np.float32)
     if table.ndim != 2 or len(table) != len(docnos):
         raise InputError(f"{len(docnos)} passages need vectors of shape ({len(docnos)}, d), not {table.shape}")
@@ -566,8 +564,7 @@ class Diversified(Ours):
         told = ours & run["qid"].isin(set(aspects["qid"].astype(str)))
         ours = told if told.any() else ours  # where nothing is told of any question, that is refused
         covered = self._of(run[ours].reset_index(drop=True), aspects, k)
-        both = pd.concat([covered, run[~ours & (run["rank"] <= k)]], ignore_index=True)
-        return both.sort_values(["qid", "rank"], kind="stable", ignore_index=True)
+        return joined([covered, run[~ours & (run["rank"] <= k)]])
 
     def _of(self, run: pd.DataFrame, aspects: pd.DataFrame | None, k: int) -> pd.DataFrame:
         given = self.vectors, aspects, k, self.normalise

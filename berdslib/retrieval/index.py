@@ -68,11 +68,6 @@ class Index:
         self._check_filled()
         self._save(Path(path))
 
-    @classmethod
-    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open what `save` wrote, memory-mapped where the format allows it."""
-        raise NotImplementedError
-
     def _check_filled(self) -> None:
         if not self._n:
             raise InputError("the index is empty")
