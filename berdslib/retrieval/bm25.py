@@ -10,6 +10,7 @@ import re
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -34,7 +35,8 @@ _WEIGHED = 1_000_000  # counts turned into scores at once: 50 MB meanwhile
 # ---------------------------------------------------------------- words
 
 
-class _EachWord(NamedTuple):
+@dataclass(frozen=True)
+class _EachWord:
     """An analyser that treats each word of the text on its own, so that a corpus asks once for each different one.
 
     ``treat`` goes from a lower-case word that ``_WORD`` found to what is indexed, or None to leave it out.
