@@ -15,7 +15,7 @@ from berdslib.errors import InputError
 from berdslib.models.base import Encoder
 from berdslib.models.corpus_vectors import encode_corpus, full_text
 from berdslib.retrieval.base import Docnos, Ours, check_corpus, check_search, docno_order, gather_run
-from berdslib.retrieval.index import Index, Rescored, make_index
+from berdslib.retrieval.index import Index, make_index
 
 
 class Dense(Ours):
@@ -42,7 +42,7 @@ class Dense(Ours):
         passages: Sequence[Passage],
         encoder: Encoder,
         *,
-        index: str | Index | Rescored = "numpy",
+        index: str | Index = "numpy",
         name: str = "dense",
         folder: Path | None = None,
         executor: Executor | None = None,
@@ -58,7 +58,7 @@ class Dense(Ours):
         self._index = make_index(index) if isinstance(index, str) else index
         if self._index.tie_order is None or isinstance(self._index.tie_order, _DocnoOrder):  # of another corpus
             self._index.tie_order = _DocnoOrder(self._docnos)
-        if isinstance(self._index, Rescored) or len(self._index):
+        if len(self._index):
             if len(self._index) != len(passages):
                 problem = f"the index holds {len(self._index)} vectors, and there are {len(passages)} passages"
                 raise InputError(problem, field="index")

@@ -34,67 +34,72 @@ class TieOrder(Protocol):
         ...
 
 
-class Index(Protocol):
-    """Holds vectors and finds those with the largest dot product."""
-
-    tie_order: TieOrder | None
-
-    def __len__(self) -> int:
-        """Return how many vectors it holds."""
-        ...
-
-    def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors; they are numbered in the order in which they come."""
-        ...
-
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query the numbers and scores of its k nearest vectors, best first."""
-        ...
-
-    def save(self, path: Path) -> None:
-        """Write the index, which appears under its name only when complete."""
-        ...
-
-    @classmethod
-    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open what `save` wrote, memory-mapped where the format allows it."""
-        ...
-
-
-class NumpyIndex:
-    """Exact search; ties go to the smaller number in `tie_order`, and a score depends on its two vectors alone.
-
-    A matrix product in float32, in blocks, finds four times as many as are asked for: its last digits depend on where a
-    vector stands and on what else is asked. Each of these is scored again by itself in float64.
+class Index:
+    """Holds vectors and finds those with the largest dot product; the kinds of it say how.
 
     Args:
         tie_order: (n,) int, smaller wins among equal scores; None for the order in which vectors were added.
     """
 
     def __init__(self, tie_order: TieOrder | None = None) -> None:
-        self._vectors: np.ndarray | None = None
-        self.tie_order = tie_order
+        self.tie_order, self._n, self._dim = tie_order, 0, 0
 
     def __len__(self) -> int:
         """Return how many vectors it holds."""
-        return 0 if self._vectors is None else len(self._vectors)
+        return self._n
 
     def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors; the first batch is kept as it is, memory-mapped or not."""
-        _check_vectors(vectors, None if self._vectors is None else self._vectors.shape[1])
-        self._vectors = vectors if self._vectors is None else np.concatenate([self._vectors, vectors])
+        """Append float32 (n, d) vectors; they are numbered in the order in which they come."""
+        if vectors.ndim != 2 or vectors.dtype != np.float32 or self._dim not in (0, vectors.shape[1]):
+            raise InputError(f"vectors must be float32 (n, {self._dim or 'd'}), not {vectors.dtype} {vectors.shape}")
+        self._add(vectors)
+        self._n, self._dim = self._n + len(vectors), vectors.shape[1]
 
     def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query (numbers, scores) of its k best vectors; fewer where there are fewer.
+        """Return for each query (numbers, scores) of its k nearest vectors, best first; fewer where fewer are found."""
+        self._check_filled()
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        if queries.ndim != 2 or queries.shape[1] != self._dim:
+            raise InputError(f"queries must be (n, {self._dim}), as the vectors are, not {queries.shape}")
+        return self._search(queries, min(k, self._n))
 
-        Memory beside the vectors: about 20 MiB, and 64 bytes for each hit. Vectors on disk are read once in a call, so
-        many queries in one call cost much less than many calls.
-        """
-        if self._vectors is None:
+    def save(self, path: Path) -> None:
+        """Write the index, which appears under its name only when complete."""
+        self._check_filled()
+        self._save(Path(path))
+
+    def _check_filled(self) -> None:
+        if not self._n:
             raise InputError("the index is empty")
-        queries = _as_queries(queries, self._vectors.shape[1])
+
+    def _add(self, vectors: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _search(self, queries: np.ndarray, k: int) -> Hits:
+        raise NotImplementedError
+
+    def _save(self, path: Path) -> None:
+        raise NotImplementedError
+
+
+class NumpyIndex(Index):
+    """Exact search; ties go to the smaller number in `tie_order`, and a score depends on its two vectors alone.
+
+    A matrix product in float32, in blocks, finds four times as many as are asked for: its last digits depend on where a
+    vector stands and on what else is asked. Each of these is scored again by itself in float64. Memory beside the
+    vectors: about 20 MiB, and 64 bytes for each hit. Vectors on disk are read once in a call, so many queries in one
+    call cost much less than many calls.
+    """
+
+    _vectors: np.ndarray
+
+    def _add(self, vectors: np.ndarray) -> None:
+        # The first batch is kept as it is, memory-mapped or not.
+        self._vectors = np.concatenate([self._vectors, vectors]) if self._n else vectors
+
+    def _search(self, queries: np.ndarray, k: int) -> Hits:
         near = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
-        for start in range(0, len(self._vectors), _ROWS):
+        for start in range(0, self._n, _ROWS):
             block = np.asarray(self._vectors[start : start + _ROWS])
             for first in range(0, len(queries), _QUERIES):
                 of_block = queries[first : first + _QUERIES] @ block.T
@@ -104,15 +109,9 @@ class NumpyIndex:
                     rows, best = near[i]
                     new = np.flatnonzero(scores >= best.min()) if len(best) >= _NEAR * k else np.arange(len(scores))
                     near[i] = _largest(np.append(rows, new + start), np.append(best, scores[new]), _NEAR * k)
-        return [
-            _scored_again(self._vectors, query, rows, k, self.tie_order)
-            for query, (rows, _) in zip(queries, near, strict=True)
-        ]
+        return _scored_again(self._vectors, queries, near, k, self.tie_order)
 
-    def save(self, path: Path) -> None:
-        """Write the vectors as .npy, complete or not at all."""
-        if self._vectors is None:
-            raise InputError("the index is empty")
+    def _save(self, path: Path) -> None:
         with atomic_path(path) as unfinished, open(unfinished, "wb") as file:
             np.save(file, self._vectors)
 
@@ -151,7 +150,7 @@ _FAISS = {"flat": "Flat", "hnsw": "HNSW32", "ivf": "IVF{cells},Flat", "ivf-pq": 
 _EFFORT = 128
 
 
-class FaissIndex:
+class FaissIndex(Index):
     """Search with faiss. Which of several equal scores wins at rank k is left to faiss.
 
     Args:
@@ -167,27 +166,21 @@ class FaissIndex:
     def __init__(self, tie_order: TieOrder | None = None, *, kind: str = "flat", effort: int = _EFFORT) -> None:
         if effort < 1:
             raise InputError(f"must be at least 1, not {effort}", field="effort")
+        super().__init__(tie_order)
         self._index: Any = None
         self._file: Path | None = None  # that is mapped
-        self.tie_order, self._kind, self.effort = tie_order, known("kind of faiss index", kind, _FAISS), effort
+        self._kind, self.effort = known("kind of faiss index", kind, _FAISS), effort
 
-    def __len__(self) -> int:
-        """Return how many vectors it holds."""
-        return 0 if self._index is None else int(self._index.ntotal)
-
-    def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors, copied; "ivf" and "ivf-pq" learn their cells from the first batch."""
+    def _add(self, vectors: np.ndarray) -> None:
         import faiss
 
         if self._file is not None:  # faiss would end the process
             raise InputError("an opened index is mapped from its file and cannot grow; make a new one of all vectors")
-
-        _check_vectors(vectors, None if self._index is None else self._index.d)
-        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-        if self._index is None:
-            if self._kind == "ivf-pq" and len(vectors) < 256:
-                raise InputError(f"the codes of 'ivf-pq' are learned from 256 vectors or more, not {len(vectors)}")
+        vectors = np.ascontiguousarray(vectors)
+        if self._index is None:  # "ivf" and "ivf-pq" learn their cells from the first batch
             n, dim = vectors.shape
+            if self._kind == "ivf-pq" and n < 256:
+                raise InputError(f"the codes of 'ivf-pq' are learned from 256 vectors or more, not {n}")
             description = _FAISS[self._kind].format(cells=_cells(n), code=_bytes_of_code(dim))
             index: Any = faiss.index_factory(dim, description, faiss.METRIC_INNER_PRODUCT)
             for learning in [index] if self._kind == "ivf" else [index, index.pq] if self._kind == "ivf-pq" else []:
@@ -196,12 +189,7 @@ class FaissIndex:
             self._index = index
         self._index.add(vectors)
 
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query (numbers, scores) of its k best vectors; fewer where fewer are found."""
-        if self._index is None:
-            raise InputError("the index is empty")
-        queries = _as_queries(queries, self._index.d)
-        k = min(k, self._index.ntotal)
+    def _search(self, queries: np.ndarray, k: int) -> Hits:
         self._set_effort(self._index, k)
         scores, rows = self._index.search(queries, k)
         return [_best(r[r >= 0], s[r >= 0], k, self.tie_order) for r, s in zip(rows, scores, strict=True)]
@@ -212,12 +200,9 @@ class FaissIndex:
         if hasattr(index, "hnsw"):
             index.hnsw.efSearch = max(self.effort, k)
 
-    def save(self, path: Path) -> None:
-        """Write the index in faiss' own format, complete or not at all."""
+    def _save(self, path: Path) -> None:
         import faiss
 
-        if self._index is None:
-            raise InputError("the index is empty")
         # Of mapped cells, faiss would write the name of their file, not what is in them.
         whole: Any = self._index if self._file is None else faiss.read_index(str(self._file))
         self._set_effort(whole)
@@ -241,22 +226,17 @@ class FaissIndex:
             raise InputError(f"holds no complete faiss index: {str(error).splitlines()[-1]}", path=path) from None
         if index.metric_type != faiss.METRIC_INNER_PRODUCT:
             raise InputError("is a faiss index of distances; one of dot products is needed", path=path)
-        opened = cls(tie_order)
-        opened._index, opened._file = index, Path(path)
-        opened.effort = _saved_effort(index)
+        # What faiss writes where nobody chose an effort, 1 cell or 16 candidates, stands for 128.
+        effort, nobodys = (index.hnsw.efSearch, 16) if hasattr(index, "hnsw") else (getattr(index, "nprobe", 1), 1)
+        opened = cls(tie_order, effort=_EFFORT if effort == nobodys else effort)
+        opened._index, opened._file, opened._n, opened._dim = index, Path(path), index.ntotal, index.d
         return opened
-
-
-def _saved_effort(index: Any) -> int:
-    """Return the effort in a saved index; what faiss writes where nobody chose one stands for 128."""
-    cells, candidates = getattr(index, "nprobe", 1), index.hnsw.efSearch if hasattr(index, "hnsw") else 16
-    return int(cells) if cells != 1 else int(candidates) if candidates != 16 else _EFFORT
 
 
 _MILVUS_MOST = 16_384  # the most hits that a Milvus server gives for a query
 
 
-class MilvusIndex:
+class MilvusIndex(Index):
     """Search with Milvus: embedded, in files, or on a cluster. Which of several equal scores wins is left to Milvus.
 
     It chooses its own kind of index and searches approximately, so that for a large k it may find fewer.
@@ -270,8 +250,8 @@ class MilvusIndex:
     """
 
     def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None, files: Path | None = None) -> None:
-        self.tie_order, self._uri = tie_order, uri
-        self.collection, self._n, self._dim = "", 0, 0
+        super().__init__(tie_order)
+        self._uri, self.collection = uri, ""
         # The embedded server may still write when the folder is removed.
         self._folder = tempfile.TemporaryDirectory(prefix="berdslib-milvus-", ignore_cleanup_errors=True)
         self._place = Path(self._folder.name) / "vectors.db"
@@ -280,35 +260,28 @@ class MilvusIndex:
         self._client = _milvus(uri or str(self._place))
         weakref.finalize(self, _release, self._client, None if uri else str(self._place))
 
-    def __len__(self) -> int:
-        """Return how many vectors it holds."""
-        return self._n
-
-    def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors, sent in parts of 4 MiB."""
-        _check_vectors(vectors, self._dim or None)
+    def _add(self, vectors: np.ndarray) -> None:
         if self._n and self._uri:
             raise InputError("a collection on a server needs all vectors at once; they may be memory-mapped")
         held: int | None = 0
         if not self._n:
-            self._dim, self.collection = vectors.shape[1], f"berdslib_{_hash_of(vectors)}"
+            self.collection = f"berdslib_{_hash_of(vectors)}"
             held = self._held()
             if held is None:
                 self._client.create_collection(
                     self.collection,
-                    dimension=self._dim,
+                    dimension=vectors.shape[1],
                     metric_type="IP",
                     auto_id=False,
                     consistency_level="Strong",  # what was added is found at once
                 )
-        size = max(1, 2**22 // (4 * self._dim))
+        size = max(1, 2**22 // (4 * vectors.shape[1]))  # 4 MiB
         # A collection with fewer is what an interrupted call left, or one that is filled right now: to send a vector
         # twice does no harm, as one of the same number is replaced.
         for start in range(0, len(vectors) if held != len(vectors) else 0, size):
             part = vectors[start : start + size]
             rows = [{"id": self._n + start + i, "vector": vector} for i, vector in enumerate(part)]
             self._client.upsert(self.collection, rows)
-        self._n += len(vectors)
 
     def _held(self) -> int | None:
         """Return how many vectors the collection holds, None where there is none of its name."""
@@ -323,14 +296,9 @@ class MilvusIndex:
             self._client.drop_collection(self.collection)
         self.collection, self._n, self._dim = "", 0, 0
 
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query (numbers, scores) of its k best vectors; fewer where fewer are found."""
-        if not self._n:
-            raise InputError("the index is empty")
-        k = min(k, self._n)
+    def _search(self, queries: np.ndarray, k: int) -> Hits:
         if k > _MILVUS_MOST:
             raise InputError(f"Milvus gives at most {_MILVUS_MOST:,} hits, not {k:,}", field="k")
-        queries = _as_queries(queries, self._dim)
         hits: Hits = []
         for start in range(0, len(queries), _QUERIES):
             part = list(queries[start : start + _QUERIES])
@@ -340,10 +308,8 @@ class MilvusIndex:
                 hits.append(_best(rows, scores, k, self.tie_order))
         return hits
 
-    def save(self, path: Path) -> None:
-        """Write a folder: the database of the embedded Milvus, or, where a server keeps it, only what it is called."""
-        if not self._n:
-            raise InputError("the index is empty")
+    def _save(self, path: Path) -> None:
+        # A folder: the database of the embedded Milvus, or, where a server keeps it, only what it is called.
         self._client.flush(self.collection)
         about = {"uri": self._uri, "collection": self.collection, "vectors": self._n, "dimension": self._dim}
         with atomic_path(path, marker="milvus.json") as unfinished:
@@ -399,8 +365,8 @@ def _release(client: Any, files: str | None) -> None:
         importlib.import_module("milvus_lite.server_manager").server_manager_instance.release_server(files)
 
 
-class Rescored:
-    """Search with an index of approximate scores, whose best candidates are scored by the vectors themselves.
+class Rescored(Index):
+    """Search with an index of approximate scores, whose best candidates are scored exactly by the vectors themselves.
 
     Args:
         index: such as an opened "faiss-ivf-pq".
@@ -410,23 +376,20 @@ class Rescored:
     """
 
     def __init__(self, index: Index, vectors: np.ndarray, depth: int = 400, tie_order: TieOrder | None = None) -> None:
-        _check_vectors(vectors, None)
+        super().__init__(tie_order)
+        self.add(vectors)
         if not len(index) or len(index) != len(vectors):
             raise InputError(f"the index holds {len(index)} vectors, and {len(vectors)} are given to rescore with")
-        self._index, self._vectors, self._depth, self.tie_order = index, vectors, depth, tie_order
+        self._index, self._depth = index, depth
 
-    def __len__(self) -> int:
-        """Return how many vectors it holds."""
-        return len(self._vectors)
+    def _add(self, vectors: np.ndarray) -> None:
+        if self._n:
+            raise InputError("the index holds all vectors already")
+        self._vectors = vectors
 
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query (numbers, scores) of the k best among its candidates; scores are exact."""
-        queries = _as_queries(queries, self._vectors.shape[1])
+    def _search(self, queries: np.ndarray, k: int) -> Hits:
         near = self._index.search(queries, max(self._depth, k))
-        return [
-            _scored_again(self._vectors, query, rows, k, self.tie_order)
-            for query, (rows, _) in zip(queries, near, strict=True)
-        ]
+        return _scored_again(self._vectors, queries, near, k, self.tie_order)
 
 
 INDEXES: dict[str, Callable[..., Index]] = {
@@ -470,13 +433,15 @@ def index_recall(index: Index, exact: Index, queries: np.ndarray, k: int) -> flo
     return float(np.mean([np.isin(true, found).mean() for (found, _), (true, _) in pairs]))
 
 
-def _scored_again(
-    vectors: np.ndarray, query: np.ndarray, rows: np.ndarray, k: int, ties: TieOrder | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k best of some vectors by dot products in float64, each summed by itself, in one order."""
-    rows, query = np.sort(rows), query.astype(np.float64)  # as they lie on disk
-    parts = (rows[start : start + 1024] for start in range(0, len(rows), 1024))
-    return _best(rows, np.concatenate([np.empty(0), *((vectors[p] * query).sum(axis=1) for p in parts)]), k, ties)
+def _scored_again(vectors: np.ndarray, queries: np.ndarray, near: Hits, k: int, ties: TieOrder | None) -> Hits:
+    """Return the k best of what is near by dot products in float64, each summed by itself, in one order."""
+    hits: Hits = []
+    for query, (found, _) in zip(queries.astype(np.float64), near, strict=True):
+        rows = np.sort(found)  # as they lie on disk
+        parts = (rows[start : start + 1024] for start in range(0, len(rows), 1024))
+        scores = np.concatenate([np.empty(0), *((vectors[part] * query).sum(axis=1) for part in parts)])
+        hits.append(_best(rows, scores, k, ties))
+    return hits
 
 
 def _largest(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -498,15 +463,3 @@ def _best(rows: np.ndarray, scores: np.ndarray, k: int, ties: TieOrder | None) -
         first = rows[part] if ties is None else ties[rows[part]]
         order[tied] = part[np.lexsort((first, -scores[part]))]
     return rows[order[:k]], scores[order[:k]]
-
-
-def _check_vectors(vectors: np.ndarray, dim: int | None) -> None:
-    if vectors.ndim != 2 or vectors.dtype != np.float32 or dim not in (None, vectors.shape[1]):
-        raise InputError(f"vectors must be float32 (n, {dim or 'd'}), not {vectors.dtype} {vectors.shape}")
-
-
-def _as_queries(queries: np.ndarray, dim: int) -> np.ndarray:
-    queries = np.ascontiguousarray(queries, dtype=np.float32)
-    if queries.ndim != 2 or queries.shape[1] != dim:
-        raise InputError(f"queries must be (n, {dim}), as the vectors are, not {queries.shape}")
-    return queries

@@ -56,9 +56,8 @@ class CrossEncoderRetriever(Ours):
         """Return a run of at most k passages a question."""
         check_search(questions, k)
         if k > self.depth:
-            raise InputError(
-                f"k = {k} is more than the {self.depth} candidates that are scored; raise depth", field="k"
-            )
+            problem = f"k = {k} is more than the {self.depth} candidates that are scored; raise depth"
+            raise InputError(problem, field="k")
         candidates = checked_search(self._first, questions, self.depth)
         asked, pairs = {q.qid: q.text for q in questions}, []
         for qid, docno in zip(candidates["qid"], candidates["docno"], strict=True):
@@ -74,29 +73,17 @@ class CrossEncoderRetriever(Ours):
 
 
 class PairScorer(PairClassifier):
-    """Scores pairs with a classifier of one output (its logit) or two (log-odds of the second, "relevant").
+    """Scores pairs with a classifier of one output (its logit) or two (log-odds of the second, "relevant")."""
 
-    Args:
-        model: the classifier.
-        tokenizer: its tokenizer.
-        query_prefix: text put in front of questions.
-        options: of :class:`~berdslib.models.pair_classifier.PairClassifier`.
-    """
-
-    def __init__(self, model: Any, tokenizer: Any, *, query_prefix: str = "", **options: Any) -> None:
+    def __init__(self, model: Any, tokenizer: Any, **options: Any) -> None:
         outputs = model.config.num_labels
         if outputs not in (1, 2):
             raise InputError(f"a scorer needs one output, or two with the second for 'relevant'; this has {outputs}")
         super().__init__(model, tokenizer, **options)
-        self.query_prefix = query_prefix
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Return float64 (n,), higher is more relevant."""
         return self.scores(pairs)
-
-    def encode(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, list[int]]]:
-        """Return the model's input for each pair, not padded; only passages are cut."""
-        return super().encode([(self.query_prefix + question, passage) for question, passage in pairs])
 
 
 class EncT5Scorer(PairScorer):
@@ -111,7 +98,7 @@ class EncT5Scorer(PairScorer):
         if start in (None, self.tokenizer.unk_token_id):
             raise InputError("the tokenizer has no token <s>, which this kind of model reads its answer from")
         marks = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
-        texts = [text for question, passage in pairs for text in (self.query_prefix + question, passage)]
+        texts = [text for pair in pairs for text in pair]
         cut = self.tokenizer(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"] if texts else []
         ids = [[i for i in of_text if i not in marks] for of_text in cut]  # T5 finds marks by their spelling, too
         room, inputs = self.max_length - 3, []

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
@@ -149,9 +150,8 @@ class Lucene(Ours):
         asked = [q for q in questions if q.text.strip()]
         texts, qids = [q.text for q in asked], [q.qid for q in asked]
         hits = self._searcher.batch_search(texts, qids, k=k, threads=self._threads) if asked else {}
-        rows = [(qid, hit.docid, float(hit.score)) for qid in qids for hit in hits[qid]]
-        found, docnos, scores = zip(*rows, strict=True) if rows else ((), (), ())
-        return make_run(found, docnos, scores)
+        rows = [(qid, hit) for qid in qids for hit in hits[qid]]
+        return make_run([qid for qid, _ in rows], [hit.docid for _, hit in rows], [float(hit.score) for _, hit in rows])
 
 
 # ---------------------------------------------------------------- the kinds
@@ -174,9 +174,12 @@ def _lucene(name: str, **options: Any) -> Maker:
 
 def _tart_full(name: str, *, instruction: str = TART_INSTRUCTION, depth: int = 100, **options: Any) -> Maker:
     # First, because a model that is missing should fail before a corpus is read.
-    scorer = load_scorer(TART_FULL, query_prefix=f"{instruction} [SEP] ")
-    make_first = _dense("contriever", **options)
-    return lambda passages: CrossEncoderRetriever(make_first(passages), passages, scorer, depth, name=name)
+    scorer, make_first = load_scorer(TART_FULL), _dense("contriever", **options)
+
+    def instructed(pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        return scorer([(f"{instruction} [SEP] {question}", passage) for question, passage in pairs])
+
+    return lambda passages: CrossEncoderRetriever(make_first(passages), passages, instructed, depth, name=name)
 
 
 _DENSE = RetrieverKind(_dense, (_keywords(Dense) | _FOR_ENCODER) - {"name", "text_of"})

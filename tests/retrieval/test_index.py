@@ -206,21 +206,6 @@ def test_what_is_no_index_is_refused(tmp_path):
         FaissIndex.open(tmp_path / "distances")
 
 
-def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
-    index, path = filled("numpy", clustered(100)), tmp_path / "index"
-    index.save(path)
-    content = path.read_bytes()
-
-    def broken(file, vectors):
-        file.write(b"half")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "save", broken)
-    with pytest.raises(InputError, match="No space left"):
-        index.save(path)
-    assert path.read_bytes() == content and list(tmp_path.iterdir()) == [path]
-
-
 def test_index_recall_by_hand():
     class Fixed:
         def __init__(self, rows):
@@ -256,17 +241,19 @@ def test_effort_is_given_by_name_and_kept_with_the_index(name, tmp_path):
     assert found[0] != found[1]
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf", "ivf-pq"])
-def test_an_opened_faiss_index_refuses_to_grow(kind, tmp_path):
-    """Faiss itself ends the process, or a notebook's kernel."""
+@pytest.mark.parametrize("name", ["faiss", *APPROXIMATE])
+def test_an_opened_faiss_index_refuses_to_grow_and_can_be_saved_again(name, tmp_path):
+    """Faiss itself ends the process, or a notebook's kernel; of mapped cells it would save only the file's name."""
     vectors = clustered(400)
-    index = FaissIndex(kind=kind)
-    index.add(vectors)
-    index.save(tmp_path / "index")
-    opened = FaissIndex.open(tmp_path / "index")
+    filled(name, vectors).save(tmp_path / "first")
+    opened = FaissIndex.open(tmp_path / "first")
     with pytest.raises(InputError, match="an opened index is mapped from its file and cannot grow"):
         opened.add(vectors)
-    assert len(opened) == 400 and numbers(opened.search(vectors[:5], 3)) == numbers(index.search(vectors[:5], 3))
+    opened.effort = 32
+    opened.save(tmp_path / "second")
+    again = FaissIndex.open(tmp_path / "second")
+    assert len(again) == 400 and (again.effort == 32 or name == "faiss")  # which knows no effort
+    assert numbers(again.search(vectors[:5], 7)) == numbers(opened.search(vectors[:5], 7))
 
 
 @pytest.mark.slow
@@ -357,37 +344,22 @@ def zipf_passages(n, seed=0):
 ASKED = [Question(f"q{i}", f"word{i}é word{i * 7 % 300}é unknown title") for i in range(40)]
 
 
-@pytest.fixture(params=[True, False], ids=["numba-if-there", "plain"])
-def compiled(request, monkeypatch):
-    monkeypatch.setattr(bm25, "_NUMBA_FROM", 0 if request.param else 10**9)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("mmap", [True, False])
-def test_bm25_that_was_saved_finds_the_same_with_the_same_scores(compiled, variant, mmap, tmp_path):
+def test_bm25_that_was_saved_or_compiled_finds_the_same_with_the_same_scores(variant, mmap, tmp_path, monkeypatch):
     passages = zipf_passages(400)
     passages += [Passage(f"c{i}", passages[i].text, passages[i].title) for i in range(100)]  # ties
     fresh = BM25(passages, variant=variant, k1=1.1, b=0.3, analyser="english-stem")
     for _ in range(2):  # the second time it is replaced
         fresh.save(tmp_path / "index")
+    monkeypatch.setattr(bm25, "_NUMBA_FROM", 0)  # compiled where numba is there
     opened = BM25.load(tmp_path / "index", mmap=mmap)
     assert opened.search(ASKED, 30).equals(fresh.search(ASKED, 30))
-    assert list(tmp_path.iterdir()) == [tmp_path / "index"]
     data = opened._index.scores["data"]
     while isinstance(data, np.ndarray) and data.base is not None and not isinstance(data, np.memmap):
         data = data.base
     assert isinstance(data, np.memmap) == mmap
-
-
-@pytest.mark.slow
-def test_bm25_compiled_or_not_gives_the_same(monkeypatch):
-    pytest.importorskip("numba")
-    runs = []
-    for least in (0, 10**9):
-        monkeypatch.setattr(bm25, "_NUMBA_FROM", least)
-        runs.append(BM25(zipf_passages(500)).search(ASKED, 50))
-    assert runs[0].equals(runs[1])
 
 
 def test_bm25_that_is_not_whole_is_refused(tmp_path):
@@ -412,17 +384,6 @@ def test_bm25_that_is_not_whole_is_refused(tmp_path):
         BM25(zipf_passages(5)).save(tmp_path / "other")
 
 
-def test_a_saved_folder_with_other_files_in_it_is_not_replaced(tmp_path):
-    passages = [Passage("a", "one two"), Passage("b", "two three")]
-    BM25(passages).save(tmp_path / "saved")
-    BM25(passages).save(tmp_path / "saved")  # its own files it replaces
-    (tmp_path / "saved" / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds 'thesis\.tex'.*not replaced"):
-        BM25(passages).save(tmp_path / "saved")
-    assert (tmp_path / "saved" / "thesis.tex").read_text() == "years of work"
-    assert [p.name for p in tmp_path.iterdir()] == ["saved"]
-
-
 def test_a_link_to_a_saved_index_stays_a_link(tmp_path):
     BM25([Passage("a", "one two")]).save(tmp_path / "saved")
     (tmp_path / "link").symlink_to(tmp_path / "saved")
@@ -434,22 +395,6 @@ def test_a_link_to_a_saved_index_stays_a_link(tmp_path):
     filled("numpy", clustered(6)).save(tmp_path / "name")
     assert (tmp_path / "name").is_symlink() and len(NumpyIndex.open(tmp_path / "vectors")) == 6
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "name", "saved", "vectors"]
-
-
-@pytest.mark.parametrize("kind", ["faiss", "faiss-ivf", "faiss-hnsw", "faiss-ivf-pq"])
-def test_an_opened_index_can_be_saved_again(tmp_path, kind):
-    vectors = np.random.default_rng(0).standard_normal((400, 16)).astype(np.float32)
-    first = make_index(kind)
-    first.add(vectors)
-    first.effort = 64
-    first.save(tmp_path / "first")
-    opened = type(first).open(tmp_path / "first")
-    opened.effort = 32
-    opened.save(tmp_path / "second")
-    again = type(first).open(tmp_path / "second")
-    assert again.effort == 32 or kind == "faiss"  # which knows no effort
-    for (got, scores), (want, same) in zip(again.search(vectors[:5], 7), opened.search(vectors[:5], 7), strict=True):
-        assert got.tolist() == want.tolist() and scores.tolist() == same.tolist()
 
 
 NOTHING, THREE = np.zeros((1, 32), np.float32), clustered(3)
