@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.records import Question, check_questions
-from berdslib.data.tables import read_jsonl, text_field
+from berdslib.data.tables import read_jsonl
 from berdslib.errors import InputError
 from berdslib.files import StrPath, read_lines, write_text
 from berdslib.judging.examples import draw_questions
@@ -142,13 +142,13 @@ def read_sources(path: StrPath) -> dict[str, list[str]]:
     Rows without `sources` are passed over, so that a file of questions will do.
     """
     found: dict[str, list[str]] = {}
-    for line, row in read_jsonl(path):
+    for _, row in read_jsonl(path):
         texts = row.get("sources")
         if texts is None:
             continue
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise InputError("a list of texts was expected", path=path, line=line, field="sources")
-        found[text_field(row, ("qid", "id", "key"), path, line)] = texts
+            raise row.wrong("sources", "a list of texts was expected")
+        found[row.text("qid", "id", "key")] = texts
     return found
 
 
