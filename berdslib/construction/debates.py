@@ -6,16 +6,15 @@ Source: BeRDS, section 4.1 and Tables 8 and 9.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from berdslib.construction import reading
 from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step, key_of
 from berdslib.construction.questions import STATEMENT_LABELS, STATEMENTS, TOO_FEW, as_typed
 from berdslib.data.formats import numbered_passages, passage_table
 from berdslib.data.records import OPPOSE, SUPPORT, Passage
-from berdslib.data.tables import check_new, read_table, text_field, text_list
+from berdslib.data.tables import Row, check_new, read_table
 from berdslib.errors import InputError
 from berdslib.files import read_lines
 from berdslib.statements.negation import negate
@@ -103,7 +102,7 @@ def read_discussions(path: Path) -> tuple[list[Draft], list[Rejection]]:
         found = []
         for line, row in read_table(path):
             found.append(_of_row(row, path, line))
-            check_new(lines, found[-1].key, f"the id {found[-1].key!r}", path, line, "id")
+            row.check_new(lines, found[-1].key, f"the id {found[-1].key!r}", "id")
     if not found:
         raise InputError("holds no discussions", path=path)
     bare = [d for d in found if not d.perspectives and len(d.options) < 2]
@@ -111,13 +110,12 @@ def read_discussions(path: Path) -> tuple[list[Draft], list[Rejection]]:
     return [d for d in found if d.perspectives or len(d.options) > 1], out
 
 
-def _of_row(row: Mapping[str, Any], path: Path, line: int) -> Draft:
-    statement = text_field(row, ("statement", "thesis"), path, line, default="")
-    answers = text_list(row, "answers", path, line, optional=True)
+def _of_row(row: Row, path: Path, line: int) -> Draft:
+    statement = row.text("statement", "thesis", default="")
+    answers = row.texts("answers", optional=True)
     if statement and answers:
-        problem = "a statement and answers; a question has one or the other"
-        raise InputError(problem, path=path, line=line, field="answers")
-    question = text_field(row, ("question", "title"), path, line)
+        raise row.wrong("answers", "a statement and answers; a question has one or the other")
+    question = row.text("question", "title")
     return _draft(key_of(row, ("id", "qid", "_id"), path, line), f"{path.name}:{line}", question, statement, answers)
 
 

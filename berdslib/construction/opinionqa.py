@@ -8,16 +8,14 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from berdslib.construction import reading
 from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step, key_of
 from berdslib.construction.questions import as_typed
 from berdslib.data.records import OPPOSE, SUPPORT
-from berdslib.data.tables import check_new, is_missing, read_table, text_field
+from berdslib.data.tables import Row, is_missing, read_table
 from berdslib.errors import InputError
 from berdslib.statements.negation import yes_and_no
 
@@ -42,9 +40,9 @@ def read_survey(path: Path) -> tuple[list[Draft], list[Rejection]]:
     lines: dict[str, int] = {}
     for line, row in read_table(path):
         key = key_of(row, ("key", "id", "qid"), path, line)
-        check_new(lines, key, repr(key), path, line, "key")
-        options = tuple(one for one in _options(row, path, line) if one.lower().strip(".") not in _NO_ANSWER)
-        text = " ".join(text_field(row, ("question",), path, line).split())
+        row.check_new(lines, key, repr(key), "key")
+        options = tuple(one for one in _options(row) if one.lower().strip(".") not in _NO_ANSWER)
+        text = " ".join(row.text("question").split())
         found.append(Draft(key, f"{path.name}:{line}", sources=(text,), options=options))
     if not found:
         raise InputError("holds no questions", path=path)
@@ -53,10 +51,10 @@ def read_survey(path: Path) -> tuple[list[Draft], list[Rejection]]:
     return [d for d in found if len(d.options) > 1], out
 
 
-def _options(row: Mapping[str, Any], path: Path, line: int) -> list[str]:
+def _options(row: Row) -> list[str]:
     name = next((n for n in ("references", "options") if not is_missing(row.get(n))), None)
     if name is None:
-        raise InputError("the options are missing; they are looked for in references, options", path=path, line=line)
+        raise row.wrong(None, "the options are missing; they are looked for in references, options")
     value = row[name]
     # A list written as JSON or, as in OpinionQA's own files, as Python writes it.
     for read in (json.loads, ast.literal_eval) if isinstance(value, str) else ():
@@ -64,7 +62,7 @@ def _options(row: Mapping[str, Any], path: Path, line: int) -> list[str]:
             value = read(row[name])
             break
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise InputError("a list of texts was expected", path=path, line=line, field=name)
+        raise row.wrong(name, "a list of texts was expected")
     return [" ".join(one.split()) for one in value if one.strip()]
 
 

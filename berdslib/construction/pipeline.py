@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import pandas as pd
 
 from berdslib.data.records import Question
-from berdslib.data.tables import is_missing, text_field
+from berdslib.data.tables import Row, is_missing
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.asking import Answer, ask_all
 from berdslib.llm.chat import ChatModel, Messages, Reply, Tokens, most_tokens
@@ -51,10 +51,10 @@ class Draft(NamedTuple):
         return Question(self.key, self.question, self.perspectives, stances, source, self.split)
 
 
-def key_of(row: Mapping[str, Any], names: Sequence[str], path: Path, line: int) -> str:
+def key_of(row: Row, names: Sequence[str], path: Path, line: int) -> str:
     """Return the id of a row, or one made of the file and the line where it has none."""
     named = any(not is_missing(row.get(name)) for name in names)
-    return text_field(row, names, path, line) if named else f"{path.name.partition('.')[0]}-{line}"
+    return row.text(*names) if named else f"{path.name.partition('.')[0]}-{line}"
 
 
 class Rejection(NamedTuple):

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.records import Question, check_questions
-from berdslib.data.tables import check_new, read_jsonl, text_field, text_list
+from berdslib.data.tables import check_new, read_jsonl
 from berdslib.errors import InputError
 from berdslib.files import StrPath, read_lines, write_text
 from berdslib.judging.examples import draw_questions
@@ -135,11 +135,8 @@ def read_sources(path: StrPath) -> dict[str, tuple[str, ...]]:
 
     Rows without `sources` are passed over, so that a file of questions will do.
     """
-    return {
-        text_field(row, ("qid", "id", "key"), path, line): text_list(row, "sources", path, line)
-        for line, row in read_jsonl(path)
-        if row.get("sources") is not None
-    }
+    rows = (row for _, row in read_jsonl(path) if row.get("sources") is not None)
+    return {row.text("qid", "id", "key"): row.texts("sources") for row in rows}
 
 
 # ---------------------------------------------------------------- the file

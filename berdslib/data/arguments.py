@@ -20,7 +20,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from berdslib.data.tables import check_new, first_field, is_missing, read_json, read_jsonl
+from berdslib.data import tables
+from berdslib.data.tables import is_missing, read_json, read_jsonl
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
 
@@ -229,13 +230,13 @@ def _read_queries(path: Path, split: str, docnos: set[str], *, named: bool) -> t
     for row in _rows(path):
         qid, is_number = row.id("query_id", "query", lines)
         numbers &= is_number
-        given = next((name for name in _ASKED if not is_missing(row.cells.get(name))), None)
+        given = next((name for name in _ASKED if not is_missing(row.get(name))), None)
         if not named and given is not None:
             raise row.wrong(given, "a baseline query names no property")
         asked = row.profile(*_ASKED) if named else NOBODY
         if named and not asked:
             raise row.wrong(given, "names no property")
-        relevant = None if is_missing(row.cells.get(_RELEVANT)) else row.docnos(_RELEVANT, docnos)
+        relevant = None if is_missing(row.get(_RELEVANT)) else row.docnos(_RELEVANT, docnos)
         queries.append(ArgumentQuery(qid, row.text("text", "argument"), split, asked, relevant))
     if not queries:
         raise InputError("holds no queries", path=path)
@@ -271,7 +272,7 @@ def _rows(path: Path) -> Iterator[Row]:
     for line, cells in enumerate(read_json(path), start=1) if first == "[" else read_jsonl(path):
         if not isinstance(cells, dict):
             raise InputError(f"a JSON object was expected, not {type(cells).__name__}", path=path, line=line)
-        yield Row(path, line, cells)
+        yield Row(cells, path, line)
 
 
 def property_name(name: str) -> str:
@@ -288,46 +289,32 @@ def _common_name(name: str) -> str:
     return _ALIASES.get(plain, plain)
 
 
-class Row(NamedTuple):
-    """An object of a file, and its fields with what is wrong with them; no message shows what could be of a profile."""
+class Row(tables.Row):
+    """A row whose fields are what they are, texts no numbers; no message shows what could be of a profile."""
 
-    path: StrPath
-    line: int
-    cells: Mapping[str, Any]
-
-    def wrong(self, field: str | None, problem: str) -> InputError:
-        """Return the error for a field."""
-        return InputError(problem, path=self.path, line=self.line, field=field)
-
-    def has(self, name: str) -> bool:
-        """Whether a field is there and not empty."""
-        return not is_missing(self.cells.get(name)) and self.cells[name] != ""
-
-    def first(self, names: Sequence[str], kind: type, expected: str) -> tuple[str, Any]:
+    def of_kind(self, names: Sequence[str], kind: type, expected: str) -> tuple[str, Any]:
         """Return the first of some names that is there, and what it holds, which is of a kind."""
-        name, value = first_field(self.cells, names, self.path, self.line)
+        name, value = self.first(*names)
         if not isinstance(value, kind):
             raise self.wrong(name, f"{expected} was expected, not {type(value).__name__}")
         return name, value
 
-    def text(self, *names: str) -> str:
+    def text(self, *names: str, default: str | None = None) -> str:
         """Return the text of the first of some names."""
-        name, value = self.first(names, str, "text")
-        if not value.strip():
-            raise self.wrong(name, "is blank")
-        return str(value)
+        self.of_kind(names, str, "text")
+        return super().text(*names, default=default)
 
     def id(self, name: str, what: str, lines: dict[Any, int]) -> tuple[str, bool]:
         """Return an id as text, which no line before has, and whether it was a number."""
-        _, value = first_field(self.cells, (name,), self.path, self.line)
+        _, value = self.first(name)
         if not _is_id(value) or not str(value).strip():
             raise self.wrong(name, f"text or a whole number was expected, not {_harmless(value)}")
-        check_new(lines, str(value), f"{what} {str(value)!r}", self.path, self.line, name)
+        self.check_new(lines, str(value), f"{what} {str(value)!r}", name)
         return str(value), isinstance(value, int)
 
     def docnos(self, name: str, known_docnos: Container[str], *, once: bool = False) -> tuple[str, ...]:
         """Return a list of argument ids; of one that is there twice, the first if `once`, else that is an error."""
-        _, value = self.first((name,), list, "a list of argument ids")
+        _, value = self.of_kind((name,), list, "a list of argument ids")
         if not value:
             raise self.wrong(name, "is empty")
         for one in value:
@@ -342,7 +329,7 @@ class Row(NamedTuple):
 
     def profile(self, *names: str) -> Profile:
         """Return the properties that the first of some names holds; those that are not known are left out."""
-        name, value = self.first(names, dict, "an object")
+        name, value = self.of_kind(names, dict, "an object")
         found: dict[str, tuple[str, ...]] = {}
         for given, content in value.items():
             own, field = _common_name(given), f"{name}.{given}"

@@ -41,7 +41,7 @@ from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
 from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.records import Passage, Question, check_run, make_verdicts, no_repeats, ranked_run
-from berdslib.data.tables import check_new, read_jsonl, text_field, write_jsonl
+from berdslib.data.tables import read_jsonl, write_jsonl
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.files import StrPath
 from berdslib.paths import shipped
@@ -319,11 +319,11 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
     docno_of, line_of = scenario.docnos, dict[Any, int]()
     lists: dict[str, list[str]] = {}
     for line, row in read_jsonl(path):
-        qid = text_field(row, (_QUERY,), path, line)
-        check_new(line_of, qid, f"query {qid!r}", path, line, _QUERY)
+        qid = row.text(_QUERY)
+        row.check_new(line_of, qid, f"query {qid!r}", _QUERY)
         if qid not in asked:
             raise InputError(_whose(qid, scenario), path=path, line=line, field=_QUERY)
-        found = Row(path, line, row).docnos(_LISTED, docno_of, once=repeats == "once")
+        found = Row(row, path, line).docnos(_LISTED, docno_of, once=repeats == "once")
         if len(found) < enough:
             counted = f"{len(found)} different argument{'' if len(found) == 1 else 's'}"
             raise InputError(f"lists {counted}; at least {enough} are needed", path=path, line=line, field=_LISTED)

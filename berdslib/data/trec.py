@@ -19,7 +19,7 @@ from berdslib.data.records import (
     make_run_as_trec_eval,
     make_verdicts,
 )
-from berdslib.data.tables import first_field, number, parse_number, read_table, text_field, yes_probability
+from berdslib.data.tables import Row, read_table
 from berdslib.errors import InputError, errors_in
 from berdslib.files import StrPath, read_lines, write_text
 
@@ -33,8 +33,8 @@ def read_trec_run(path: StrPath) -> pd.DataFrame:
     the column of ranks, and of equal scores the larger docno comes first. Runs that are made here break ties by the
     smaller docno, and set equal scores apart, so that they are read back as they were.
     """
-    lines = _blank_separated(path, 6, "qid Q0 docno rank score tag")
-    rows = [(qid, docno, number(score, path, line, "score")) for line, (qid, _, docno, _, score, _) in lines]
+    found = _blank_separated(path, "qid Q0 docno rank score tag")
+    rows = [(row["qid"], row["docno"], row.number("score")) for row in found]
     with errors_in(path):
         return make_run_as_trec_eval(*zip(*rows, strict=True))
 
@@ -78,13 +78,12 @@ def read_trec_qrels(path: StrPath, judge: str = "gold", *, first_subtopic: int |
     if first_subtopic not in (None, 0, 1):
         raise InputError(f"must be 0, 1 or None (told from the file), not {first_subtopic!r}", field="first_subtopic")
     rows = []
-    for line, (qid, subtopic, docno, relevance) in _blank_separated(path, 4, "qid subtopic docno relevance"):
-        number_of = int(subtopic[:20]) if subtopic.isdecimal() else -1
-        if not (first_subtopic or 0) <= number_of < MOST_PERSPECTIVES:
-            problem = f"{subtopic!r} is not a whole number from {first_subtopic or 0}"
-            raise InputError(problem, path=path, line=line, field="subtopic")
-        yes = number(relevance, path, line, "relevance") > 0
-        rows.append((qid, number_of, docno, float(yes), yes))
+    for row in _blank_separated(path, "qid subtopic docno relevance"):
+        subtopic, yes = row["subtopic"], row.number("relevance") > 0
+        pid = int(subtopic[:20]) if subtopic.isdecimal() else -1
+        if not (first_subtopic or 0) <= pid < MOST_PERSPECTIVES:
+            raise row.wrong("subtopic", f"{subtopic!r} is not a whole number from {first_subtopic or 0}")
+        rows.append((row["qid"], pid, row["docno"], float(yes), yes))
     used = {row[1] for row in rows}
     first = (0 not in used and 1 in used) if first_subtopic is None else first_subtopic
     if first_subtopic is None and first:
@@ -119,18 +118,14 @@ def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.Dat
     if not str(path).removesuffix(".gz").endswith((".jsonl", ".json", ".ndjson", ".csv", ".tsv")):
         return read_trec_qrels(path, first_subtopic=first_subtopic)
     rows = []
-    for line, row in read_table(path):
-        qid, docno = (text_field(row, (f,), path, line) for f in ("qid", "docno"))
-        pid = number(first_field(row, ("pid",), path, line)[1], path, line, "pid")
+    for _, row in read_table(path):
+        pid, (name, value) = row.number("pid"), row.first("p_yes", "supports")
         if pid % 1 or not 0 <= pid < MOST_PERSPECTIVES:
-            problem = f"{row['pid']!r} is not a whole number from 0, the index of the perspective"
-            raise InputError(problem, path=path, line=line, field="pid")
-        name, value = first_field(row, ("p_yes", "supports"), path, line)
-        p_yes = yes_probability(parse_number(value), path, line, name)
-        supports = p_yes >= 0.5
-        if name != "supports" and "supports" in row:
-            supports = yes_probability(parse_number(row["supports"]), path, line, "supports") >= 0.5
-        rows.append((qid, pid, docno, p_yes, supports, text_field(row, ("judge",), path, line, default="gold")))
+            raise row.wrong("pid", f"{row['pid']!r} is not a whole number from 0, the index of the perspective")
+        p_yes = row.verdict(name, value)
+        supports = row.verdict("supports", row["supports"]) if "supports" in row else p_yes
+        judge = row.text("judge", default="gold")
+        rows.append((row.text("qid"), pid, row.text("docno"), p_yes, supports >= 0.5, judge))
     if not rows:
         raise InputError("holds no verdicts", path=path)
     with errors_in(path):
@@ -150,16 +145,15 @@ def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
         frame.to_csv(file, sep="\t" if ending == ".tsv" else ",", index=False, lineterminator="\n")
 
 
-def _blank_separated(path: StrPath, n: int, layout: str) -> Iterator[tuple[int, list[str]]]:
-    empty = True
+def _blank_separated(path: StrPath, layout: str) -> Iterator[Row]:
+    names, empty = layout.split(), True
     for line, text in read_lines(path):
         columns = text.split()
-        if not columns:
-            continue
-        if len(columns) != n:
-            raise InputError(f"{len(columns)} columns; expected {n}: {layout}", path=path, line=line)
-        empty = False
-        yield line, columns
+        if columns and len(columns) != len(names):
+            raise InputError(f"{len(columns)} columns; expected {len(names)}: {layout}", path=path, line=line)
+        if columns:
+            empty = False
+            yield Row(zip(names, columns, strict=True), path, line)
     if empty:
         raise InputError("is empty", path=path)
 

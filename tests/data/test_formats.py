@@ -13,7 +13,7 @@ import pytest
 import pytrec_eval
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from layouts import write_questions
+from layouts import jsonl, write_questions
 from pandas.testing import assert_frame_equal
 
 from berdslib.data.datasets import load
@@ -26,7 +26,6 @@ from berdslib.data.formats import (
     read_expansions,
     read_passages,
     read_questions,
-    write_beir,
     write_berds,
 )
 from berdslib.data.records import (
@@ -63,10 +62,6 @@ def put(folder, name, content):
     path = folder / name
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     return path
-
-
-def jsonl(*rows):
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 # Any text JSON can carry: everything but halves of surrogate pairs, and not blank.
@@ -369,47 +364,6 @@ def test_a_beir_folder(tmp_path, zipped):
     assert questions == [Question("q1", "One?", ("One?",), (None,), "set", "test")]
     assert passages == [Passage("d1", "t", "T"), Passage("d2", "u", "")] == read_passages(tmp_path / "set")
     assert verdicts.values.tolist() == [["q1", 0, "d1", 1.0, True, "gold"], ["q1", 0, "d2", 0.0, False, "gold"]]
-
-
-def test_a_beir_folder_is_read_back_as_written(tmp_path):
-    passages = [Passage("d1", "t", "T"), Passage('d"2', "u", ""), Passage("d3", "v", "")]
-    rows = [
-        ("t1", 0, "d1", 1.0, True),
-        ("t1", 1, "d1", 0.7, True),
-        ("t1", 0, 'd"2', 1.0, True),
-        ("c1", 2, "d3", 0.1, False),
-    ]
-    write_beir(tmp_path / "out", [TEA, CATS], passages, make_verdicts(rows, "j"), "dev")
-    scores = [
-        (row["query-id"], row["corpus-id"], row["score"]) for _, row in read_table(tmp_path / "out/qrels/dev.tsv")
-    ]
-    # d1 supports two perspectives, d3 was judged and supports none
-    assert scores == [("c1", "d3", "0"), ("t1", 'd"2', "1"), ("t1", "d1", "2")]
-    questions, again, verdicts = read_beir(tmp_path / "out", "dev")
-    assert again == passages
-    assert [(q.qid, q.text) for q in questions] == [("t1", TEA.text), ("c1", CATS.text)]
-    assert verdicts["docno"].tolist() == ["d3", 'd"2', "d1"] and verdicts["supports"].tolist() == [False, True, True]
-
-
-@pytest.mark.parametrize(
-    ("name", "line", "words"),
-    [
-        ("corpus.jsonl", jsonl({"_id": "d1", "text": "u"}), r"corpus\.jsonl:3 \[docno\]: docno 'd1'"),
-        ("queries.jsonl", jsonl({"_id": "q1", "text": "R?"}), r"queries\.jsonl:3 \[qid\]: question id 'q1'"),
-        ("qrels/dev.tsv", "q1\td1\t0\n", r"dev\.tsv:3 \[corpus-id\]: passage 'd1' of query 'q1'"),
-    ],
-)
-def test_what_is_twice_in_a_beir_folder_is_named_with_its_lines(tmp_path, name, line, words):
-    (tmp_path / "qrels").mkdir()
-    put(tmp_path, "corpus.jsonl", jsonl({"_id": "d1", "text": "t"}) + "\n")
-    put(tmp_path, "queries.jsonl", jsonl({"_id": "q1", "text": "Q?"}) + "\n")
-    put(tmp_path, "qrels/dev.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\n")
-    assert [len(part) for part in read_beir(tmp_path, "dev")] == [1, 1, 1]
-    with (tmp_path / name).open("a") as file:
-        file.write(line)
-    first = 2 if name.endswith(".tsv") else 1
-    with pytest.raises(InputError, match=f"{words} occurs twice, first in line {first}; each must be unique"):
-        read_beir(tmp_path, "dev")
 
 
 def test_a_query_that_two_splits_judge_is_that_of_the_first(tmp_path):

@@ -10,7 +10,6 @@ from math import log2
 import pytest
 
 from berdslib.data.datasets import card, fetch, load, load_gold, load_passages, load_questions
-from berdslib.data.leaks import leaks
 from berdslib.data.readers import nuggets_at, read_nuggets
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.tables import write_jsonl
@@ -227,14 +226,3 @@ def test_measures_of_nuggets(tmp_path):
     # save was judged not to support nugget 0, and other not nugget 2.
     late = 0 / log2(2) + 1 / log2(3) + 1 / log2(4)
     assert scores(found, other, save, chain) == pytest.approx([1 / 3, 2 / 3, 0, 0, 2 / 3, late / best])
-
-
-def test_questions_with_the_same_gold_passages_leak(tmp_path):
-    again = edited(query_id=9, query_title=None, query_text="Where does talk go?")
-    for part, pid in zip(again["nuggets"], range(3), strict=True):
-        assert part == QUERY["nuggets"][pid]
-    renamed = [{**part, "text": f"Number {i}"} for i, part in enumerate(again["nuggets"])]
-    found = load(written(tmp_path / "mine", QUERY, again | {"nuggets": renamed}))
-    assert [tuple(row)[:4] for row in leaks(found.questions, found.gold).itertuples(index=False)] == [
-        ("7", "9", "passages", 1.0)
-    ]

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
@@ -61,15 +62,16 @@ def test_calibration_figure_shows_every_judge_and_its_counts():
     judged = {name: skewed(rng) for name in ("one", "two", "three")}
     tables = {name: calibration_table(*both) for name, both in judged.items()}
     figure = calibration_curve_figure(tables, {name: p for name, (_, p) in judged.items()})
-    top, *counts = figure.axes
-    assert [t.get_text() for t in top.get_legend().get_texts()] == ["means what it says", *(f"{name} (300 pairs)" for name in tables)]
+    top, counts = figure.axes
+    named = [f"{name} (300 pairs)" for name in tables]
+    assert [t.get_text() for t in top.get_legend().get_texts()] == ["means what it says", *named]
     for i, (name, table) in enumerate(tables.items()):
         line = next(one for one in top.lines if str(one.get_label()).startswith(name))
         np.testing.assert_array_equal(line.get_xydata(), table[["mean_p", "share_yes"]].to_numpy())
-        assert line.get_color() == PALETTE[i] and name in counts[i].get_title(loc="left")
-        heights = [bar.get_height() for bar in counts[i].patches]
-        assert heights == np.histogram(judged[name][1], np.linspace(0, 1, 21))[0].tolist()
-    assert len(counts) == 3 and figure.axes[-1].get_xlabel() and top.get_ylabel()
+        outline = counts.patches[i].get_xy()[1:-1:2, 1]
+        assert outline.tolist() == np.histogram(judged[name][1], np.linspace(0, 1, 21))[0].tolist()
+        assert line.get_color() == PALETTE[i] and to_hex(counts.patches[i].get_edgecolor()).upper() == PALETTE[i]
+    assert counts.get_xlabel() and top.get_ylabel()
 
 
 # ---------------------------------------------------------------- breakdown
