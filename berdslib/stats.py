@@ -457,7 +457,7 @@ def both_kinds(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.nd
 def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: float | None = None) -> float:
     """Return the threshold (two decimals, 0.01 to 1.00) with the best F1; of equals the middle one.
 
-    For development data only. `positive_share` weighs the pairs as if so many were positive.
+    For development data only. `positive_share` weighs the pairs as if this share of them were positive.
     """
     labels, p_yes = both_kinds(labels, p_yes)
     if not ((p_yes >= 0) & (p_yes <= 1)).all():

@@ -37,7 +37,7 @@ _ABBREVIATIONS = (
 
 
 def split_words(text: str, words: int = WORDS) -> list[str]:
-    """Cut a text into disjoint pieces of exactly so many words; the last is shorter (BeRDS section 4.2).
+    """Cut a text into disjoint pieces of exactly so many words; the last keeps what is left (BeRDS section 4.2).
 
     The DPR dump fills its last piece up with words from the document's start instead.
 

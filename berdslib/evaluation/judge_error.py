@@ -55,22 +55,16 @@ def corrected_mean(
     level: float = 0.95,
     tune: bool = True,
 ) -> Corrected:
-    """Correct the mean of a judge's scores by what people say of a random part.
+    """Correct the mean of a judge's scores (N,) by what people say of a random part (N,), NaN where they say nothing.
 
     With f the judge's and h the people's scores, N things of which n are labelled, the estimate is ``w * mean_N(f) +
-    mean_n(h - w * f)``, unbiased for any fixed weight w; the tuned w has the smallest variance. The variance is
-    cluster-robust, of each question's whole influence on the estimate; the interval Student's, with as many degrees of
-    freedom as there are labelled clusters, less 1 per group (Welch and Satterthwaite). What is labelled must be drawn
-    at random; a part in which the judge happens to make no error passes for an errorless judge.
+    mean_n(h - w * f)``, unbiased for any fixed weight w; the tuned w has the smallest variance, and is 1 (plain PPI) in
+    groups with few labelled clusters. The variance is cluster-robust, of each question's whole influence on the
+    estimate; the interval Student's, with as many degrees of freedom as there are labelled clusters, less 1 per group
+    (Welch and Satterthwaite). A part in which the judge happens to make no error passes for an errorless judge.
 
-    Args:
-        judge_scores: (N,) the judge's score of everything.
-        human_scores: (N,) people's score, NaN where there is none.
-        clusters: (N,) what was drawn independently, such as the question of each pair; None if each is its own.
-        groups: (N,) the data set of each; the means of the groups then count equally (BeRDS "macro-average").
-        level: coverage of the interval.
-        tune: choose the weight from the data, for each group of at least 30 labelled clusters its own; groups of
-            fewer, and all if False, have weight 1 (plain PPI).
+    `clusters` (N,) are what was drawn independently, such as the question of each pair; the means of `groups` (N,), the
+    data sets, count equally.
 
     Raises:
         InputError: different lengths, a judge's score that is not finite, a cluster in two groups, or a group with
