@@ -29,10 +29,8 @@ REASONS = {
 class Draft(NamedTuple):
     """An item of the source, and what has been made of it so far.
 
-    Fields: ``key`` names it for good, and becomes the question's id; ``where`` is its file and line; ``question`` and
-    ``perspectives`` are "" and () until a step makes them, or the source has them; ``stances`` as in a Question;
-    ``sources`` the texts that it is made of; ``options`` the answers that the source offers; ``documents`` the ids of
-    those texts, where they have some; ``split`` that of the source, where it has one.
+    ``key`` names it for good, and becomes the question's id; ``where`` is its file and line; ``sources`` are the texts
+    that it is made of, ``documents`` their ids; ``options`` the answers that the source offers.
     """
 
     key: str
@@ -90,8 +88,8 @@ class Step:
         name: what it is called in counts and rejections.
         task: whose prompt is asked, one of :data:`berdslib.llm.prompting.TASKS`.
         values: what fills the prompt for an item: placeholder → text of the source, which is untrusted.
-        read: makes of an item and the answer the item after the step. Raises InputError where the answer cannot be
-            read, and Rejected where it speaks against the item.
+        read: from an item and the answer to the item after the step. Raises InputError where the answer cannot be read,
+            and Rejected where it speaks against the item.
         by_rule: the answer that a rule gives, None where no rule is sure.
         usual: an answer of usual length, in the form asked for; what a rehearsal goes on with.
         applies: which items take this step; the others pass by.
@@ -150,12 +148,7 @@ class ByRule:
 class Rehearsal:
     """Answers that cost nothing: those that are recorded already, and answers of usual length in place of all others.
 
-    Which items a model would leave out nobody knows before, so that it is asked at most as often as here, unless it has
-    to be asked again for an answer that cannot be read.
-
-    Args:
-        chat: the model that would be asked; its id and longest answer count.
-        recorded: the file of answers of an earlier run; it need not be there.
+    A model is asked at most as often as here, unless it has to be asked again for an answer that cannot be read.
     """
 
     def __init__(self, chat: ChatModel, recorded: Path) -> None:
@@ -175,8 +168,7 @@ class Rehearsal:
     def table(self, prices: tuple[float, float]) -> pd.DataFrame:
         """Return what is left to ask and what it would cost, a row for each step and one for all.
 
-        Columns: step, recorded, to_ask, prompt_tokens, completion_tokens (as is likely), likely_cost and most_cost. The
-        most holds if no answer has to be asked for again.
+        The most holds if no answer has to be asked for again.
         """
         names = ["step", "recorded", "to_ask", "prompt_tokens", "completion_tokens", "likely_cost", "most_cost"]
         rows = [
@@ -203,10 +195,9 @@ def _likely(messages: Messages, answer: str) -> Tokens:
 
 
 class Passed(NamedTuple):
-    """What came of a step, or of several.
+    """What came of one step or several; ``unanswered`` ones are asked again in the next run.
 
-    Fields: ``drafts`` still in; ``rejected`` with the reason; ``unanswered`` because the endpoint failed, to be asked
-    again in the next run; ``counts`` for each step its name, items, how many took it, were left out, were unanswered.
+    ``counts`` holds for each step its name and how many items there were, took it, were left out, were unanswered.
     """
 
     drafts: list[Draft]

@@ -1,7 +1,6 @@
 """Reading made items by hand, 20 of each data set as in B.4 of BeRDS: the sheet, its errors, how far two readers agree.
 
-A sheet is a CSV file that a spreadsheet opens as well as :class:`berdslib.construction.form.ReviewForm`, and that may
-be filled in part by part. Each reviewer has a copy of the drawn sheet.
+A sheet is a CSV file that may be filled in part by part; each reviewer has a copy of the drawn one.
 """
 
 from __future__ import annotations
@@ -53,9 +52,8 @@ _UNWRITTEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # no text
 class SheetRow(NamedTuple):
     """One item of a sheet, and what a reviewer says of it; what is still to be said is "".
 
-    Fields: ``qid``; ``data_set`` it was drawn from; ``sources`` and ``perspectives``, one a line, these with their
-    stance in brackets behind them where they have one ("Zoos should close. (support)"); ``question``; the columns of
-    :data:`ANSWERS`; ``note``, free text; ``reviewer``, who answered.
+    ``sources`` and ``perspectives`` are one a line, these with their stance in brackets ("Zoos should close.
+    (support)").
     """
 
     qid: str
@@ -100,13 +98,10 @@ class SheetRow(NamedTuple):
 def draw_sheet(
     questions: Sequence[Question], sources: Mapping[str, Sequence[str]], n: int = 20, seed: int = 0
 ) -> list[SheetRow]:
-    """Draw so many questions from each data set, or all where there are fewer, for people to read. BeRDS B.4.
+    """Draw n questions from each data set, or all where there are fewer, for people to read. BeRDS B.4.
 
-    Args:
-        questions: with perspectives.
-        sources: qid → the texts that the question is made of; none for one whose source is the question itself.
-        n: from each data set, without repetition; a warning names those that have fewer.
-        seed: of the draw; neither the order of the questions nor the other data sets matter.
+    `sources` are qid → the texts that the question is made of. Neither the order of the questions nor the other data
+    sets matter to the draw.
     """
     check_questions(questions, need_perspectives=True)
     rows = list[SheetRow]()
@@ -229,11 +224,9 @@ def _cell(value: str) -> str:
 def summary(rows: Sequence[SheetRow]) -> pd.DataFrame:
     """Return how many items of each data set have an error. BeRDS Table 19.
 
-    Returns:
-        Frame with a row for each data set, and one for all where there are several: data_set, drawn, finished, errors
-        (items with an answer "no" or an error named), percent of the finished with its exact interval (Clopper and
-        Pearson) low and high, NaN where none is finished; of the finished, those with a minor and a major error; the
-        number of answers "no" to each question; at_odds, items that say no without an error or name one without a no.
+    Frame data_set, drawn, finished, errors (an answer "no" or an error named), percent of the finished with its exact
+    interval low and high, minor, major, the answers "no" to each question, and at_odds (a no without an error or the
+    reverse); with a row for all where there are several data sets.
     """
     data_sets = sorted({row.data_set for row in rows})
     parts = [(name, [row for row in rows if row.data_set == name]) for name in data_sets]
@@ -283,22 +276,18 @@ def reviewer_agreement(
 ) -> pd.DataFrame:
     """Compare two reviewers' answers, column by column, over the items that both answered there.
 
-    Kappa is Cohen's; alpha is Krippendorff's. The severity is an order: there both weigh
-    a disagreement by its square, so that "none" against "major" counts four times as much as "none" against "minor".
+    Kappa is Cohen's, alpha Krippendorff's; of the severity, an order, both weigh a disagreement by its square.
 
     Args:
         first: a sheet.
         second: another reviewer's, of the same items; other items are left aside.
-        resamples: bootstrap samples. Those in which only one answer occurs have neither kappa nor alpha, and are
-            dropped.
+        resamples: bootstrap samples; those in which only one answer occurs are dropped.
         seed: of the draws.
 
     Returns:
-        Frame with columns column, n, percent (items with the same answer), kappa and alpha, each with the low and
-        high ends of an interval at 95 % (exact of the percentage, of the others by the bootstrap, which draws items),
-        dropped (the share of the bootstrap samples), and remark. NaN for what is undefined: kappa and alpha where
-        only one answer occurs; their intervals too of fewer than two items, where more samples are dropped than the
-        interval leaves out at its ends, and where it has no width, as that of two who agree on everything.
+        Frame with columns column, n, percent (items with the same answer), kappa and alpha, each with the low and high
+        ends of an interval at 95 % (exact of the percentage, of the others by the bootstrap, which draws items),
+        dropped (the share of the bootstrap samples), and remark, which says why something is undefined (NaN).
     """
     pairs = _pairs(first, second)
     rng = np.random.default_rng(seed)
@@ -365,7 +354,7 @@ def _chance_corrected(counts: np.ndarray, choices: int) -> np.ndarray:
     """Return Cohen's kappa and Krippendorff's alpha, (r, 2), of counts of pairs of answers; NaN where all are the same.
 
     Both are 1 - observed / expected disagreement: expected of two reviewers with the answers that each has, or of any
-    two of all answers that were given. The libraries count one sample at a time, which would take minutes.
+    two of all answers that were given.
     """
     counts = counts.reshape(-1, choices, choices)
     distances = np.subtract.outer(np.arange(choices), np.arange(choices)) ** 2.0

@@ -74,15 +74,10 @@ def asked_for(handout: Handout, question: Question) -> Profile:
 
 
 class Authors:
-    """Who wrote the passages of a corpus: for each (property, value) a column of p, one row a passage.
+    """Who wrote the passages of a corpus: for each (property, value) a column of p, float64 (corpus,).
 
-    Known p are 1 or 0, and NaN where a profile does not say; guessed ones lie between.
-
-    Args:
-        handout: whose passages they wrote.
-        groups: all (property, value) that can be told apart.
-        p: makes the column of one, float64 (corpus,).
-        prior: of guesses, what p is where the text says nothing; None where authors are known.
+    Known p are 1 or 0, and NaN where a profile does not say; guessed ones lie between, and ``prior`` is what they are
+    where the text says nothing.
     """
 
     def __init__(
@@ -124,8 +119,8 @@ class Authors:
     def evidence(self, asked: Profile) -> np.ndarray:
         """Return what speaks for each author's having all that is asked for, float64 (corpus, columns).
 
-        Of known authors: who has it, and of whom that is not known. Of others the log-odds above those of the prior,
-        added up as if one property said nothing of another.
+        Of known authors: who has it, and of whom that is not known; of guessed ones the sum of the log-odds above the
+        prior's.
         """
         groups = [(name, value) for name, values in asked.items() for value in values]
         p = np.array([self.p(*group) for group in groups])
@@ -218,13 +213,7 @@ class ByAuthors(Ours):
 
 @dataclass
 class Templated(Ours):
-    """A retriever that is asked for the property in words, before the text.
-
-    Args:
-        retriever: searches; in the explicit scenario it is over :func:`templated` passages.
-        handout: says what queries ask for.
-        name: what it is called in tables.
-    """
+    """A retriever that is asked for the property in words, before the text."""
 
     retriever: Retriever
     handout: Handout
@@ -238,10 +227,7 @@ class Templated(Ours):
 
 
 def templated(handout: Handout) -> Sequence[Passage]:
-    """Return the passages with their authors' profiles in words before the text, or as they are where these are hidden.
-
-    Properties come in the order of :data:`~berdslib.data.arguments.PROPERTIES`.
-    """
+    """Return the passages with their authors' profiles in words before the text, or as they are if these are hidden."""
     profiles = handout.profiles
     if profiles is None:
         return handout.passages
@@ -262,10 +248,9 @@ def _before(profile: Profile, text: str) -> str:
 
 
 def lessons_of(training: Handout | None) -> Handout:
-    """Return the training split with those of its queries that weights are learnt on.
+    """Return the training split with at most ``MOST_QUERIES`` of its answered queries, for weights to be learnt on.
 
-    These have answers, and are drawn if there are more than ``MOST_QUERIES``. The split stands for itself as its own
-    training split, so that a chain that learns from one is the same there.
+    It stands for itself as its own training split, so that a chain that learns from one is the same there.
     """
     training, gold = known_answers(training, "a fusion learns its weights")
     answers = set(gold["qid"])
@@ -279,14 +264,10 @@ def lessons_of(training: Handout | None) -> Handout:
 
 
 def learn_weights(retriever: Retriever, authors: Authors, *, depth: int) -> Weights:
-    """Learn the weights of a fusion: logistic regression on what a chain finds for training queries.
+    """Learn the weights of a fusion by logistic regression on `depth` candidates of each training query.
 
-    The text counts by its standardised score, or by its rank, whichever explains the training answers better.
-
-    Args:
-        retriever: the chain, over the passages of the training split.
-        authors: of these passages; their handout holds training queries and their answers, see :func:`lessons_of`.
-        depth: how many candidates of each query.
+    The text counts by its standardised score, or by its rank, whichever explains the training answers better. The
+    retriever and the authors are those of the training split, see :func:`lessons_of`.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss
@@ -378,22 +359,15 @@ def _evidence(run: pd.DataFrame, questions: Sequence[Question], authors: Authors
 class AuthorClassifier:
     """The probability that the author of a passage states a value of a property, given the text.
 
-    Answers to a training query that asks for a value, on an issue, have authors who state it; all other answers to the
-    queries on that issue have authors who do not. Issues on which no query asks for it tell nothing: a release need not
-    ask for every value on each. A model for each value by itself, so that a list of values, such as political issues,
-    needs no other treatment: logistic regression on the vectors of an encoder, calibrated by a sigmoid (Platt) on
-    issues that it did not learn from, because it will be used on others.
-
-    A passage that it learnt from is judged by the model of the fold that left its issue out: for it, too, p is a guess.
-
-    A value that cannot be learnt, because it is not asked for on two issues at least, has its prior: (answers by
-    authors with it + 1) / (answers on issues where it is asked for + 2), which is 1/2 where nothing is known.
-
-    Models are fitted when they are first asked for; :meth:`learn` makes one.
+    For each value a logistic regression on the vectors of an encoder, calibrated by a sigmoid (Platt) on issues that it
+    did not learn from. Answers to a training query that asks for the value have authors who state it; other answers on
+    its issue have authors who do not; issues on which no query asks for it tell nothing. A passage that was learnt from
+    is judged by the model of the fold that left its issue out. A value that is not asked for on two issues at least has
+    its prior: (answers by authors with it + 1) / (answers on issues where it is asked for + 2).
 
     Args:
-        answers: frame docno, issue, property, value: the authors of which passages have what; a row whose property is
-            "" says no more than that the passage is on the issue.
+        answers: frame docno, issue, property, value; a row whose property is "" says only that the passage is on the
+            issue.
         passages: those that answers are about, and any others.
         encoder: makes the vectors.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
@@ -422,11 +396,7 @@ class AuthorClassifier:
     ) -> AuthorClassifier:
         """Make one from the training split as a handout holds it (``handout.training``); no profile is read.
 
-        Args:
-            training: its queries, what they ask for, and its gold; of answers to a query that names several values, no
-                more is taken than that they are on its issue.
-            encoder: see :func:`berdslib.models.encoders.get_encoder`.
-            text_of: what is encoded of a passage.
+        Of answers to a query that names several values, no more is taken than that they are on its issue.
         """
         lessons, gold = known_answers(training, "a classifier of authors learns")
         queries = []
@@ -451,13 +421,7 @@ class AuthorClassifier:
         return (int(has.sum()) + 1) / (len(has) + 2)
 
     def p(self, name: str, value: str, passages: Sequence[Passage]) -> np.ndarray:
-        """Return the probability that each author has a value, float64 (n,).
-
-        Args:
-            name: of the property.
-            value: of the property.
-            passages: any; their vectors are kept until others are asked about.
-        """
+        """Return the probability that each author has a value, float64 (n,)."""
         model, fold_of = self._fitted(property_name(name), value)
         if model is None:
             return np.full(len(passages), self.prior(name, value))

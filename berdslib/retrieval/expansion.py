@@ -44,25 +44,21 @@ DUPLICATES = ("drop", "keep")
 class Expanded(Ours):
     """A retriever that searches every question under its expansions, all in one call, and fuses what is found.
 
-    A question without expansions is searched as it is; how many there were is logged as a warning. So is a query that
-    was made of a question: it has its perspective already. Multi-query retrieval, the question beside its rewordings,
-    is ``original=True, fuse="rrf"``: "+multi:NAME".
+    A question without expansions is searched as it is, and so is a query that was made of a question.
 
     Args:
         retriever: searches the expanded queries, each under an id of its own.
-        expansions: qid → [(name, statement), …]; those of other questions are not looked at.
+        expansions: qid → [(name, statement), …].
         name: what it is called in tables; "" for the retriever's name and "+expansion".
-        merge: "question first": the query is the question and behind it the statement, as in the recorded queries of
-            the authors; "statement only": the statement alone, as the words of section 6 can also be read. Full queries
-            of PIR contain their question and are searched as they are.
-        duplicates: a passage that several lists bring to round robin. "drop": as in the paper, it is listed once, and k
-            unique passages are listed. "keep": as in the official code, whose list of k names passages twice. A run
-            cannot, so here it is shorter than k. What is covered, and so MRecall@k, is that list's; Precision@k counts
-            a repeat as a miss, whereas the official list scores it like its first mention.
+        merge: "question first": question, then statement, as in the authors' recorded queries; or "statement only".
+            Full queries of PIR are searched as they are.
+        duplicates: what round robin does with a passage of several lists. "drop" lists it once, and k unique passages,
+            as in the paper; "keep" fills k places as the official code does, and lists fewer than k (divergences.md
+            B13).
         number: use only the first so many expansions of a question; 0 = all.
         fuse: "round robin", one list after the other in the order of generation; or "rrf", reciprocal rank fusion.
         original: the question itself is one more query, the first.
-        depth: passages of each list that reciprocal rank fusion looks at, at least k. Round robin needs k, no more.
+        depth: passages of each list that reciprocal rank fusion looks at, at least k.
     """
 
     retriever: Retriever
@@ -98,11 +94,10 @@ class Expanded(Ours):
         return run[run["rank"] <= k].reset_index(drop=True)
 
     def lists(self, questions: Sequence[Question], depth: int) -> list[dict[str, list[str]]]:
-        """Search every question under each of its expansions, all in one call, and return what each search found.
+        """Search every question under each of its expansions, all in one call.
 
-        Returns:
-            For the first search of each question, the second and so on: qid → docnos, best first; those that found
-            nothing are left out.
+        Returns for the first search of each question, the second and so on: qid → docnos, best first; those that found
+        nothing are left out.
         """
         queries: list[Question] = []
         owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
@@ -164,9 +159,8 @@ def _check_covered(questions: Sequence[Question], expansions: Expansions) -> Non
 def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[str, str]]]:
     """Return expansions that need no model: what says yes, what says no, and the search for arguments on either side.
 
-    A yes/no question becomes a statement and its negation by rule, and "A or B?" its two answers
-    (:func:`~berdslib.statements.negation.two_sides`); where the rule is not sure, and for other questions, there is a
-    search for opinions in their place. Gold perspectives are not looked at.
+    Yes/no questions and "A or B?" become two answers by :func:`~berdslib.statements.negation.two_sides`; where that is
+    not sure, a search for opinions takes their place. Gold perspectives are not looked at.
 
     >>> template_expansions([Question("q", "Should zoos close?")])["q"][1]
     ('No', 'Zoos should not close.')
@@ -201,14 +195,12 @@ SEARCHED: dict[str, dict[str, Any]] = {"chat": {}, "hyde": {"merge": "statement 
 def expansions_by(
     name: str, questions: Sequence[Question], *, recordings: Path | None = None
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return the expansions that a chat model makes, by name: BeRDS, section 6, or HyDE.
-
-    Search them with ``Expanded(…, **SEARCHED[kind])``, where the kind is what stands before the first colon.
+    """Return the expansions that a chat model makes, by name; search them with ``Expanded(…, **SEARCHED[kind])``.
 
     Args:
-        name: "chat:MODEL" for perspectives, "hyde:MODEL" for a passage that could answer the question; MODEL as
-            :func:`berdslib.models.chat.make_chat` reads it: "chat:gpt-4o", "hyde:local:FOLDER", or "chat:recorded:FILE"
-            for answers from a file, without a network.
+        name: "chat:MODEL" for perspectives (BeRDS, section 6), "hyde:MODEL" for a passage that could answer the
+            question; MODEL as :func:`berdslib.models.chat.make_chat` reads it, so "chat:recorded:FILE" takes answers
+            from a file.
         questions: their texts are sent, and nothing else: no gold perspectives.
         recordings: a file of answers: what is in it is not asked again, and what is new is added at once.
     """
@@ -224,13 +216,12 @@ def chat_expansions(
 ) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for the perspectives on each question, qid → [(name, statement), …] in the order of the answer.
 
-    The model needs room, as :func:`expansions_by` gives it. Wrapped in :class:`~berdslib.llm.recorded.Kept`, every
-    answer is on disk as soon as it is there; of those that cannot be read the error names the questions, and holds what
-    was read of all others.
+    Only the questions' texts are sent. Where answers cannot be read, the error names their questions and holds what was
+    read of all others.
 
     Args:
-        questions: their texts are sent, and nothing else: no gold perspectives.
-        chat: who answers.
+        questions: those to ask about.
+        chat: who answers; in :class:`~berdslib.llm.recorded.Kept`, every answer is on disk as soon as it is there.
         wording: "ours", or "published" for the papers' own prompt, which the user has to import first.
         nested: see :func:`berdslib.llm.answers.parse_perspectives`.
     """
@@ -242,9 +233,8 @@ def chat_expansions(
 def hyde_expansions(questions: Sequence[Question], chat: ChatModel) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for a passage that could answer each question, to search by: one expansion a question.
 
-    Search it with ``merge="statement only"``, and ``original=True`` where the question should have its say too. Source:
-    Gao et al. (2023), "Precise zero-shot dense retrieval without relevance labels" (HyDE), who average the vectors of
-    several sampled passages; here it is one passage, so that any retriever can search by it.
+    Source: Gao et al. (2023), HyDE, who average the vectors of several sampled passages; here it is one passage, so
+    that any retriever can search by it, with ``merge="statement only"``.
     """
     return _ask(questions, chat, load_prompt("hypothetical_passage", needs=("question",)), _passage)
 

@@ -24,14 +24,9 @@ Scorer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
 
 
 class CrossEncoderRetriever(Ours):
-    """Re-ranks another retriever's candidates by a joint score of question and passage; ties broken by docno.
+    """Re-ranks `depth` candidates of another retriever by a joint score of question and passage; ties broken by docno.
 
-    Args:
-        first: finds the candidates.
-        passages: the corpus that `first` searches.
-        scorer: scores pairs of texts, such as :class:`PairScorer`; each distinct pair is scored once.
-        depth: how many candidates are scored for a question.
-        name: what the retriever is called in tables.
+    `scorer` scores pairs of texts, such as :class:`PairScorer`; each distinct pair is scored once.
     """
 
     def __init__(
@@ -110,12 +105,7 @@ class EncT5Scorer(PairScorer):
 
 
 def load_scorer(checkpoint: str, **options: Any) -> PairScorer:
-    """Load a scorer from the Hugging Face cache, a local folder, or the hub.
-
-    Args:
-        checkpoint: id or folder of a sequence-pair classifier, or of an encoder-only T5 such as TART-full.
-        options: passed to :class:`PairScorer`.
-    """
+    """Load the scorer of a sequence-pair classifier, or of an encoder-only T5 such as TART-full, by id or folder."""
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, T5Tokenizer
 
     config = load_model(checkpoint, lambda local: AutoConfig.from_pretrained(checkpoint, local_files_only=local))

@@ -65,9 +65,8 @@ _QUESTIONS, _STATEMENTS, _FULL = "questions", "statements", "full queries"
 class Wish(NamedTuple):
     """What somebody wants to see.
 
-    Fields: ``corpus`` name of a collection; ``qid`` of one of its questions, "" for a typed one; ``typed`` its text;
-    ``perspectives`` of one's own, () for the recorded ones; ``asked`` -1 to search with the question, else the number
-    of the perspective to search with; ``systems`` left and right; ``k`` places of each list.
+    ``qid`` is "" for a question that was ``typed``; ``perspectives`` are one's own, () for the recorded ones; ``asked``
+    is -1 to search with the question, else the number of the perspective to search with.
     """
 
     corpus: str
@@ -80,12 +79,10 @@ class Wish(NamedTuple):
 
 
 class Session:
-    """Collections to search and what was found in them so far.
+    """Collections to search and what was found in them so far; arguments are those of :func:`berdslib.explore`.
 
-    Lists are those of :func:`berdslib.study.experiment.experiment`: all questions of a collection are searched
-    together, because a diversifier weighs scores by the largest of all. Where that would take long (a cross-encoder, a
-    judge or a chat model reads for each question) a question is searched by itself, and its list says so if it matters.
-    Arguments are those of :func:`berdslib.explore`; ``own`` are the systems that no string names.
+    All questions of a collection are searched together, as in :func:`berdslib.study.experiment.experiment`, because a
+    diversifier weighs scores by the largest of all; where that would take long, a question is searched by itself.
     """
 
     def __init__(
@@ -152,8 +149,8 @@ class Session:
     def looks(self, wish: Wish, *, longest: int = LONGEST) -> Iterator[dict[str, Any]]:
         """Yield views of a wish, each more complete than the one before; see :func:`~.views.view_of`.
 
-        First comes what needs no search, then each list as it arrives, then what it argues. What a system cannot do is
-        told in its list; a question that cannot be asked, or a judge that fails, is an error.
+        What a system cannot do is told in its list; a question that cannot be asked, or a judge that fails, is an
+        error.
         """
         question, passages = self.question(wish), self._passages_of(wish.corpus)
         asked = "" if wish.asked == QUESTION else question.perspectives[wish.asked]
