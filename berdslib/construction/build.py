@@ -51,8 +51,7 @@ logger = logging.getLogger(__name__)
 class Builder(NamedTuple):
     """One way from a source to questions.
 
-    ``read`` returns items and those that cannot be used; ``reasons`` maps why items are left out to what that means;
-    ``passes`` are reasons of the automatic checks that do not count here.
+    ``reasons`` say why items are left out; ``passes`` are reasons of the automatic checks that do not count here.
     """
 
     title: str
@@ -178,8 +177,7 @@ def _checked(drafts: Sequence[Draft], passes: frozenset[str]) -> Passed:
 def split_questions(questions: Sequence[Question], *, dev: float = DEV_SHARE, seed: int = 0) -> list[Question]:
     """Return the questions with their split, "dev" or "test"; those that leak into one another share one.
 
-    The number of dev questions is rounded down, and met exactly unless groups of leaking questions are too large for
-    that.
+    The share of dev is met from below, and exactly unless groups of leaking questions are too large for that.
     """
     if not 0 < dev < 1:
         raise InputError(f"the share of dev questions must lie between 0 and 1, not {dev}", field="dev")
@@ -318,8 +316,7 @@ def rehearse(
 ) -> pd.DataFrame:
     """Return what a build would ask and cost, without asking anything; arguments as for :func:`build`.
 
-    Frame with a row for each step, and one for all: step, recorded, to_ask, prompt_tokens, completion_tokens,
-    likely_cost, most_cost. What an earlier run recorded in the folder need not be asked.
+    Frame step, recorded, to_ask, prompt_tokens, completion_tokens, likely_cost, most_cost; the last row is "all".
     """
     if model == ByRule.id:
         raise InputError("the rules ask nobody and cost nothing; a dry run is for a chat model")

@@ -1,6 +1,5 @@
 """Checks of a made question with its perspectives, by rules that let pass what they cannot judge.
 
-They find what goes wrong when a model writes: the same statement twice, a question that leads, a fact out of nowhere.
 Whether a question is good, people have to say; see :mod:`berdslib.construction.review`.
 """
 

@@ -31,8 +31,8 @@ ARGUMENT_REASONS = {LONE: "An argument without its counterpart: there are no two
 def read_arguments(path: Path) -> tuple[list[Draft], list[Rejection]]:
     """Read arguments and put each point and its counter-argument together; those that have none come apart.
 
-    `path` is ArguAna in BEIR's layout, a JSONL file or a folder. The ids of a pair are the same up to "a" (the point)
-    or "b" (what counters it) at their end ("…-pro02a"; "-point" and "-counter" may follow).
+    `path` is ArguAna in BEIR's layout. The ids of a pair are the same up to "a" (the point) or "b" (what counters it)
+    at their end ("…-pro02a"; "-point" and "-counter" may follow).
     """
     pairs: dict[str, dict[str, tuple[int, Passage]]] = {}
     lines: dict[tuple[str, str], int] = {}

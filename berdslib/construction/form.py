@@ -18,8 +18,7 @@ _MUTED = "color:var(--jp-ui-font-color2,#555)"
 class ReviewForm:
     """Shows a sheet item by item and writes every answer to its file at once; display it in a notebook.
 
-    `sheet` is this reviewer's own copy of a file by :func:`berdslib.construction.review.draw_sheet`; it is read again
-    before every change, so that what was filled in elsewhere stays.
+    `sheet` is this reviewer's own copy of a file by :func:`berdslib.construction.review.draw_sheet`.
     """
 
     def __init__(self, sheet: StrPath, reviewer: str) -> None:

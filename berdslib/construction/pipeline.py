@@ -29,8 +29,8 @@ REASONS = {
 class Draft(NamedTuple):
     """An item of the source, and what has been made of it so far.
 
-    ``key`` names it for good, and becomes the question's id; ``where`` is its file and line; ``sources`` are the texts
-    that it is made of, ``documents`` their ids; ``options`` the answers that the source offers.
+    ``key`` becomes the question's id; ``where`` is its file and line; ``sources`` are the texts that it is made of,
+    ``documents`` their ids; ``options`` the answers that the source offers.
     """
 
     key: str
@@ -70,10 +70,7 @@ class Rejection(NamedTuple):
 
 
 class Rejected(Exception):  # noqa: N818 - not an error: the answer was read, and speaks against the item
-    """Raised by a step that reads an answer and leaves its item out.
-
-    With `ask_again` the answer may be better when asked again, and only a second one like it counts.
-    """
+    """Raised by a step that leaves its item out; with `ask_again`, only a second answer like this one counts."""
 
     def __init__(self, reason: str, detail: str, *, ask_again: bool = False) -> None:
         super().__init__(f"{reason}: {detail}")
@@ -197,7 +194,7 @@ def _likely(messages: Messages, answer: str) -> Tokens:
 class Passed(NamedTuple):
     """What came of one step or several; ``unanswered`` ones are asked again in the next run.
 
-    ``counts`` holds for each step its name and how many items there were, took it, were left out, were unanswered.
+    ``counts`` holds each step's name and how many items there were, took it, were left out, were unanswered.
     """
 
     drafts: list[Draft]
@@ -207,10 +204,7 @@ class Passed(NamedTuple):
 
 
 def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "ours") -> Passed:
-    """Take a step with all items; those that it does not apply to pass unchanged.
-
-    An answer that cannot be read is sent back once, with what was wrong with it; the second one counts.
-    """
+    """Take a step with all items that it applies to; an answer that cannot be read is sent back, once."""
     prompt = load_prompt(step.task, wording, needs=TASKS[step.task])
     turn: dict[int, Messages] = {i: step.messages(d, prompt) for i, d in enumerate(drafts) if step.applies(d)}
     asked, found = len(turn), list[Draft | Rejection](drafts)

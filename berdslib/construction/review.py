@@ -52,8 +52,7 @@ _UNWRITTEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # no text
 class SheetRow(NamedTuple):
     """One item of a sheet, and what a reviewer says of it; what is still to be said is "".
 
-    ``sources`` and ``perspectives`` are one a line, these with their stance in brackets ("Zoos should close.
-    (support)").
+    ``sources`` and ``perspectives`` are one a line, these with their stance in brackets, such as "(support)".
     """
 
     qid: str
@@ -100,8 +99,7 @@ def draw_sheet(
 ) -> list[SheetRow]:
     """Draw n questions from each data set, or all where there are fewer, for people to read. BeRDS B.4.
 
-    `sources` are qid → the texts that the question is made of. Neither the order of the questions nor the other data
-    sets matter to the draw.
+    `sources` are qid → the texts that the question is made of.
     """
     check_questions(questions, need_perspectives=True)
     rows = list[SheetRow]()
@@ -126,10 +124,7 @@ def _lines(texts: Iterable[str]) -> str:
 
 
 def read_sources(path: StrPath) -> dict[str, tuple[str, ...]]:
-    """Read the texts that questions are made of: JSONL with an id (qid, id or key) and `sources`, a list of texts.
-
-    Rows without `sources` are passed over, so that a file of questions will do.
-    """
+    """Read the texts that questions are made of: JSONL with an id (qid, id or key) and, in some rows, `sources`."""
     return {
         text_field(row, ("qid", "id", "key"), path, line): text_list(row, "sources", path, line)
         for line, row in read_jsonl(path)
@@ -156,10 +151,7 @@ def _guarded(cell: str) -> str:
 
 
 def read_sheet(path: StrPath) -> list[SheetRow]:
-    """Read a sheet, filled in or not, also as a spreadsheet has saved it; answers may be in any case.
-
-    Columns may be separated by commas, semicolons or tabs, and rows and columns without any content are passed over.
-    """
+    """Read a sheet, filled in or not, as a spreadsheet may have saved it; answers may be in any case."""
     (first, header), *table = _read_cells(path)
     names = [name.strip() for name in header]
     for name in SheetRow._fields:
@@ -222,11 +214,10 @@ def _cell(value: str) -> str:
 
 
 def summary(rows: Sequence[SheetRow]) -> pd.DataFrame:
-    """Return how many items of each data set have an error. BeRDS Table 19.
+    """Return how many items of each data set, and of all, have an error. BeRDS Table 19.
 
-    Frame data_set, drawn, finished, errors (an answer "no" or an error named), percent of the finished with its exact
-    interval low and high, minor, major, the answers "no" to each question, and at_odds (a no without an error or the
-    reverse); with a row for all where there are several data sets.
+    Of the finished ones: errors (an answer "no" or an error named), percent with its exact interval low and high,
+    minor, major, the answers "no" to each question, and at_odds (a no without an error or the reverse).
     """
     data_sets = sorted({row.data_set for row in rows})
     parts = [(name, [row for row in rows if row.data_set == name]) for name in data_sets]
@@ -236,10 +227,7 @@ def summary(rows: Sequence[SheetRow]) -> pd.DataFrame:
 
 
 def exact_percent(count: int, n: int) -> tuple[float, float]:
-    """Return the exact interval at 95 % (Clopper and Pearson) of a share, in percent; NaN where n is 0.
-
-    Not the bootstrap: of 20 items without an error it would say that there is none at all.
-    """
+    """Return the exact interval at 95 % (Clopper and Pearson) of a share, in percent; NaN where n is 0."""
     from scipy.stats import binomtest
 
     interval = binomtest(count, n).proportion_ci(LEVEL, method="exact") if n else (float("nan"), float("nan"))
@@ -276,18 +264,10 @@ def reviewer_agreement(
 ) -> pd.DataFrame:
     """Compare two reviewers' answers, column by column, over the items that both answered there.
 
-    Kappa is Cohen's, alpha Krippendorff's; of the severity, an order, both weigh a disagreement by its square.
-
-    Args:
-        first: a sheet.
-        second: another reviewer's, of the same items; other items are left aside.
-        resamples: bootstrap samples; those in which only one answer occurs are dropped.
-        seed: of the draws.
-
-    Returns:
-        Frame with columns column, n, percent (items with the same answer), kappa and alpha, each with the low and high
-        ends of an interval at 95 % (exact of the percentage, of the others by the bootstrap, which draws items),
-        dropped (the share of the bootstrap samples), and remark, which says why something is undefined (NaN).
+    Frame column, n, percent (the same answer), Cohen's kappa and Krippendorff's alpha, each with low and high of an
+    interval at 95 % (exact, or by the bootstrap over items), dropped (the share of the bootstrap samples in which only
+    one answer occurs), and remark, which says why something is undefined (NaN). Of the severity, an order,
+    disagreements are squared.
     """
     pairs = _pairs(first, second)
     rng = np.random.default_rng(seed)
@@ -353,8 +333,7 @@ def _of_column(
 def _chance_corrected(counts: np.ndarray, choices: int) -> np.ndarray:
     """Return Cohen's kappa and Krippendorff's alpha, (r, 2), of counts of pairs of answers; NaN where all are the same.
 
-    Both are 1 - observed / expected disagreement: expected of two reviewers with the answers that each has, or of any
-    two of all answers that were given.
+    Both are 1 - observed / expected disagreement, expected of each reviewer's answers, or of all that were given.
     """
     counts = counts.reshape(-1, choices, choices)
     distances = np.subtract.outer(np.arange(choices), np.arange(choices)) ** 2.0

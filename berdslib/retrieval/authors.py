@@ -1,7 +1,6 @@
 """Systems that look at who wrote a passage: what the parts "+profile:…" of a system string do, and groups as aspects.
 
-They know what a :class:`~berdslib.data.scenario.Handout` holds and nothing else: profiles in the explicit scenario; in
-the implicit one, where they are hidden, a guess from the text by :class:`AuthorClassifier`.
+They know what a :class:`~berdslib.data.scenario.Handout` holds: profiles, or texts for :class:`AuthorClassifier`.
 """
 
 from __future__ import annotations
@@ -76,8 +75,8 @@ def asked_for(handout: Handout, question: Question) -> Profile:
 class Authors:
     """Who wrote the passages of a corpus: for each (property, value) a column of p, float64 (corpus,).
 
-    Known p are 1 or 0, and NaN where a profile does not say; guessed ones lie between, and ``prior`` is what they are
-    where the text says nothing.
+    Known p are 1, 0 or NaN (a profile does not say); guessed ones lie between, and ``prior`` is p of a text that says
+    nothing.
     """
 
     def __init__(
@@ -119,8 +118,8 @@ class Authors:
     def evidence(self, asked: Profile) -> np.ndarray:
         """Return what speaks for each author's having all that is asked for, float64 (corpus, columns).
 
-        Of known authors: who has it, and of whom that is not known; of guessed ones the sum of the log-odds above the
-        prior's.
+        Of known authors: who has it, and of whom it is not known; of guessed ones the log-odds above the prior's,
+        summed.
         """
         groups = [(name, value) for name, values in asked.items() for value in values]
         p = np.array([self.p(*group) for group in groups])
@@ -152,21 +151,10 @@ class Weights(NamedTuple):
 
 @dataclass
 class ByAuthors(Ours):
-    """A retriever that orders its candidates by what is known of their authors: by a filter, or by a fusion.
+    """A retriever that orders its candidates by what is known of their authors: a filter, or with weights a fusion.
 
-    A fusion adds up scores, standardised within each list, and evidence on the authors. A filter lists authors who have
-    what the query asks for first, in their order, all others behind them, with scores lowered to stand below. A small
-    group fills no list of a hundred candidates: where the retriever can search as deep as it is asked to, a filter asks
-    for ten times as many until the list is full of the group, or the whole corpus is listed. Then the list begins as a
-    search of the group alone would.
-
-    Args:
-        retriever: finds the candidates.
-        authors: known or guessed; a filter needs known ones. Their handout says what queries ask for.
-        weights: of a fusion, see :func:`learn_weights`; None for a filter.
-        depth: how many candidates to begin with.
-        deepens: whether to ask for more.
-        name: what it is called in tables.
+    A fusion adds up scores, standardised within each list, and evidence on the authors. A filter lists the group asked
+    for first; where it `deepens`, it looks deeper until the list is full of the group or the corpus is listed.
     """
 
     retriever: Retriever
@@ -248,10 +236,7 @@ def _before(profile: Profile, text: str) -> str:
 
 
 def lessons_of(training: Handout | None) -> Handout:
-    """Return the training split with at most ``MOST_QUERIES`` of its answered queries, for weights to be learnt on.
-
-    It stands for itself as its own training split, so that a chain that learns from one is the same there.
-    """
+    """Return the training split, as its own training split, with at most ``MOST_QUERIES`` of its answered queries."""
     training, gold = known_answers(training, "a fusion learns its weights")
     answers = set(gold["qid"])
     answered = [q for q in training.questions if q.qid in answers and q.qid in training.asked]
@@ -264,10 +249,9 @@ def lessons_of(training: Handout | None) -> Handout:
 
 
 def learn_weights(retriever: Retriever, authors: Authors, *, depth: int) -> Weights:
-    """Learn the weights of a fusion by logistic regression on `depth` candidates of each training query.
+    """Learn the weights of a fusion by logistic regression on `depth` candidates of each query of :func:`lessons_of`.
 
-    The text counts by its standardised score, or by its rank, whichever explains the training answers better. The
-    retriever and the authors are those of the training split, see :func:`lessons_of`.
+    The text counts by its standardised score, or by its rank, whichever explains the training answers better.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss
@@ -307,16 +291,9 @@ SCALES: Mapping[str, Callable[[pd.DataFrame], np.ndarray]] = {
 
 
 def group_aspects(authors: Authors) -> AspectsOf:
-    """Return what tells a diversifier which author groups passages belong to: those of properties not asked for.
+    """Return what makes the aspects of a run for a diversifier: frame qid, pid (place in ``authors.groups``), docno, p.
 
-    Every group is an aspect and weighs the same. Since the groups of a property share its authors among them, so do
-    properties, but for political issues, of which an author may name several.
-
-    Args:
-        authors: known, where p is 1 for members, or guessed; their handout says what queries ask for.
-
-    Returns:
-        From a run and its questions to a frame qid, pid (place in ``authors.groups``), docno, p (0 to 1).
+    Every author group of a property that the query does not ask for is an aspect, and all weigh the same.
     """
 
     def aspects(run: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
@@ -360,17 +337,13 @@ class AuthorClassifier:
     """The probability that the author of a passage states a value of a property, given the text.
 
     For each value a logistic regression on the vectors of an encoder, calibrated by a sigmoid (Platt) on issues that it
-    did not learn from. Answers to a training query that asks for the value have authors who state it; other answers on
-    its issue have authors who do not; issues on which no query asks for it tell nothing. A passage that was learnt from
-    is judged by the model of the fold that left its issue out. A value that is not asked for on two issues at least has
-    its prior: (answers by authors with it + 1) / (answers on issues where it is asked for + 2).
+    did not learn from. Answers to a query that asks for the value have authors who state it; other answers on its issue
+    have authors who do not. A passage that was learnt from is judged by the model of the fold that left its issue out.
+    A value that cannot be learnt has its prior: (answers by authors with it + 1) / (answers on issues where it is asked
+    for + 2).
 
-    Args:
-        answers: frame docno, issue, property, value; a row whose property is "" says only that the passage is on the
-            issue.
-        passages: those that answers are about, and any others.
-        encoder: makes the vectors.
-        text_of: what is encoded of a passage, such as ``card.passage_text``.
+    `answers` is a frame docno, issue, property, value; a row whose property is "" says only that the passage is on the
+    issue.
     """
 
     def __init__(
@@ -394,10 +367,7 @@ class AuthorClassifier:
     def learn(
         cls, training: Handout | None, encoder: Encoder, *, text_of: Callable[[Passage], str] = full_text
     ) -> AuthorClassifier:
-        """Make one from the training split as a handout holds it (``handout.training``); no profile is read.
-
-        Of answers to a query that names several values, no more is taken than that they are on its issue.
-        """
+        """Make one from ``handout.training``; of answers to a query of several values, only the issue is learnt."""
         lessons, gold = known_answers(training, "a classifier of authors learns")
         queries = []
         for q in lessons.questions:

@@ -37,10 +37,7 @@ _WEIGHED = 1_000_000  # counts turned into scores at once: 50 MB meanwhile
 
 @dataclass(frozen=True)
 class _EachWord:
-    """An analyser that treats each word of the text on its own, so that a corpus asks once for each different one.
-
-    ``treat`` goes from a lower-case word that ``_WORD`` found to what is indexed, or None to leave it out.
-    """
+    """An analyser that treats each lower-case word on its own; ``treat`` returns what is indexed, if anything."""
 
     treat: Callable[[str], str | None]
 
@@ -95,10 +92,7 @@ def _word_characters() -> np.ndarray:
 
 
 def _find_words(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
-    """Return what ``_WORD`` finds in the lower-cased texts, in one list, and how many words each text has, (n,) int.
-
-    The texts become one array of code points, in which all that is no part of a word is blanked before one ``split``.
-    """
+    """Return what ``_WORD`` finds in the lower-cased texts, in one list, and how many words each text has, (n,) int."""
     lower = [text.lower() for text in texts]
     codes = np.frombuffer("\n".join([*lower, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     inside = _word_characters()[codes]  # the last is a line break, so what is rolled over the ends marks nothing
@@ -326,11 +320,9 @@ class BM25(_BM25Base):
 
 
 class RankBM25(_BM25Base):
-    """BM25 on rank-bm25: a few readable lines of plain Python, for reading, teaching and checking.
+    """BM25 on rank-bm25 ("okapi", "bm25l" or "bm25+"): a few readable lines of Python, for teaching and checking.
 
-    Variants are "okapi", "bm25l" (rank-bm25 multiplies it by the word's count once too often) and "bm25+"; all else as
-    in :class:`BM25`. Okapi gives a word that is in most passages a negative weight; rank-bm25 puts a small positive one
-    there.
+    Okapi's negative weights are replaced by small positive ones; "bm25l" multiplies by the word's count once too often.
     """
 
     name = "rank-bm25"

@@ -22,12 +22,10 @@ class Dense(Ours):
     """Ranks passages by the dot product of their vector with the question's; a blank question finds nothing.
 
     Args:
-        passages: the corpus; docnos must be unique. One on disk stays there, and so do its vectors with the index
-            "numpy".
+        passages: the corpus; docnos must be unique. One on disk stays there.
         encoder: see :func:`berdslib.models.encoders.get_encoder`.
         index: a key of ``INDEXES``, or "milvus:URI"; or an index: an empty one, which is filled, or one that holds the
-            vectors of these passages by this encoder, in their order. One that has no tie order is given that of the
-            docnos.
+            vectors of these passages by this encoder, in their order.
         name: what the retriever is called in tables.
         folder: where to keep the vectors, see :func:`berdslib.models.corpus_vectors.encode_corpus`.
         executor: who encodes them; likewise.

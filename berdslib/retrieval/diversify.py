@@ -314,9 +314,9 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
 def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: Any, k: int) -> Picked:
     """Pick k by maximal marginal relevance, all questions in step; equal values go to the earlier position.
 
-    From relevance (q, n), similarity (q, n, n) and weights (w,), or one, to positions and their values, (w, q, k) or
-    (q, k). The first pick is by relevance alone (divergences.md B4). Source: BeRDS equation 1, after Carbonell and
-    Goldstein (1998).
+    From relevance (q, n), similarity (q, n, n) and weights (w,) or one to positions and values, (w, q, k) or (q, k).
+    The first pick is by relevance alone (divergences.md B4). Source: BeRDS equation 1, after Carbonell and Goldstein
+    (1998).
     """
     kind, (q, n), shape = similarity.dtype.type, relevance.shape, np.shape(relevance_weight)
     # A list for each weight and question: the first weight's, then the next one's.
@@ -352,9 +352,8 @@ def _greedy(
 ) -> Choose:
     """Pick k times what is best by weight * relevance + (1 - weight) * diversity.
 
-    What is known of aspects begins at `start`, (lists, m). `gain` takes p (lists, n, m) and what is known to the
-    diversity that each candidate would bring, (lists, n); `after` takes what is known and the p of the picks to what is
-    known then.
+    What is known of aspects, (lists, m), is `start` and changes by `after`(known, p of the picks); `gain`(p, known) is
+    the diversity that each candidate would bring, (lists, n).
     """
 
     def choose(_: np.ndarray, p: np.ndarray, relevance: np.ndarray, k: int, weights: np.ndarray) -> Picked:
@@ -492,9 +491,8 @@ DIVERSIFIERS: Registry[Diversifier] = Registry(
 class Diversified(Ours):
     """A retriever whose lists are reordered by a diversifier, chosen among `depth` candidates.
 
-    Arguments are those of :func:`diversify`, but `aspects` is a function that makes the table of generated
-    perspectives; questions that it says nothing of keep their lists. "max_per_dataset" divides by the largest score of
-    the questions that are searched together.
+    Arguments as of :func:`diversify`, but `aspects` makes the table; questions that it says nothing of keep their
+    lists.
     """
 
     retriever: Retriever

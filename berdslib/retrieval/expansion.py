@@ -1,7 +1,6 @@
 """Query expansion: a question is searched under several perspectives, and the lists found are made one.
 
-Expansions are plain data, question id → [(name, statement), …], in the order in which they were generated: recorded
-ones (:func:`berdslib.data.datasets.load_expansions`), made by rule, or asked of a chat model. BeRDS, section 6.
+Expansions are plain data, question id → [(name, statement), …], in the order in which they were generated.
 """
 
 from __future__ import annotations
@@ -50,11 +49,9 @@ class Expanded(Ours):
         retriever: searches the expanded queries, each under an id of its own.
         expansions: qid → [(name, statement), …].
         name: what it is called in tables; "" for the retriever's name and "+expansion".
-        merge: "question first": question, then statement, as in the authors' recorded queries; or "statement only".
-            Full queries of PIR are searched as they are.
-        duplicates: what round robin does with a passage of several lists. "drop" lists it once, and k unique passages,
-            as in the paper; "keep" fills k places as the official code does, and lists fewer than k (divergences.md
-            B13).
+        merge: "question first", then the statement, as in the authors' recorded queries; or "statement only".
+        duplicates: "drop" lists a passage once, and k passages, as in the paper; "keep" lets it fill several places of
+            round robin, as in the official code, so that the run is shorter than k (divergences.md B13).
         number: use only the first so many expansions of a question; 0 = all.
         fuse: "round robin", one list after the other in the order of generation; or "rrf", reciprocal rank fusion.
         original: the question itself is one more query, the first.
@@ -159,8 +156,7 @@ def _check_covered(questions: Sequence[Question], expansions: Expansions) -> Non
 def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[str, str]]]:
     """Return expansions that need no model: what says yes, what says no, and the search for arguments on either side.
 
-    Yes/no questions and "A or B?" become two answers by :func:`~berdslib.statements.negation.two_sides`; where that is
-    not sure, a search for opinions takes their place. Gold perspectives are not looked at.
+    Where no rule is sure of the answers, a search for opinions takes their place. Gold perspectives are not looked at.
 
     >>> template_expansions([Question("q", "Should zoos close?")])["q"][1]
     ('No', 'Zoos should not close.')
@@ -197,12 +193,9 @@ def expansions_by(
 ) -> dict[str, list[tuple[str, str]]]:
     """Return the expansions that a chat model makes, by name; search them with ``Expanded(…, **SEARCHED[kind])``.
 
-    Args:
-        name: "chat:MODEL" for perspectives (BeRDS, section 6), "hyde:MODEL" for a passage that could answer the
-            question; MODEL as :func:`berdslib.models.chat.make_chat` reads it, so "chat:recorded:FILE" takes answers
-            from a file.
-        questions: their texts are sent, and nothing else: no gold perspectives.
-        recordings: a file of answers: what is in it is not asked again, and what is new is added at once.
+    `name` is "chat:MODEL" for perspectives (BeRDS, section 6), or "hyde:MODEL" for a passage that could answer. Only
+    the questions' texts are sent; what is in the file of recordings is not asked again, and what is new is added at
+    once.
     """
     kind, _, model = name.partition(":")
     known("way to ask for expansions", kind, SEARCHED)
@@ -216,14 +209,9 @@ def chat_expansions(
 ) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for the perspectives on each question, qid → [(name, statement), …] in the order of the answer.
 
-    Only the questions' texts are sent. Where answers cannot be read, the error names their questions and holds what was
-    read of all others.
-
-    Args:
-        questions: those to ask about.
-        chat: who answers; in :class:`~berdslib.llm.recorded.Kept`, every answer is on disk as soon as it is there.
-        wording: "ours", or "published" for the papers' own prompt, which the user has to import first.
-        nested: see :func:`berdslib.llm.answers.parse_perspectives`.
+    Only the questions' texts are sent. Where answers cannot be read, the error names their questions and holds the
+    others. `wording` is "ours", or "published" for the papers' prompt; `nested`: see
+    :func:`berdslib.llm.answers.parse_perspectives`.
     """
     prompt = load_prompt("perspective_generation", wording, needs=("question",))
     known("reading of nested answers", nested, NESTED)
@@ -233,8 +221,8 @@ def chat_expansions(
 def hyde_expansions(questions: Sequence[Question], chat: ChatModel) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for a passage that could answer each question, to search by: one expansion a question.
 
-    Source: Gao et al. (2023), HyDE, who average the vectors of several sampled passages; here it is one passage, so
-    that any retriever can search by it, with ``merge="statement only"``.
+    Source: Gao et al. (2023), HyDE, who average the vectors of several passages. Search with ``merge="statement
+    only"``.
     """
     return _ask(questions, chat, load_prompt("hypothetical_passage", needs=("question",)), _passage)
 

@@ -47,8 +47,7 @@ def _sum_of_reciprocals(constant: Fraction, ranks: tuple[int, ...]) -> float:
 def round_robin(runs: Sequence[pd.DataFrame | Lists], turns: int | None = None) -> pd.DataFrame:
     """Fuse runs by taking turns, the first run beginning; what is listed already uses up its run's turn.
 
-    With `turns`, only what so many turns name is listed. Scores are negated ranks. Source: BeRDS, section 6: k turns
-    into one list of all runs, and then its first k unique passages (divergences.md B13).
+    Only what `turns` turns name is listed. Source: BeRDS, section 6 (divergences.md B13).
     """
     lists, fused = _lists(runs), {}
     for qid in dict.fromkeys(qid for one in lists for qid in one):

@@ -37,8 +37,7 @@ class TieOrder(Protocol):
 class Index:
     """Holds vectors and finds those with the largest dot product; the kinds of it say how.
 
-    Args:
-        tie_order: (n,) int, smaller wins among equal scores; None for the order in which vectors were added.
+    Of equal scores the smaller number in `tie_order` (n,) wins; None for the order in which vectors were added.
     """
 
     def __init__(self, tie_order: TieOrder | None = None) -> None:
@@ -83,11 +82,7 @@ class Index:
 
 
 class NumpyIndex(Index):
-    """Exact search; ties go to the smaller number in `tie_order`, and a score depends on its two vectors alone.
-
-    A matrix product in float32, in blocks, finds four times as many as are asked for, and these are scored again in
-    float64. Vectors on disk are read once in a call.
-    """
+    """Exact search; a score depends on its two vectors alone, as the best of a product in float32 are scored again."""
 
     _vectors: np.ndarray
 
@@ -235,11 +230,8 @@ _MILVUS_MOST = 16_384  # the most hits that a Milvus server gives for a query
 class MilvusIndex(Index):
     """Search with Milvus, approximately: embedded, in files, or on a cluster. It decides which of equal scores wins.
 
-    Args:
-        tie_order: equal scores within the list are ordered by it.
-        files: of an embedded one that was saved, see :meth:`open`.
-        uri: of a server, such as "http://host:19530" (its token, if it needs one, is read from MILVUS_TOKEN), where the
-            collection is named after the vectors' hash and stays until `drop`; None for the embedded one.
+    A server's `uri` is such as "http://host:19530" (its token is read from MILVUS_TOKEN); its collection is named after
+    the vectors' hash, and stays until `drop`. `files` are those of an embedded one that was saved, see :meth:`open`.
     """
 
     def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None, files: Path | None = None) -> None:

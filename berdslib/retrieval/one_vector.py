@@ -1,7 +1,6 @@
 """Can one query vector suffice? How many places single vectors need until they have found a question's gold passages.
 
-Counted for the question's own vector, for better informed ones, and for the best vector there is, which is found by
-convex geometry and need not be that of any text. Passages with the same text count as one.
+The best vector there is is found by convex geometry; passages with the same text count as one.
 """
 
 from __future__ import annotations
@@ -39,17 +38,9 @@ def places_needed(
 ) -> pd.DataFrame:
     """Return how many places single vectors need until they have found a question's gold passages.
 
-    Args:
-        questions: with perspectives; those are left out of whose perspectives one has no gold passage at all.
-        gold: verdicts; only passages that are in the corpus count.
-        passages: the corpus.
-        encoder: see :func:`berdslib.models.encoders.get_encoder`.
-        text_of: what is encoded of a passage, such as ``card.passage_text``.
-
-    Returns:
-        Frame qid, target (all gold passages, or one for each perspective), vector, gold (how many passages count as
-        such), places (the rank at which the target is reached). Of "any vector" it is exact where it equals the number
-        of passages of the target; else it is not known, and inf.
+    Frame qid, target (all gold passages, or one for each perspective), vector, gold (how many passages count as such),
+    places (the rank at which the target is reached). Of "any vector" it is exact where it equals the number of passages
+    of the target; else it is not known, and inf. Questions are left out of whose perspectives one has no gold passage.
     """
     texts, of_question = gold_rows(questions, gold, passages, text_of)
     corpus = unit(encoder.encode_passages(texts))
@@ -146,9 +137,9 @@ def _by_any_vector(corpus: np.ndarray, by_pid: Sequence[np.ndarray], every: np.n
 def separating_vector(corpus: np.ndarray, wanted: np.ndarray) -> np.ndarray | None:
     """Return a vector (d,) whose dot product with every wanted row of the corpus (n, d) is larger than with any other.
 
-    None if there is none: it exists if and only if the convex hull of the differences (wanted - other) does not hold
-    the origin, and the hull's point nearest to the origin then is one. Found by cutting planes. Source: the hard-margin
-    support vector machine (Boser, Guyon and Vapnik, 1992), in its geometric form.
+    None if the convex hull of the differences (wanted - other) holds the origin; else the hull's point nearest to it is
+    one, found by cutting planes. Source: the support vector machine of Boser, Guyon and Vapnik (1992), in geometric
+    form.
     """
     inside, others = corpus[wanted], np.delete(corpus, wanted, axis=0)
     if not len(others):

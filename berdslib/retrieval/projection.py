@@ -1,7 +1,6 @@
 """Perspective-aware projection (PAP) and alternatives: scores from query, root, perspective and passage vectors.
 
-Every method of Zhao et al. (2024), Tables 4 and 8, has one form that takes two matrix products (see :class:`Form`); a
-changed copy of the corpus, one for each perspective, is never made.
+Every method of Zhao et al. (2024), Tables 4 and 8, has one form that takes two matrix products, see :class:`Form`.
 """
 
 from __future__ import annotations
@@ -208,8 +207,7 @@ class Projected(Ours):
         encoder: see :func:`berdslib.models.encoders.get_encoder`; root and perspective are encoded as queries.
         method: see :func:`scores`.
         strength: see :func:`scores`; :mod:`berdslib.retrieval.strength` says how to choose one.
-        extract: cuts root and perspective out of raw queries, in place of those that the queries know; see
-            :func:`berdslib.llm.extraction.extract_by`. A question without perspectives is then a raw query, too.
+        extract: cuts root and perspective out of raw queries; see :func:`berdslib.llm.extraction.extract_by`.
         name: what the retriever is called in tables; "" for the method's name.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
     """

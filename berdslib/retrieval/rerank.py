@@ -84,7 +84,7 @@ class PairScorer(PairClassifier):
 class EncT5Scorer(PairScorer):
     """Scores pairs with the encoder half of T5 and two classes on its first vector, as TART-full does.
 
-    A pair is written <s> question </s> passage </s>, where T5 itself has neither the first mark nor the middle one.
+    A pair is written <s> question </s> passage </s>; T5 itself has neither the first mark nor the middle one.
     """
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, list[int]]]:

@@ -33,7 +33,7 @@ _FOR_ENCODER = {"cached", "engine", "number_format", "trust_remote_code"}
 class RetrieverKind(NamedTuple):
     """How a retriever is made: ``prepare`` takes its name and options, loads what it needs, and returns a maker.
 
-    ``reranks`` says that it re-ranks the candidates of another, as many as its option ``depth``.
+    One that ``reranks`` takes its candidates from another, as many as its option ``depth``.
     """
 
     prepare: Callable[..., Maker]
@@ -92,10 +92,7 @@ def _keywords(of: Callable[..., Any]) -> frozenset[str]:
 
 
 class InOwnCorpora(Ours):
-    """Searches each question in its own corpus, with a retriever made over it anew in each search.
-
-    One whose corpus is empty finds nothing.
-    """
+    """Searches each question in its own corpus, with a retriever made over it anew in each search."""
 
     def __init__(self, name: str, make: Maker, corpora: OwnCorpora) -> None:
         self.name, self._make, self._corpora = name, make, corpora
@@ -114,9 +111,7 @@ class InOwnCorpora(Ours):
 class Lucene(Ours):
     """Searches a Lucene index that others built, by BM25 and through Pyserini; its docnos are those of the index.
 
-    `index` is a folder, or the name of one of Pyserini's prebuilt indexes, which it downloads; `threads` queries are
-    searched at a time. Anserini's own analyser cuts the texts, so scores differ from those of
-    :class:`berdslib.retrieval.bm25.BM25`.
+    `index` is a folder, or the name of one of Pyserini's prebuilt ones. Anserini's own analyser cuts the texts.
     """
 
     def __init__(self, index: str, *, k1: float = 0.9, b: float = 0.4, threads: int = 2, name: str = "lucene") -> None:

@@ -1,7 +1,6 @@
-"""How much of a perspective to project out: chosen on labelled roots of the same task, as no rule without labels does.
+"""How much of a perspective to project out, chosen on labelled roots of the same task: without labels no rule is known.
 
-Each strength is a system, such as "minilm+pap:0.5"; :func:`choose_option` compares the scores of all on the roots that
-:func:`dev_mask` draws, with strength 0 as the default (docs/projection_rule.md).
+Each strength is a system, such as "minilm+pap:0.5", scored on the roots of :func:`dev_mask` (docs/projection_rule.md).
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ def dev_mask(roots: Sequence[str], seed: int = 0) -> np.ndarray:
 def choose_option(options: Mapping[Key, np.ndarray], default: Key) -> Key:
     """Return the option with the best mean over development roots; the default unless it is beaten by a standard error.
 
-    `options` hold for each (n,) scores, roots in one order. A task has few roots, and the best of many options is
-    partly the luckiest: the paired difference to the default has to exceed its standard error.
+    `options` hold for each (n,) scores, roots in one order; the best of many options is partly the luckiest.
 
     >>> choose_option({0.0: np.array([0.2, 0.4, 0.3]), 1.0: np.array([0.6, 0.7, 0.8])}, default=0.0)
     1.0

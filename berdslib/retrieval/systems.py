@@ -138,15 +138,10 @@ class System(NamedTuple):
 class PartKind:
     """What there is to know of a kind of part. Its functions are given the system that ends in the part.
 
-    Args:
-        build: from a :class:`Workshop` and the system to a retriever.
-        check_value: says what is wrong with a part's value, "" where nothing is.
-        may_follow: says what is wrong with what stands before it, "" where nothing is.
-        needs: gets what it needs from the workshop before a search; given the part and the whole system's text.
-        menu: the menu of the explorer that it stands in.
-        offers: the parts that the menu names.
-        names: whether the value is a name, in which a "+" may stand.
-        chooses: says of a value whether the part chooses among candidates.
+    ``build`` goes from a :class:`Workshop` and the system to a retriever; ``check_value`` and ``may_follow`` say what
+    is wrong, "" for nothing; ``needs`` gets what is needed before a search, from the part and the whole system's text;
+    ``offers`` are the parts that ``menu`` names; a value that ``names`` something may hold a "+"; ``chooses`` says of a
+    value whether the part chooses among candidates.
     """
 
     build: Callable[[Workshop, System], Retriever]
@@ -259,14 +254,13 @@ class Workshop:
     """Builds systems over one collection; what is here is made when it is first needed, and kept for later ones.
 
     Args:
-        collection: what they search; its recorded expansions are "+expand:recorded" and "+multi:recorded". Of a
-            scenario of PerspectiveArg, systems are given the handout.
+        collection: what they search; of a scenario of PerspectiveArg, systems are given the handout.
         aspects_by: from generated perspectives and the corpus to how likely each passage argues them, see
             :func:`berdslib.judging.aspects.judged_aspects`. The perspectives are those that the chain expands by, else
             recorded ones, else by rule. Where queries name properties of authors, aspects are author groups instead.
         encoder: says how alike two passages are, and guesses who wrote them, behind a retriever without an encoder.
         depth: how many candidates a cross-encoder or a diversifier chooses from, and how far "multi" looks down each
-            list; profiles look deeper where they can.
+            list.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
         scorers: cross-encoders that are loaded already, by name; those of these systems are added.
     """

@@ -56,7 +56,7 @@ Case = tuple[tuple[Any, ...], Any]
 
 
 def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float | None = None, hint: str = "") -> Answer:
-    """Compare an answer with what is expected, and say in a sentence what is wrong with it.
+    """Compare an answer with what is expected, and say in a sentence what is wrong with it; nothing is raised.
 
     Args:
         exercise: its number, for the message.
@@ -65,10 +65,6 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float |
             function, a list of cases, each ``(arguments, result)`` with the arguments as a tuple.
         tolerance: how far a number may be off; None for .05, and .005 where a number from -1 to 1 is expected.
         hint: one sentence for somebody whose answer is wrong.
-
-    Returns:
-        An :class:`Answer`, which a notebook shows as its sentence. Nothing is raised for a wrong answer, so that the
-        cells below still run.
 
     >>> check_answer(1, ..., 41.7)
     Exercise 1 is blank. Put your answer where the cell says `...`, and run it again.
@@ -239,11 +235,9 @@ def blanked(source: str) -> str:
 
 
 def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str, Any]:
-    """Return a notebook (as JSON) whose exercises are blank and without output; everything else stays.
+    """Return a notebook (as JSON) in the solution form with blank exercises, without output; everything else stays.
 
-    Args:
-        notebook: in the solution form.
-        repository: the address of the project's copy that Colab is to fetch; "" leaves the opening cell as it is.
+    `repository` is the address of the project's copy that Colab is to fetch; "" leaves the opening cell as it is.
     """
     copied: dict[str, Any] = copy.deepcopy(dict(notebook))
     copied["metadata"].pop("berdslib", None)  # the stamp says which code made all outputs
@@ -257,12 +251,9 @@ def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str,
 
 
 def write_students(folder: StrPath, notebooks: Sequence[Path] = (), repository: str = "") -> dict[Path, int]:
-    """Write copies of the notebooks with blank exercises; return the path of each → its number of exercises.
+    """Write copies of the notebooks (all numbered ones) with blank exercises; return path → number of exercises.
 
-    Args:
-        folder: where to; it is created. Beside notebooks/, so that the links inside the copies hold.
-        notebooks: which; () for all numbered ones.
-        repository: see :func:`student_copy`.
+    The folder belongs beside notebooks/, so that the links inside the copies hold.
     """
     sources = list(notebooks) or sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))
     if any(Path(folder).resolve() == source.resolve().parent for source in sources):

@@ -29,15 +29,14 @@ _AS_FOUND = ("default", "baseline")
 
 
 def published_table(table: str, version: str = "v2") -> pd.DataFrame:
-    """Return the numbers of one published table.
+    """Return the numbers of one published table, one row a number, in the printed order and unit.
 
     Args:
         table: its number in that version of the paper, "3" or "Table 3".
         version: "v1" or "v2" of BeRDS, which number their tables differently, or "pir" for the PIR paper.
 
     Returns:
-        One row a number, in the printed order, with the columns of the file: text, "" where a column does not apply,
-        but `k` (Int64, missing where there is none) and `value` (float, in the printed unit: percent stays percent).
+        The columns of the file as text, "" where one does not apply, but `k` (Int64) and `value` (float).
     """
     numbers = _numbers(known("version", version, VERSIONS))
     wanted = str(table).strip().removeprefix("Table").strip()
@@ -68,10 +67,8 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
 def reproduction_map() -> pd.DataFrame:
     """Return the map of every table and figure: whether it is rebuilt, where, by which grid, and if not, why.
 
-    Returns:
-        The columns of map.csv as text. `status` is "rebuilt" (from runs, on the data in `data`), "published values
-        drawn" or "not"; of the latter two, `reason` says why. `notebook` and `section` show how it is made, `in_12` is
-        the section of notebook 12, and `output` the files that it writes, without their ending.
+    `status` is "rebuilt" (from runs, on the data in `data`), "published values drawn" or "not"; of the latter two,
+    `reason` says why. `output` are the files that the section writes, without their ending.
     """
     return read_shipped("map")
 
@@ -85,13 +82,9 @@ def read_shipped(name: str) -> pd.DataFrame:
 
 
 class Setting(NamedTuple):
-    """What a table was measured with; two tables can be compared only where all of it is the same.
+    """What a table was measured with, "" for what there is none of; comparable tables have all of it in common.
 
-    Args:
-        questions: which questions, or labelled pairs.
-        corpus: what was searched; "" where nothing was.
-        judge: who said which passage supports what; "" where nobody had to.
-        retrievers: whose weights; "" where there are none.
+    ``judge`` said which passage supports what; ``retrievers`` says whose weights.
     """
 
     questions: str
@@ -115,12 +108,8 @@ PIR_SETTING = Setting(
 class Beside:
     """A published table beside ours; shown, it is a table with a sentence on whether the two can be compared.
 
-    Args:
-        title: such as "BeRDS v2, Table 3: base retrievers, 5 documents".
-        cells: one row a published number in the printed order, with the columns that tell them apart, published, ours
-            (NaN where we have none) and difference (ours minus published).
-        sentence: whether they can be compared; if not, what differs.
-        comparable: the same in one word.
+    ``cells`` has one row a published number in the printed order, with the columns that tell them apart, published,
+    ours (NaN where we have none) and difference (ours minus published).
     """
 
     title: str
@@ -175,12 +164,8 @@ class Beside:
 def formats(table: pd.DataFrame, *, printed: bool = False) -> dict[Any, Any]:
     """Return how each column of numbers is written: all its numbers with the same decimals.
 
-    Published ones as printed, up to two decimals; ours with one, or three digits where all are below 1 (a corpus may be
-    a few millionths); whole where the column is.
-
-    Args:
-        table: of numbers; published ones stand in columns called so.
-        printed: whether all are published ones.
+    Published ones (all, or columns called so) as printed, up to two decimals; ours with one, or three digits where all
+    are below 1; whole where the column is.
     """
     found: dict[Any, Any] = {}
     for column in table.select_dtypes("number"):
@@ -211,8 +196,7 @@ def beside(
 ) -> Beside:
     """Put ours beside every number of a published table, and say in one sentence whether they can be compared.
 
-    Numbers are paired by the columns that both tables have. So a table of ours without a corpus stands beside the
-    published numbers of every corpus.
+    Numbers are paired by the columns that both tables have.
 
     Args:
         table: the table's number.

@@ -36,8 +36,7 @@ def export_page(
 ) -> int:
     """Write a page that shows two systems' lists for many questions, and opens by itself; return its size in bytes.
 
-    `wish` names what to begin with. With `sides` each perspective is searched with, too; with `opinions` the judge
-    reads every listed passage, also where verdicts are recorded.
+    With `sides` each perspective is searched with, too; with `opinions` the judge reads every listed passage.
     """
     if Path(path).suffix not in (".html", ".htm"):
         raise InputError("a page is written as .html", path=path)

@@ -65,8 +65,8 @@ _QUESTIONS, _STATEMENTS, _FULL = "questions", "statements", "full queries"
 class Wish(NamedTuple):
     """What somebody wants to see.
 
-    ``qid`` is "" for a question that was ``typed``; ``perspectives`` are one's own, () for the recorded ones; ``asked``
-    is -1 to search with the question, else the number of the perspective to search with.
+    ``qid`` is "" for a question that was ``typed``, ``perspectives`` () for the recorded ones; ``asked`` is -1 to
+    search with the question, else the number of the perspective to search with.
     """
 
     corpus: str
@@ -81,8 +81,7 @@ class Wish(NamedTuple):
 class Session:
     """Collections to search and what was found in them so far; arguments are those of :func:`berdslib.explore`.
 
-    All questions of a collection are searched together, as in :func:`berdslib.study.experiment.experiment`, because a
-    diversifier weighs scores by the largest of all; where that would take long, a question is searched by itself.
+    All questions of a collection are searched together, as in an experiment, or each by itself where that is slow.
     """
 
     def __init__(
@@ -147,7 +146,7 @@ class Session:
     # ------------------------------------------------------------ what is shown
 
     def looks(self, wish: Wish, *, longest: int = LONGEST) -> Iterator[dict[str, Any]]:
-        """Yield views of a wish, each more complete than the one before; see :func:`~.views.view_of`.
+        """Yield views of a wish (:func:`~.views.view_of`), each more complete than the one before.
 
         What a system cannot do is told in its list; a question that cannot be asked, or a judge that fails, is an
         error.
@@ -227,10 +226,7 @@ class Session:
         return dict(zip(zip(mine["docno"], mine["pid"].tolist(), strict=True), mine["supports"].tolist(), strict=True))
 
     def ordered(self, wish: Wish) -> list[Change]:
-        """Return how the two systems of a wish differ on each question, where they differ most first.
-
-        Everything that either lists is judged where there are no recorded verdicts.
-        """
+        """Return how the two systems of a wish differ on each question, where they differ most first."""
         collection = self.collections[wish.corpus]
         questions = [q for q in collection.questions if q.perspectives]
         if not questions:
@@ -254,10 +250,7 @@ class Session:
     # ------------------------------------------------------------ searching
 
     def run(self, wish: Wish, system: str, *, everything: bool = False) -> pd.DataFrame:
-        """Return the run that holds a wish's list by a system; it is searched at most once.
-
-        With ``everything`` all questions are searched, however slow the system is.
-        """
+        """Return the run that holds a wish's list by a system, with ``everything`` of all its questions."""
         own = self.own.get(system)
         if isinstance(own, pd.DataFrame):
             return run_of(system, own)
