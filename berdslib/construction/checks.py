@@ -208,10 +208,7 @@ def _cut_off(statement: str, others: Sequence[str]) -> str | None:
 
 
 def _is_too_short(statement: str, asked: int) -> bool:
-    """Say whether a statement is too short, given how many of its words are in the question ("Ghosts exist.").
-
-    Letters that are neither small nor capital are of scripts that may have no blanks between words.
-    """
+    """Say whether a statement is too short, given how many of its words are in the question ("Ghosts exist.")."""
     words = len(statement.split())
     is_cased = all(letter.lower() != letter.upper() for letter in statement if letter.isalpha())
     return is_cased and not _is_blank(statement) and words < 3 and not words == asked == 2

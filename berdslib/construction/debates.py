@@ -90,9 +90,8 @@ DISCUSSION_REASONS = {
 def read_discussions(path: Path) -> tuple[list[Draft], list[Rejection]]:
     """Read discussions, each a question with a statement or with several answers.
 
-    `path` is a table (JSONL, CSV or TSV) with `question` and either `statement` or `answers` (a list); or Kialo's text
-    export, or a folder of them. Of an export, the first claim is the statement; where several claims of the highest
-    level are neither "Pro:" nor "Con:", they are the answers.
+    `path` is a table with `question` and either `statement` or `answers` (a list); or Kialo's text export, or a folder
+    of them, whose first claim is the statement, or whose answers are several claims of the highest level.
     """
     if path.is_dir() or path.suffix == ".txt":
         found = [_of_export(file) for file in (sorted(path.glob("*.txt")) if path.is_dir() else [path])]

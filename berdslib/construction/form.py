@@ -16,10 +16,7 @@ _MUTED = "color:var(--jp-ui-font-color2,#555)"
 
 
 class ReviewForm:
-    """Shows a sheet item by item and writes every answer to its file at once; display it in a notebook.
-
-    `sheet` is this reviewer's own copy of a file by :func:`berdslib.construction.review.draw_sheet`.
-    """
+    """Shows a reviewer's own copy of a sheet, item by item, and writes every answer to its file at once."""
 
     def __init__(self, sheet: StrPath, reviewer: str) -> None:
         self.path, self.reviewer = Path(sheet), reviewer.strip()

@@ -85,8 +85,8 @@ class Step:
         name: what it is called in counts and rejections.
         task: whose prompt is asked, one of :data:`berdslib.llm.prompting.TASKS`.
         values: what fills the prompt for an item: placeholder → text of the source, which is untrusted.
-        read: from an item and the answer to the item after the step. Raises InputError where the answer cannot be read,
-            and Rejected where it speaks against the item.
+        read: from an item and the answer to the item after the step; raises InputError for what cannot be read, and
+            Rejected for what speaks against the item.
         by_rule: the answer that a rule gives, None where no rule is sure.
         usual: an answer of usual length, in the form asked for; what a rehearsal goes on with.
         applies: which items take this step; the others pass by.
@@ -143,10 +143,7 @@ class ByRule:
 
 
 class Rehearsal:
-    """Answers that cost nothing: those that are recorded already, and answers of usual length in place of all others.
-
-    A model is asked at most as often as here, unless it has to be asked again for an answer that cannot be read.
-    """
+    """Answers that cost nothing: those recorded already, and answers of usual length in place of all others."""
 
     def __init__(self, chat: ChatModel, recorded: Path) -> None:
         self.id, self._longest = chat.id, int(getattr(chat, "max_tokens", 0))
@@ -163,10 +160,7 @@ class Rehearsal:
         return [Answer(reply or Reply(said)) for reply, said in zip(replies, usual, strict=True)]
 
     def table(self, prices: tuple[float, float]) -> pd.DataFrame:
-        """Return what is left to ask and what it would cost, a row for each step and one for all.
-
-        The most holds if no answer has to be asked for again.
-        """
+        """Return what is left to ask and what it would cost, if nothing is asked again; the last row is "all"."""
         names = ["step", "recorded", "to_ask", "prompt_tokens", "completion_tokens", "likely_cost", "most_cost"]
         rows = [
             (step, recorded, to_ask, likely.prompt, likely.completion, likely.cost(prices), most.cost(prices))

@@ -97,10 +97,7 @@ class SheetRow(NamedTuple):
 def draw_sheet(
     questions: Sequence[Question], sources: Mapping[str, Sequence[str]], n: int = 20, seed: int = 0
 ) -> list[SheetRow]:
-    """Draw n questions from each data set, or all where there are fewer, for people to read. BeRDS B.4.
-
-    `sources` are qid → the texts that the question is made of.
-    """
+    """Draw n questions from each data set, if it has so many, with their sources (qid → texts). BeRDS B.4."""
     check_questions(questions, need_perspectives=True)
     rows = list[SheetRow]()
     for source, of_source in groupby(sorted(questions, key=attrgetter("source")), attrgetter("source")):

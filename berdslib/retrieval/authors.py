@@ -75,8 +75,7 @@ def asked_for(handout: Handout, question: Question) -> Profile:
 class Authors:
     """Who wrote the passages of a corpus: for each (property, value) a column of p, float64 (corpus,).
 
-    Known p are 1, 0 or NaN (a profile does not say); guessed ones lie between, and ``prior`` is p of a text that says
-    nothing.
+    Known p are 1, 0 or NaN (a profile does not say); guessed ones lie between, and have a `prior`.
     """
 
     def __init__(
@@ -336,11 +335,10 @@ def _evidence(run: pd.DataFrame, questions: Sequence[Question], authors: Authors
 class AuthorClassifier:
     """The probability that the author of a passage states a value of a property, given the text.
 
-    For each value a logistic regression on the vectors of an encoder, calibrated by a sigmoid (Platt) on issues that it
-    did not learn from. Answers to a query that asks for the value have authors who state it; other answers on its issue
-    have authors who do not. A passage that was learnt from is judged by the model of the fold that left its issue out.
-    A value that cannot be learnt has its prior: (answers by authors with it + 1) / (answers on issues where it is asked
-    for + 2).
+    For each value a logistic regression on an encoder's vectors, calibrated by a sigmoid (Platt) on issues that it did
+    not learn from; a passage that was learnt from is judged by the model of the fold that left its issue out. A value
+    that cannot be learnt has its prior: (answers by authors with it + 1) / (answers on issues where it is asked for +
+    2).
 
     `answers` is a frame docno, issue, property, value; a row whose property is "" says only that the passage is on the
     issue.

@@ -160,10 +160,10 @@ def _tf_l(times: Any, relative: Any, k1: float, delta: float) -> Any:
 
 
 class _Variant(NamedTuple):
-    """A form of BM25, as Kamphuis et al. (2020) write it.
+    """A form of BM25, as Kamphuis et al. (2020) write it; ``delta`` is the lower bound of Lv and Zhai (2011).
 
-    ``rarity`` goes from df and n to what the logarithm is taken of; ``weight`` from occurrences, relative length, k1
-    and ``delta``, the lower bound of Lv and Zhai (2011), to what they weigh.
+    ``rarity`` goes from df and n to what the logarithm is taken of; ``weight`` from occurrences, relative length, k1,
+    delta.
     """
 
     rarity: Callable[[np.ndarray, int], np.ndarray]

@@ -211,9 +211,9 @@ def normalised(clean: pd.DataFrame, how: str) -> np.ndarray:
 
 
 class _Features(NamedTuple):
-    """What passages are compared by: ``table`` (t, f), and for each row of the run ``at``, its row in the table.
+    """What passages are compared by: rows of ``table`` (t, f); the row of the run has there the row ``at``.
 
-    ``width`` says for each row of the run how many columns the table has for its question.
+    Of a question, ``width`` columns of the table count.
     """
 
     table: np.ndarray
@@ -293,10 +293,7 @@ def _checked_aspects(aspects: pd.DataFrame) -> pd.DataFrame:
 
 
 def cosines(vectors: np.ndarray) -> np.ndarray:
-    """Return the cosines of every two vectors of each question, float32 (q, n, f) to (q, n, n); of zeros they are 0.
-
-    Equal vectors resemble all others equally, however BLAS rounds.
-    """
+    """Return the cosines of each question's vectors, float32 (q, n, f) to (q, n, n); equal vectors get equal ones."""
     products = np.matmul(vectors, vectors.transpose(0, 2, 1))
     # Scaling products is less work than scaling vectors; the lengths stand, squared, on the diagonal.
     squared = products.diagonal(axis1=1, axis2=2)
@@ -427,11 +424,9 @@ def _by_pyversity(strategy: str, **options: Any) -> Diversifier:
 def own_diversifier(pick: Pick) -> Diversifier:
     """Make a diversifier of a function that reorders the list of one question; the column `value` of its runs is NaN.
 
-    Args:
-        pick: from vectors, float32 (n, d); scores, float64 (n,), normalised, best first; k, at most n; and the
-            relevance weight, below 1: to k positions of 0 .. n-1, none twice, best first. If its first argument is
-            named `aspects`, it gets probabilities in place of vectors, float64 (n, m), one column a generated
-            perspective.
+    `pick` goes from vectors, float32 (n, d); scores, float64 (n,), normalised, best first; k, at most n; and the
+    relevance weight, below 1, to k positions of 0 .. n-1, none twice, best first. If its first argument is named
+    `aspects`, it gets probabilities in place of vectors, float64 (n, m), one column a generated perspective.
     """
     name = _name_of(pick)
 
@@ -539,10 +534,7 @@ class Diversified(Ours):
 def passage_vectors(
     passages: Sequence[Passage], encoder: Encoder, text_of: Callable[[Passage], str] = full_text
 ) -> Callable[[list[str]], np.ndarray]:
-    """Return the function from docnos to their vectors, float32 (n, d), that diversifiers compare documents by.
-
-    The paper's encoder is UAE-Large-V1 with its "cls" pooling (A.6).
-    """
+    """Return the function from docnos to vectors, float32 (n, d), that diversifiers compare documents by."""
     corpus = by_docno(passages)
 
     def vectors_of(docnos: list[str]) -> np.ndarray:

@@ -91,11 +91,7 @@ class Expanded(Ours):
         return run[run["rank"] <= k].reset_index(drop=True)
 
     def lists(self, questions: Sequence[Question], depth: int) -> list[dict[str, list[str]]]:
-        """Search every question under each of its expansions, all in one call.
-
-        Returns for the first search of each question, the second and so on: qid → docnos, best first; those that found
-        nothing are left out.
-        """
+        """Return for each question's first search, the second and so on: qid → docnos found, best first."""
         queries: list[Question] = []
         owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
         for question in questions:

@@ -69,10 +69,9 @@ def places_needed(
 
 
 def share_within(needed: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
-    """Return the share of questions whose target a vector reaches within k places, from :func:`places_needed`.
+    """Return the share of questions whose target a vector reaches within k places, a column for each k.
 
-    Returns a frame target, vector, n, then one column for each k; the row "possible" of all gold passages is the share
-    of questions that have no more than k of them.
+    The row "possible" of all gold passages is the share of questions that have no more than k of them.
     """
     rows = []
     for target in TARGETS:

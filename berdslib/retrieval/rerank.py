@@ -24,10 +24,7 @@ Scorer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
 
 
 class CrossEncoderRetriever(Ours):
-    """Re-ranks `depth` candidates of another retriever by a joint score of question and passage; ties broken by docno.
-
-    `scorer` scores pairs of texts, such as :class:`PairScorer`; each distinct pair is scored once.
-    """
+    """Re-ranks `depth` candidates of another retriever by a joint score of question and passage; ties go by docno."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ _FOR_ENCODER = {"cached", "engine", "number_format", "trust_remote_code"}
 class RetrieverKind(NamedTuple):
     """How a retriever is made: ``prepare`` takes its name and options, loads what it needs, and returns a maker.
 
-    One that ``reranks`` takes its candidates from another, as many as its option ``depth``.
+    One that ``reranks`` takes ``depth`` candidates from another.
     """
 
     prepare: Callable[..., Maker]

@@ -139,9 +139,8 @@ class PartKind:
     """What there is to know of a kind of part. Its functions are given the system that ends in the part.
 
     ``build`` goes from a :class:`Workshop` and the system to a retriever; ``check_value`` and ``may_follow`` say what
-    is wrong, "" for nothing; ``needs`` gets what is needed before a search, from the part and the whole system's text;
-    ``offers`` are the parts that ``menu`` names; a value that ``names`` something may hold a "+"; ``chooses`` says of a
-    value whether the part chooses among candidates.
+    is wrong, "" for nothing; ``needs`` gets what is needed before a search; ``offers`` are the parts that ``menu``
+    names; a value that ``names`` something may hold a "+"; ``chooses`` says whether the part chooses among candidates.
     """
 
     build: Callable[[Workshop, System], Retriever]
@@ -399,10 +398,7 @@ class Workshop:
         return self.collection.expansions
 
     def _perspectives(self, listed: str) -> Expansions:
-        """Return those that were listed by a name; for "", recorded ones, and those by rule where a question has none.
-
-        The full queries of PIR name the perspectives that lists are scored by: those must not order them, too.
-        """
+        """Return those listed by a name; for "", or full queries of PIR, recorded ones, or those by rule."""
         questions, recorded = self.collection.questions, self.collection.expansions
         full = {q.qid for q in questions if are_full_queries(q, recorded.get(q.qid, ()))}
         if listed and not (listed == RECORDED and full):
@@ -424,10 +420,7 @@ def _once(kept: dict[Any, Any], key: object, make: Callable[[], _Made]) -> _Made
 
 
 class _Remembering(Ours):
-    """A retriever that does not repeat its last searches; it searches at least `whole` deep and returns the beginning.
-
-    It may be anybody's: a complaint of what it found names the system.
-    """
+    """A retriever that does not repeat its last searches, and searches at least `whole` deep."""
 
     def __init__(self, retriever: Retriever, name: str, whole: int = 0) -> None:
         self.name, self._retriever, self._whole = name, retriever, whole

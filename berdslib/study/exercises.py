@@ -56,7 +56,7 @@ Case = tuple[tuple[Any, ...], Any]
 
 
 def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float | None = None, hint: str = "") -> Answer:
-    """Compare an answer with what is expected, and say in a sentence what is wrong with it; nothing is raised.
+    """Compare an answer with what is expected, and say in a sentence what is wrong with it.
 
     Args:
         exercise: its number, for the message.
@@ -65,6 +65,9 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float |
             function, a list of cases, each ``(arguments, result)`` with the arguments as a tuple.
         tolerance: how far a number may be off; None for .05, and .005 where a number from -1 to 1 is expected.
         hint: one sentence for somebody whose answer is wrong.
+
+    Returns:
+        An :class:`Answer`, which a notebook shows as its sentence; nothing is raised for a wrong answer.
 
     >>> check_answer(1, ..., 41.7)
     Exercise 1 is blank. Put your answer where the cell says `...`, and run it again.
@@ -251,10 +254,7 @@ def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str,
 
 
 def write_students(folder: StrPath, notebooks: Sequence[Path] = (), repository: str = "") -> dict[Path, int]:
-    """Write copies of the notebooks (all numbered ones) with blank exercises; return path → number of exercises.
-
-    The folder belongs beside notebooks/, so that the links inside the copies hold.
-    """
+    """Write copies of notebooks (of all numbered ones for ()) with blank exercises; return path → how many."""
     sources = list(notebooks) or sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))
     if any(Path(folder).resolve() == source.resolve().parent for source in sources):
         raise InputError(f"{folder} holds the notebooks themselves; the copies need another folder")

@@ -1,7 +1,6 @@
 """A notebook over a grid of parameters: everything is checked first, runs are independent, and what is done is kept.
 
-papermill_runs/README.md describes a grid file. Each run lies in the folder that ``berds notebook run`` would give it,
-so that grids which overlap share their runs.
+papermill_runs/README.md describes a grid file; grids which overlap share their runs.
 """
 
 from __future__ import annotations
@@ -297,10 +296,7 @@ def run_grid(
 def _outcomes(
     pool: Executor, notebook: Path, todo: Sequence[Run], at_once: int, stop_after: int | None
 ) -> Iterator[tuple[Run, str]]:
-    """Yield each run as it ends, with what went wrong, if anything did.
-
-    A run that another call is at is passed over, and waited for when all others are begun.
-    """
+    """Yield each run as it ends, with what went wrong, if anything; a run that another call is at comes last."""
     waiting = deque((run, False) for run in todo)
     running: dict[Future[bool], Run] = {}
     reasons: deque[str] = deque(maxlen=stop_after)  # of the last runs
@@ -353,10 +349,7 @@ def _run_one(notebook: Path, run: Run, wait_for_it: bool) -> bool:
 
 @contextmanager
 def _processes(workers: int) -> Iterator[Executor]:
-    """Processes of this machine, which end at the first Ctrl-C.
-
-    A second one would cut off the pool's farewell, and Python's end waits for processes that wait for work.
-    """
+    """Processes of this machine, which end at the first Ctrl-C: a second one would leave some waiting for work."""
     others = set(multiprocessing.active_children())
 
     def end(*_: object) -> None:

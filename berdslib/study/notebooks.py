@@ -99,11 +99,7 @@ def find_notebook(name: str) -> Path:
 
 
 def open_notebook(path: Path) -> Notebook:
-    """Read a notebook with the parameters in its one cell tagged `parameters`.
-
-    Every line there is ``name = literal  # help``; anything else papermill could not replace faithfully, and is an
-    error.
-    """
+    """Read a notebook with the parameters in its one cell tagged `parameters`: ``name = literal  # help`` a line."""
     cells = read_notebook(path)["cells"]
     tagged = [c for c in cells if "parameters" in c.get("metadata", {}).get("tags", [])]
     if len(tagged) != 1:

@@ -45,12 +45,7 @@ def published_table(table: str, version: str = "v2") -> pd.DataFrame:
 
 
 def published_value(table: str, *, version: str = "v2", **where: str | float) -> float:
-    """Return the one published number that the conditions single out.
-
-    Args:
-        table: the table's number.
-        version: "v1", "v2" or "pir".
-        where: column = value, such as ``corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall"``.
+    """Return the one published number that the conditions, column = value, single out.
 
     >>> published_value("3", corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall", k=5)
     10.8
@@ -82,10 +77,7 @@ def read_shipped(name: str) -> pd.DataFrame:
 
 
 class Setting(NamedTuple):
-    """What a table was measured with, "" for what there is none of; comparable tables have all of it in common.
-
-    ``judge`` said which passage supports what; ``retrievers`` says whose weights.
-    """
+    """What a table was measured with, "" for nothing; two tables can be compared only where all of it is the same."""
 
     questions: str
     corpus: str = ""
@@ -108,8 +100,7 @@ PIR_SETTING = Setting(
 class Beside:
     """A published table beside ours; shown, it is a table with a sentence on whether the two can be compared.
 
-    ``cells`` has one row a published number in the printed order, with the columns that tell them apart, published,
-    ours (NaN where we have none) and difference (ours minus published).
+    ``cells`` has for each published number the columns that tell it apart, published, ours (or NaN) and difference.
     """
 
     title: str
@@ -162,10 +153,9 @@ class Beside:
 
 
 def formats(table: pd.DataFrame, *, printed: bool = False) -> dict[Any, Any]:
-    """Return how each column of numbers is written: all its numbers with the same decimals.
+    """Return how each column is written, all its numbers with the same decimals.
 
-    Published ones (all, or columns called so) as printed, up to two decimals; ours with one, or three digits where all
-    are below 1; whole where the column is.
+    Published ones (all, or columns called so) as printed; ours with one, or three digits where all are below 1.
     """
     found: dict[Any, Any] = {}
     for column in table.select_dtypes("number"):

@@ -133,15 +133,14 @@ def write_essays(
     wording: str = "ours",
     workers: int = 4,
 ) -> pd.DataFrame:
-    """Have an essay written on every query's topic, for the stance of its perspective, from its first passages.
+    """Have an essay written on every query's ``root``, for the stance of its perspective, from its first passages.
 
-    The arguments are those of :func:`answer_questions`; a query's ``root`` is the topic, and its one perspective says
-    which side (see :func:`stance_of`).
+    The arguments are those of :func:`answer_questions`. Source: PIR, section 3.3 and appendix A.8.
 
     Returns:
         One row a query: qid, root, stance (1 or -1), docnos, essay, words, and three polarities by TextBlob, -1 to 1:
-            polarity (of the essay), pair_polarity (of the words "Topic: …; Stance: …"), passages_polarity (mean over
-            the shown passages; NaN without any). PIR, section 3.3 and appendix A.8.
+        polarity (of the essay), pair_polarity (of the words "Topic: …; Stance: …"), passages_polarity (mean over the
+        shown passages; NaN without any).
     """
     prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"))
     if whole := [q.qid for q in queries if not q.root or len(q.perspectives) != 1]:
@@ -190,9 +189,8 @@ def stance_of(perspective: str) -> int:
 def alignment(essays: pd.DataFrame) -> pd.DataFrame:
     """Return how the essays' polarity goes with each of ``TARGETS``: target, r, low, high, p_value, n.
 
-    The "topic-stance text" of the paper's words has the same polarity for both stances of a topic, as TextBlob knows
-    neither "Support" nor "Oppose"; the "designated stance" (1 or -1) is what the paper's conclusion is about. Intervals
-    draw topics. PIR, section 3.3 and Table 5.
+    TextBlob gives both stances of a topic the same "topic-stance text" polarity; the "designated stance" (1 or -1) is
+    what the paper's conclusion is about. Intervals draw topics. PIR, section 3.3 and Table 5.
     """
     rows = []
     for target, column in TARGETS.items():
@@ -236,9 +234,8 @@ def correlation(
 class Extractive:
     """Replaces a language model where none is available: copies from the passages without understanding them.
 
-    An answer is the first new name or number in the sentence that shares most words with the question; an essay is the
-    passages' first sentences, then their second ones, and so on. It does not read the stance, and reads our wordings
-    only.
+    It answers with a name or number of the sentence nearest to the question, and writes essays of the passages' first
+    sentences, whatever the stance. It reads our wordings only.
     """
 
     id = "extractive"
@@ -267,8 +264,7 @@ def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int 
 def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Sequence[Passage]) -> Collection:
     """Return questions with two sides as a task in PIR's form: for each question a query for either side.
 
-    The root is the supporting perspective. Questions with anything but one supporting and one opposing perspective are
-    left out, and so are those with a side that no passage argues.
+    The root is the supporting perspective. Questions that lack a side, or passages for one, are left out.
     """
     yes = gold[gold["supports"]].groupby(["qid", "pid"])["docno"].agg(tuple).to_dict()
     rows: list[PirQuery] = []

@@ -54,11 +54,10 @@ def view_of(
     searched: str = "",
     longest: int = 0,
 ) -> dict[str, Any]:
-    """Return all that is shown of a question: its perspectives, both lists, and what they say in words and figures.
+    """Return all that is shown of a question; every text in it may be anybody's and must reach a page as text.
 
-    Every text in it may be anybody's and must reach a page as text. `verdicts` are None while they are being judged;
-    `asked` is what was searched with, "" for the question itself; `longest` is how many characters of a passage are
-    included, 0 for all.
+    `verdicts` are None while they are being judged, `asked` is "" for the question itself; of a passage `longest`
+    characters are included, 0 for all.
     """
     mine = None if verdicts is None else verdicts[verdicts["qid"] == question.qid]
     supported = None if mine is None else supported_in(mine).get(question.qid, {})

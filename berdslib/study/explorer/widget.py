@@ -102,10 +102,7 @@ class _Hand(threading.local):
 
 
 class SystemControls:
-    """Menus for retriever, projection, expansion and diversifier, a dial, and the string that they make.
-
-    `own` are systems that no string names; `changed` is called when the system has changed.
-    """
+    """Menus for retriever, projection, expansion and diversifier, a dial, and the string that they make."""
 
     def __init__(self, name: str, system: str, own: Sequence[str], changed: Callable[[], None]) -> None:
         self.system, self._own, self._changed, self._hand = system, tuple(own), changed, _Hand()

@@ -29,8 +29,7 @@ class Job(threading.Event):
 class Worker:
     """Does one job at a time in a thread of its own, the newest first; older ones stop at their next step.
 
-    `tell` is called from that thread with (text, share from 0 to 1 or None, whether it is busy, problem) when they
-    change.
+    `tell` is called from there with (text, share from 0 to 1 or None, whether it is busy, problem) when they change.
     """
 
     def __init__(self, tell: Callable[[str, float | None, bool, str], None]) -> None:

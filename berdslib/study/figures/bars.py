@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 def sides_figure(shares: pd.DataFrame) -> Figure:
-    """Draw which sides lists show, as BeRDS Figure 2: a bar a system, the shares stacked; a panel for each data set.
-
-    `shares` are those of :func:`berdslib.evaluation.sides.side_shares`, for one way of asking.
-    """
+    """Draw which sides lists show, as BeRDS Figure 2, from :func:`berdslib.evaluation.sides.side_shares`."""
     # Hatches tell the sides apart in grey; "neither" is pale, since there is nothing to see.
     looks = {
         "both": (PALETTE[2], ""),
@@ -75,10 +72,9 @@ def funnel_figure(falls: pd.DataFrame) -> Figure:
 
 
 def root_and_full_figure(table: pd.DataFrame, k: int) -> Figure:
-    """Draw what root queries and full queries find, a panel a task; PIR figures 2 and 4.
+    """Draw what root and full queries find at depth `k`, a panel a task; PIR figures 2 and 4.
 
-    `table` has the index (task, retriever), and columns root_any, root and full of
-    :func:`berdslib.evaluation.sides.root_versus_full` at depth `k`.
+    `table` has the index (task, retriever) and the columns of :func:`berdslib.evaluation.sides.root_versus_full`.
     """
     looks = (
         ("root_any", "root query, anybody's gold text", NOTHING, ""),
@@ -103,10 +99,7 @@ def root_and_full_figure(table: pd.DataFrame, k: int) -> Figure:
 
 
 def group_bars_figure(tables: Mapping[str, pd.Series], expected: float, xlabel: str) -> Figure:
-    """Draw a number of each group as sorted bars, a panel a system; dashed: what each would have if all were alike.
-
-    `tables` are system → group → number; PIR figure 5.
-    """
+    """Draw a number of each group (system → group → number), with a line where all would be alike; PIR figure 5."""
     most = max(len(table) for table in tables.values())
     figure, axes = panels(len(tables), (4.2 * len(tables), 0.9 + 0.21 * most), sharey=False, sharex=True)
     for axis, (system, table) in zip(axes, tables.items(), strict=True):
@@ -121,7 +114,7 @@ def group_bars_figure(tables: Mapping[str, pd.Series], expected: float, xlabel: 
 
 
 def group_confusion(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw which groups fill the lists when another is asked for, one panel a system; PIR figure 6.
+    """Draw which groups fill the lists when another is asked for, a panel a system; PIR figure 6.
 
     `tables` are system → table of :func:`berdslib.evaluation.sides.group_heatmap`.
     """

@@ -26,8 +26,7 @@ def lines(
 ) -> Figure:
     """Draw each column of a table against its index, told apart by colour and mark, or by dashes where without dots.
 
-    `dashed` says for a column where a dashed line shows what it is to be compared with; `ylim` are the ends of the
-    vertical axis, None for those of the numbers.
+    `dashed` says for a column where a dashed line shows what it is compared with; `ylim` None fits the numbers.
     """
     figure, (axis,) = panels(1, (7.2, 4.2))
     for i, name in enumerate(table):
@@ -41,10 +40,7 @@ def lines(
 
 
 def loss_curves(table: pd.DataFrame) -> Figure:
-    """Draw the loss while a model is trained, with a mark where that on validation is lowest; dotted: a coin's loss.
-
-    `table` has the columns passes (so many were done), training and validation.
-    """
+    """Draw the training and validation loss by passes, marked where the latter is lowest; dotted: a coin's loss."""
     columns = table.set_index("passes")[["training", "validation"]]
     what = "passes over the training pairs", "loss (binary cross-entropy)"
     figure = lines(columns, *what, dots=False, ylim=None)
@@ -59,10 +55,7 @@ def loss_curves(table: pd.DataFrame) -> Figure:
 
 
 def rank_errors(table: pd.DataFrame) -> Figure:
-    """Draw how much of a matrix is lost when it is replaced by one of a lower rank.
-
-    `table` has the ranks as its index and one column a matrix: the length of what is lost over that of all, 0 to 1.
-    """
+    """Draw how much of a matrix (a column), 0 to 1, is lost when one of a lower rank (the index) takes its place."""
     figure = lines(table * 100, "rank r", "lost, % of the length")
     figure.axes[0].set_xscale("log", base=2)
     figure.axes[0].set_xticks(table.index, [str(rank) for rank in table.index])
@@ -160,10 +153,9 @@ def trade_off(table: pd.DataFrame, gain: str, cost: str, baseline: str, family: 
 
 
 def fusion_curves(table: pd.DataFrame, measure: str) -> Figure:
-    """Draw a measure over the number of expansions, a line for each fusion; without and with the question's own list.
+    """Draw a measure over the number of expansions, from :func:`berdslib.study.tuning.fusion_sweep`; a line a fusion.
 
-    `table` is that of :func:`berdslib.study.tuning.fusion_sweep`. The band is the 95 % interval of taking turns;
-    dashed: the question alone.
+    The band is the 95 % interval of taking turns; dashed: the question alone.
     """
     rows = table[table["measure"] == measure]
     alone, several = rows[rows["number"] == 0], rows[rows["number"] > 0]
@@ -188,9 +180,9 @@ def fusion_curves(table: pd.DataFrame, measure: str) -> Figure:
 def projection_figure(
     query: np.ndarray, perspective: np.ndarray, projected: np.ndarray, texts: Mapping[str, Sequence[float]]
 ) -> Figure:
-    """Draw a projection in two dimensions, and the places that each text has before and after it.
+    """Draw a projection of vectors (2,), and the places that each text has before and after it.
 
-    Vectors are (2,); `texts` are "A  what it says" → vector, and the plane shows the first letter alone.
+    `texts` are "A  what it says" → vector; the plane shows the first letter alone.
     """
     figure, (plane, slope) = panels(2, (9.0, 3.9), sharey=False, width_ratios=[5, 4])
     plane.plot(*zip(query, projected, strict=True), ":", color="grey")

@@ -40,14 +40,8 @@ def perspectives_by_rank(
 ) -> Figure:
     """Draw which perspective each system shows at each rank: a panel a system, a row a perspective, a tile a rank.
 
-    A tile is coloured and ticked where that passage argues the perspective, pale where it does not; a rank whose
-    passage argues none has a pale number.
-
-    Args:
-        question: the question.
-        table: from :func:`rank_table`.
-        k: how many ranks to draw.
-        labels: system → what to call it; its name where there is no label.
+    A tile is coloured and ticked where that passage argues the perspective; a rank whose passage argues none is pale.
+    `table` is from :func:`rank_table`; `labels` say what to call a system.
     """
     import matplotlib.pyplot as plt
     from matplotlib.layout_engine import ConstrainedLayoutEngine

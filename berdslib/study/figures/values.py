@@ -139,7 +139,7 @@ def compare_systems(
 
 
 def ceilings_figure(scores: pd.DataFrame, measure: str) -> Figure:
-    """Draw what each retriever reaches in each corpus under the most that it could reach there, a dashed line.
+    """Draw what each retriever reaches in each corpus, and dashed, the most that it could reach there.
 
     `scores` has the columns retriever, corpus, mean, low, high and ceiling, in percent.
     """
@@ -168,10 +168,7 @@ def difference_table(result: Experiment, measure: str) -> pd.DataFrame:
 
 
 def differences_figure(table: pd.DataFrame, measure: str, labels: Mapping[str, str] | None = None) -> Figure:
-    """Draw each system's difference from the baseline with its interval, a panel a data set; filled: it has a star.
-
-    `table` is that of :func:`difference_table`; `labels` say what to call a system.
-    """
+    """Draw each system's difference from the baseline, from :func:`difference_table`; filled marks have a star."""
     named = table.replace({"system": dict(labels or {})})
     common = {"color": PALETTE[4], "marker": "o", "ecolor": "grey", "capsize": 0}
     ends = 105 * min(0, table["low"].min()), 105 * max(0, table["high"].max())
@@ -338,10 +335,7 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
 
 
 def correlations_figure(table: pd.DataFrame, targets: Sequence[str], systems: Sequence[str], title: str) -> Figure:
-    """Draw correlations with their intervals: a row a system, a mark a target (two or three); the line is none at all.
-
-    `table` has the columns system, target, r, low and high.
-    """
+    """Draw correlations (system, target, r, low, high): a row a system, a mark for each of two or three targets."""
     looks = {
         f"with the {target}": {"color": PALETTE[(0, 4, 2)[i]], "marker": MARKERS[i]} for i, target in enumerate(targets)
     }
