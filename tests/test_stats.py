@@ -87,16 +87,6 @@ def test_the_bootstrap_is_a_plain_loop_over_drawn_clusters():
     np.testing.assert_allclose(cluster_bootstrap(sparse, clusters, ratio_of_sums, resamples=300, seed=3)[1], low)
 
 
-def test_a_ratio_by_counting():
-    # Two rows, drawn twice: (1/1, 1/1), (1/1, 0/3) twice, (0/3, 0/3), each with a chance of a quarter.
-    rows = np.array([[1, 1], [0, 3]])
-    for level, ends in ((0.2, (1 / 4, 1 / 4)), (0.9, (0, 1))):
-        _, low, high = cluster_bootstrap(rows, None, ratio_of_sums, level=level, resamples=20_000)
-        assert (low[0], high[0]) == pytest.approx(ends)
-    found = np.array(cluster_bootstrap(np.zeros((3, 3)), None, ratio_of_sums, resamples=10))
-    assert np.isnan(found).all() and found.shape == (3, 2)  # nothing to divide by
-
-
 def test_interval_of_a_macro_mean_draws_within_groups():
     # Each group is constant, so that no draw within the groups can change a mean.
     assert bootstrap_interval(np.r_[np.ones(5), np.zeros(3)], ["a"] * 5 + ["b"] * 3) == (0.5, 0.5)
@@ -314,15 +304,6 @@ def exact_p(values, baseline, groups=None):
     return sum(s >= seen for s in sums) / len(sums)
 
 
-def test_paired_test_by_hand():
-    # Eight differences of +1: of 256 patterns only all plus and all minus are as extreme.
-    assert paired_test(np.ones(8), np.zeros(8)) == 2 / 256
-    # Seven of +1 and one of -1: a sum of 6 or more has 1 + 8 patterns on each side.
-    assert paired_test(np.r_[np.ones(7), 0.0], np.r_[np.zeros(7), 1.0]) == 18 / 256
-    # As many better as worse.
-    assert paired_test(np.array([1.0, 0, 1, 0]), np.array([0.0, 1, 0, 1])) == 1.0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("groups", [None, list("aaaaabbc"), list("abababab")])
 def test_paired_test_is_the_exact_enumeration_for_eight_questions(groups):
@@ -410,15 +391,6 @@ def test_so_many_questions_show_a_difference_of_0_1_scores_in_80_percent_of_all_
 # ---------------------------------------------------------------- Holm
 
 
-def test_holm_by_hand():
-    # Sorted .005 .01 .03 .04 → x4 .02, x3 .03, x2 .06, x1 .04 which may not be less than .06.
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.6, 0.7]) == [1.0, 1.0]
-    assert holm([0.2]) == [0.2]
-    assert holm([0.02, 0.02, 0.02]) == pytest.approx([0.06] * 3)
-    assert holm([]) == []
-
-
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_keeps_the_order_and_lies_between_the_raw_values_and_bonferroni(p_values):
     corrected = holm(p_values)
@@ -472,12 +444,3 @@ def test_the_sign_of_all_differences_on_an_issue_is_one_coin():
     about = np.repeat(["a", "b", "c"], 4).tolist()
     assert paired_test(values, other, clusters=about) == pytest.approx(2 / 2**3)
     assert paired_test(values, other) == pytest.approx(2 / 2**12)
-
-
-def test_from_a_single_cluster_no_interval_is_known():
-    """Drawn again and again, it is always the same, and an interval without width would look certain."""
-    values = np.array([0.1, 0.9, 0.4, 0.6])
-    assert np.isnan(bootstrap_interval(values, clusters=["i"] * 4)).all()
-    assert not np.isnan(bootstrap_interval(values, clusters=["i", "i", "j", "j"])).any()
-    # One data set of which nothing is known is enough for the mean of two.
-    assert np.isnan(bootstrap_interval(values, ["x", "x", "y", "y"], clusters=["i", "j", "k", "k"])).all()

@@ -256,16 +256,6 @@ def test_a_folder_and_a_scenario(folder):
     assert bd.load(f"{folder / 'readers'}:implicit").split == "test"
 
 
-def test_the_first_split_is_one_that_the_scenario_has(tmp_path):
-    made = make_release(arguments=120, issues=10)
-    partly = replace(made, baseline=tuple(q for q in made.baseline if q.split == "test"))
-    write_release(tmp_path / "partly", partly)
-    assert [load_scenario(str(tmp_path / "partly"), rule).split for rule in SCENARIOS] == ["test", "dev", "dev"]
-    write_release(tmp_path / "less", replace(made, baseline=()))
-    with pytest.raises(InputError, match="has no baseline queries of the split 'dev'; there are: none"):
-        load_scenario(str(tmp_path / "less"), "baseline")
-
-
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -295,12 +285,6 @@ def test_releases_of_2023_learn_from_2019_if_it_is_there(folder, monkeypatch):
     assert {q.split for q in lessons.questions} == {"train"} and lessons.profiles is None
     own = load_scenario("perspectivearg-2019", "implicit")
     assert own.training.passages is own.passages
-
-
-def test_another_release_may_be_learnt_from_whatever_the_split(folder):
-    own, other = load_release(str(folder / "authors")), make_release(arguments=60, issues=5, seed=3, name="other")
-    assert open_scenario(own, "implicit", "train").training is None
-    assert open_scenario(own, "implicit", "train", training=other).training.name == "other:implicit"
 
 
 def test_a_release_made_by_hand_is_checked(folder):
@@ -405,14 +389,6 @@ def test_ids_that_are_text_in_the_release_are_text_in_its_predictions(tmp_path):
     write_predictions(tmp_path / "p.jsonl", found(scenario, 1), scenario)
     first = (tmp_path / "p.jsonl").read_text().splitlines()[0]
     assert json.loads(first) == {"query_id": 110, "relevant_candidates": ["2019000"]}
-
-
-def test_a_run_that_found_nothing_is_read_back_where_that_is_allowed(release, tmp_path):
-    scenario = open_scenario(release, "implicit", "dev")
-    write_predictions(tmp_path / "p.jsonl", ranked_run({}), scenario)
-    with pytest.raises(InputError, match="holds no predictions"):
-        read_predictions(tmp_path / "p.jsonl", scenario, least=1)
-    pd.testing.assert_frame_equal(read_predictions(tmp_path / "p.jsonl", scenario, least=0), ranked_run({}))
 
 
 def test_a_run_of_something_else_is_not_written(release, tmp_path):

@@ -7,7 +7,6 @@ import pickle
 import shutil
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from berdslib.data import corpus as corpus_module
 from berdslib.data.corpora import describe_corpus, write_source
 from berdslib.data.corpus import Corpus, make_corpus, open_corpus, write_corpus
-from berdslib.data.datasets import load_passages, passage_file
 from berdslib.data.passages import cut_documents
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
@@ -112,12 +110,6 @@ def test_documents_are_counted_by_what_is_known_of_the_cut(tmp_path, monkeypatch
 
 def documents_of(corpus):
     return describe_corpus(str(corpus.path))["documents"]
-
-
-def test_the_arrow_file_is_an_ordinary_one(few):
-    frame = pd.read_feather(few.path / "passages.arrow")
-    assert list(frame.columns) == ["docno", "text", "title"]
-    assert list(frame.itertuples(index=False, name=None)) == [tuple(p) for p in FEW]
 
 
 # ---------------------------------------------------------------- writing
@@ -329,18 +321,6 @@ def test_what_was_cut_is_not_cut_again(tmp_path, user_cache):
     for again in (lambda: open_corpus(folder, cut="words"), lambda: describe_corpus(f"{folder}:words")):
         with pytest.raises(InputError, match="was cut before, by words; cut its documents"):
             again()
-
-
-@pytest.mark.real_data
-def test_the_real_articles(real_data, user_cache):
-    corpus = open_corpus(passage_file("wikipedia-articles"), cut="words")
-    assert len(corpus) == 32_828
-    expected = list(cut_documents(load_passages("wikipedia-articles")))
-    assert list(corpus) == expected
-    rng = np.random.default_rng(0)
-    for i in map(int, rng.integers(0, len(corpus), 300)):
-        assert corpus[i] == corpus.by_docno[expected[i].docno] == expected[i]
-    assert documents_of(corpus) == 1019
 
 
 def test_a_corpus_with_other_files_in_its_folder_is_not_replaced(few, tmp_path):

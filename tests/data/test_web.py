@@ -11,7 +11,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -92,13 +91,6 @@ def corpus(tmp_path):
         return open_web_corpora(tmp_path / "one")["q"]
 
     return passages
-
-
-def test_the_libraries_of_the_web_are_loaded_when_they_are_needed():
-    code = "import sys, berdslib.data.datasets, berdslib.data.webpage; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    libraries = {"httpx", "httpcore", "protego", "idna", "w3lib", "charset_normalizer", "trafilatura", "pooch"}
-    assert not libraries & set(loaded)
 
 
 # ---------------------------------------------------------------- nasty pages
@@ -239,20 +231,6 @@ def test_a_name_server_that_hangs_does_not_outlast_the_time(server):
     began = time.monotonic()
     assert fetcher.fetch("http://slow.example/").outcome == "timeout"
     assert time.monotonic() - began < 2
-
-
-def test_the_next_address_is_tried(server):
-    class OneDown(World):
-        async def handle_async_request(self, request):
-            if request.url.host == "8.8.8.8":
-                self.asked.append("8.8.8.8")
-                raise httpx.ConnectError("down")
-            return await super().handle_async_request(request)
-
-    world = OneDown(server, server)
-    page = Fetcher(SMALL, resolve=lambda *_: ["8.8.8.8", PUBLIC], transport=world).fetch("http://web.example/good")
-    assert page.outcome == "ok"
-    assert world.asked == ["8.8.8.8", PUBLIC] * 2
 
 
 # ---------------------------------------------------------------- politeness
@@ -639,19 +617,6 @@ def test_nothing_is_run_from_the_current_folder(tmp_path, monkeypatch):
         assert reader.read(html(SENTENCE).encode(), "text/html").text == SENTENCE.strip()
     assert not (tmp_path / "mark").exists()
     assert not os.environ.get("PYTHONSAFEPATH")
-
-
-@pytest.mark.slow
-def test_a_page_that_breaks_the_reader_costs_only_itself():
-    with TextReader(seconds=3) as reader:
-        before = reader.read(html(SENTENCE).encode(), "text/html")
-        process = reader._process
-        assert reader.read(nasty.ATTRIBUTES.encode(), "text/html").outcome == "parser"
-        assert not process.is_alive()
-        assert reader.read(html(SENTENCE).encode(), "text/html") == before
-        assert before.text == SENTENCE.strip()
-        last = reader._process
-    assert last.exitcode is not None
 
 
 def test_the_process_that_reads_pages_knows_no_secrets(tmp_path, monkeypatch):

@@ -219,12 +219,6 @@ def test_a9_a_repeat_is_an_error_and_would_be_credited_again():
     assert both(scenario, [0], P @ 3, official_P @ 3) == [pytest.approx(1 / 3), 1.0]
 
 
-def test_whose_group_is_not_known_gains_nothing_or_is_of_a_group_of_its_own():
-    scenario = small_scenario("A--A", range(4))
-    got = of_letters(scenario, [1, 2, 0, 3], alpha_nDCG @ 4, official_alpha_nDCG @ 4)
-    assert got == pytest.approx([dcg(0, 0, 1, 0.5) / dcg(1, 0.5), dcg(1, 0.5, 1, 0.5) / dcg(1, 1, 0.5, 0.5)])
-
-
 def test_the_differences_are_computed_from_either_definition():
     table = differences().set_index("row")
     assert table.index.tolist() == ["A1", "A2", "A3", "A6", "A7", "A8", "A9"]

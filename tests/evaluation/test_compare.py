@@ -56,14 +56,6 @@ def test_every_pair_is_compared_as_it_would_be_by_itself(scores):
     assert found["p_value"].tolist() == pytest.approx(holm(raw))
 
 
-def test_wins_ties_and_losses_by_hand():
-    few = [q._replace(source="a") for q in QUESTIONS[:6]]
-    found = all_pairs(frames(few, x=[1, 1, 1, 0, 0.5, 1.0], y=[0, 0, 1, 1, 0.5, 0.0]), few, "M").iloc[0]
-    assert (found.wins, found.ties, found.losses) == (3, 2, 1)
-    assert found.won_more == pytest.approx(2 / 6) and found.difference == pytest.approx(2 / 6)
-    assert found.p_value == pytest.approx(10 / 16)  # 3 of 4 or more, on either side
-
-
 def test_several_baselines(scores):
     found = all_pairs(scores, QUESTIONS, "M", baselines=["low", "middle"])
     pairs = [("middle", "low"), ("same", "low"), ("high", "low"), ("same", "middle"), ("high", "middle")]
@@ -90,13 +82,6 @@ def test_questions_made_of_one_are_drawn_together():
 # ---------------------------------------------------------------- letters
 
 
-def test_letters_by_hand():
-    """a differs from c and d, b from d: as in Piepho's figures, letters run along the order with overlaps."""
-    assert letter_display("abcd", ["ac", "ad", "bd"]) == {"a": "a", "b": "ab", "c": "bc", "d": "c"}
-    assert letter_display("abc", []) == dict.fromkeys("abc", "a")
-    assert letter_display("abc", ["ab", "ac", "bc"]) == {"a": "a", "b": "b", "c": "c"}
-
-
 @st.composite
 def differing(draw):
     names = [f"s{i}" for i in range(draw(st.integers(1, 7)))]
@@ -117,12 +102,6 @@ def test_two_systems_share_a_letter_if_and_only_if_they_do_not_differ(case):
     columns = [{name for name in names if letter in found[name]} for letter in used]
     assert sorted(map(sorted, columns)) == sorted(map(sorted, largest))
     assert found[names[0]].startswith("a")
-
-
-def test_more_letters_than_the_alphabet_has():
-    names = [f"s{i}" for i in range(30)]
-    found = letter_display(names, combinations(names, 2))
-    assert len(set(found.values())) == 30 and found["s0"] == "a" and found["s26"] == "aa"
 
 
 def test_letters_are_those_of_the_pairs_the_best_first(scores):

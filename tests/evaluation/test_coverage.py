@@ -31,23 +31,11 @@ VERDICTS = make_verdicts(
 OTHER = ranked_run({"q2": ["z"], "q3": ["z"]})
 
 
-def test_size_needed_is_the_rank_of_the_last_perspective_to_show_up():
-    assert documents_needed(RUN, VERDICTS, QUESTIONS).to_dict() == pytest.approx(
-        {"q1": 3, "q2": np.nan, "q3": 2}, nan_ok=True
-    )
-    assert documents_needed(RUN, VERDICTS, QUESTIONS, k=2).isna().tolist() == [True, True, False]
-
-
 def test_the_table_has_the_mean_size_of_covered_questions_and_the_share_of_all():
     table = size_table({"run": RUN}, VERDICTS, QUESTIONS).set_index("dataset")
     assert table.loc["one", ["n", "set_size", "within"]].tolist() == [2, 3, 0.5]
     assert table.loc["two", ["n", "set_size", "within"]].tolist() == [1, 2, 1.0]
     assert table.loc["macro", ["set_size", "within"]].tolist() == [2.5, 0.75]
-
-
-def test_a_run_that_covers_nothing_has_no_size_and_a_share_of_zero():
-    table = size_table({"other": OTHER}, VERDICTS, QUESTIONS)
-    assert table["set_size"].isna().all() and (table["within"] == 0).all()
 
 
 def test_the_union_covers_what_no_single_list_does():
@@ -92,6 +80,3 @@ def test_within_k_agrees_with_mrecall_and_the_sizes_with_a_plain_loop(lists, yes
         expected = evaluate(run, verdicts, questions, [MRecall @ k])[f"MRecall@{k}"]
         assert (sizes <= k).astype(float).tolist() == expected.tolist()
     assert isinstance(sizes, pd.Series)
-
-
-ELSEWHERE = ranked_run({"other": ["a"]})

@@ -22,8 +22,6 @@ from berdslib.evaluation.judges import (
     opposed_pairs,
     probability_report,
 )
-from berdslib.study.figures import PALETTE
-from berdslib.study.figures.curves import calibration_curve_figure
 
 # ---------------------------------------------------------------- calibration
 
@@ -56,22 +54,6 @@ def test_a_judge_of_zeros_and_ones_has_two_bins():
     assert calibration_error(labels, p) == pytest.approx((4 * 0.25 + 2 * 0.5) / 6)
 
 
-def test_calibration_figure_shows_every_judge_and_its_counts():
-    rng = np.random.default_rng(4)
-    judged = {name: skewed(rng) for name in ("one", "two", "three")}
-    tables = {name: calibration_table(*both) for name, both in judged.items()}
-    figure = calibration_curve_figure(tables, {name: p for name, (_, p) in judged.items()})
-    top, *counts = figure.axes
-    assert [t.get_text() for t in top.get_legend().get_texts()] == ["means what it says", *tables]
-    for i, (name, table) in enumerate(tables.items()):
-        line = next(one for one in top.lines if one.get_label() == name)
-        np.testing.assert_array_equal(line.get_xydata(), table[["mean_p", "share_yes"]].to_numpy())
-        assert line.get_color() == PALETTE[i] and name in counts[i].get_title(loc="left")
-        heights = [bar.get_height() for bar in counts[i].patches]
-        assert heights == np.histogram(judged[name][1], np.linspace(0, 1, 21))[0].tolist()
-    assert len(counts) == 3 and figure.axes[-1].get_xlabel() and top.get_ylabel()
-
-
 # ---------------------------------------------------------------- breakdown
 
 
@@ -99,18 +81,6 @@ def test_agreement_by_counts_each_part_for_itself(pairs):
     assert table.loc["dpr", "f1_high"] < table.loc["bm25", "f1_low"]
 
 
-def test_agreement_by_two_columns_and_by_length(pairs):
-    table = agreement_by(pairs, ["dataset", "retriever"], resamples=100)
-    assert list(zip(table["dataset"], table["retriever"], strict=True)) == [
-        ("arguana", "bm25"), ("arguana", "dpr"), ("kialo", "bm25"), ("kialo", "dpr")
-    ]  # fmt: skip
-    assert table["n"].sum() == len(pairs)
-    texts = ["word " * n for n in np.tile([10, 60, 150, 1000], 100)]
-    by_length = agreement_by(pairs.assign(length=length_bucket(texts)), "length", resamples=100)
-    assert by_length["length"].tolist() == ["1-50 words", "51-100 words", "101-200 words", "401 words and more"]
-    assert by_length["n"].tolist() == [100] * 4
-
-
 def test_length_buckets_hold_their_upper_edge():
     texts = ["", "a", "a b", "a b c", "a b c d", "a  b\nc d\te"]
     names = ["1-2 words", "3-4 words", "5 words and more"]
@@ -131,19 +101,6 @@ def test_negation_report_by_hand():
     assert report["sum_of_p"] == pytest.approx(3.9 / 4)
     stricter = negation_report(p_right, p_wrong, list("abcd"), threshold=0.7, resamples=200).set_index("measure")
     assert stricter.loc[["both_yes", "both_no"], "value"].tolist() == [0.0, 0.5]
-
-
-def test_a_judge_of_topics_is_at_chance_and_a_judge_of_sides_is_not():
-    rng = np.random.default_rng(6)
-    topic = rng.random(400)
-    clusters = np.repeat(np.arange(80), 5).astype(str)
-    blind = negation_report(topic, topic, clusters).set_index("measure")
-    assert blind.loc["right_higher"].tolist() == [0.5, 0.5, 0.5]
-    assert blind.loc["both_yes", "value"] + blind.loc["both_no", "value"] == 1
-    noisy = negation_report(topic, np.clip(topic + rng.normal(0, 0.1, 400), 0, 1), clusters).set_index("measure")
-    assert noisy.loc["right_higher", "low"] < 0.5 < noisy.loc["right_higher", "high"]
-    sided = negation_report(0.5 + topic / 2, 0.5 - topic / 2, clusters).set_index("measure")
-    assert sided.loc["right_higher", "low"] == 1 and sided.loc["sum_of_p", "value"] == pytest.approx(1)
 
 
 def test_opposed_pairs_finds_documents_that_take_one_side():

@@ -139,14 +139,6 @@ def test_leaning_pools_passages_and_can_be_by_rank():
         leaning.leaning(table, ["site"])
 
 
-def test_the_interval_draws_issues_within_their_data_set():
-    """Two data sets that lean wholly, one to each side: no draw of issues within them changes anything."""
-    questions = [question(f"{s}{i}", source=s) for s in "ab" for i in range(4)]
-    counts = {q.qid: ((1, 0) if q.source == "a" else (0, 1)) for q in questions}
-    found = leaning.leaning(listed(*lists_of(counts), questions)).set_index("dataset")
-    assert found.loc["all", ["leaning", "low", "high"]].tolist() == [0, 0, 0]
-
-
 def three_ways(question_, supporting, opposing):
     """Return counts of the lists of one question, by what was searched with."""
     return lambda qid: {qid: question_, perspective_qid(qid, 0): supporting, perspective_qid(qid, 1): opposing}

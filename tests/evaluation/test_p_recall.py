@@ -10,9 +10,7 @@ from berdslib.data.datasets import load
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.evaluation.measures import evaluate, pRecall
 from berdslib.retrieval.bm25 import RankBM25
-from berdslib.stats import mean_interval
 from berdslib.study.scoring import search
-from berdslib.study.tables import score_table
 
 
 def question(qid, *labels):
@@ -42,12 +40,6 @@ def test_p_recall_by_hand():
     assert table["pRecall@2"].tolist() == [0.5, 1.0, 1.0]
 
 
-def test_all_perspectives_must_be_found_where_that_is_asked():
-    assert scores("pRecall(aggregate='all')@2") == [0.0, 1.0, 1.0]
-    assert scores("pRecall(aggregate='all',hit='recall')@2") == [0.0, 1.0, 1.0]
-    assert scores("pRecall(aggregate='all',hit='recall')@3") == [1.0, 1.0, 1.0]
-
-
 def test_p2_recall_at_k_is_success_and_true_recall_has_its_own_name():
     assert (scores(pRecall @ 2)[0], scores("pRecall(hit='recall')@2")[0]) == (0.5, 0.25)
 
@@ -59,20 +51,6 @@ def test_p3_a_root_with_a_single_query():
     kept, zero = scores(pRecall @ 2), scores("pRecall(single='zero')@2")
     means = [np.mean(kept), np.mean(zero), np.mean(scores(pRecall @ 2, questions=several))]
     assert means == pytest.approx([2.5 / 3, 1.5 / 3, 1.5 / 2])
-
-
-def test_official_gold_gives_the_first_query_of_a_root_that_of_all():
-    run = ranked_run(LISTS | {"tea#0": "cx", "coffee#1": "xd"})
-    assert scores(pRecall @ 2, run) == [0.0, 0.5, 1.0]
-    # c is tea's second perspective's, d coffee's first one's: only a first query has the gold of others.
-    assert scores("pRecall(gold='official')@2", run) == [0.5, 0.5, 1.0]
-    assert scores("pRecall(gold='official',hit='recall')@2", run) == pytest.approx([1 / 6, 1 / 4, 1.0])
-
-
-def test_a_perspective_without_gold_counts_0():
-    some = GOLD[GOLD["docno"] != "c"]
-    for measure in ("pRecall@3", "pRecall(hit='recall')@3"):
-        assert evaluate(RUN, some, QUESTIONS, measure)[measure].tolist()[0] == 0.5
 
 
 def test_each_measure_looks_at_its_own_lists():
@@ -115,38 +93,6 @@ def test_p_recall_is_that_of_a_plain_loop(asked, k, hit, aggregate, single, whos
     measure = f"pRecall(hit='{hit}',aggregate='{aggregate}',single='{single}',gold='{whose}')@{k}"
     table = evaluate(ranked_run(lists), make_verdicts(rows, "gold"), questions, measure)
     assert table.iloc[:, 0].tolist() == pytest.approx(expected)
-
-
-def test_the_mean_and_its_interval_are_over_roots():
-    table = score_table({"mine": evaluate(RUN, GOLD, QUESTIONS, pRecall @ 2)}, QUESTIONS).set_index("dataset")
-    found = table.loc["drinks", ["n", "mean", "low", "high"]].tolist()
-    assert found == pytest.approx([3, 2.5 / 3, *mean_interval(np.array([0.5, 1.0, 1.0]))])
-    assert 0 < found[2] < found[1] < found[3] <= 1.0
-
-
-# ---------------------------------------------------------------- questions of any kind
-
-
-def found_by_hand(retriever, text, k):
-    """Return the first k docnos for one text."""
-    return retriever.search([Question("one", text)], k)["docno"].tolist()
-
-
-def test_the_roots_of_pir_can_be_asked_for_all_perspectives_at_once():
-    task = load("pir-sample:location")
-    task = task.only(task.questions[:4])
-    retriever = RankBM25(task.passages)
-    run = search(retriever, task, 20)
-    table = evaluate(run, task.gold, task.questions, ["MRecall@5", "MRecall@20", "Coverage@20"])
-    for q in task.questions:
-        docnos = found_by_hand(retriever, q.text, 20)
-        texts = [set(part["docno"]) for _, part in task.gold[task.gold["qid"] == q.qid].groupby("pid")]
-        for k in (5, 20):
-            shown = sum(bool(t & set(docnos[:k])) for t in texts)
-            assert table.loc[q.qid, f"MRecall@{k}"] == float(shown >= min(5, k))
-        assert table.loc[q.qid, "Coverage@20"] == shown / 5
-    assert table["MRecall@20"].mean() > 0  # all 20 articles on the root's event are the first 20
-    assert table["MRecall@5"].mean() < table["MRecall@20"].mean()
 
 
 # ---------------------------------------------------------------- the authors' code

@@ -52,14 +52,6 @@ def test_tau_b_is_that_of_scipy(values):
     np.testing.assert_allclose(_tau_b(one[None], other[None]), [want], atol=1e-12)
 
 
-def test_tau_by_hand():
-    # Means by gold 1, 2/3, 1/3; the judge exchanges the last two: of three pairs two are alike, one is not.
-    gold, judged = frame([[1, 1, 1], [1, 1, 0], [1, 0, 0]]), frame([[1, 0, 1], [1, 0, 1], [1, 1, 0]])
-    assert system_tau(gold, judged, own(gold)).value == pytest.approx(1 / 3)
-    assert system_tau(gold, gold, own(gold)).value == 1
-    assert system_tau(gold, 1 - gold, own(gold)).value == -1
-
-
 def test_the_interval_is_that_of_a_plain_loop_and_draws_doubled_questions_together():
     rng = np.random.default_rng(0)
     gold, judged = frame(rng.integers(0, 2, (20, 6))), frame(rng.integers(0, 2, (20, 6)))

@@ -1,7 +1,6 @@
 """Judges without a language model, and where the thresholds come from."""
 
 import os
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -10,11 +9,10 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.readers import read_labelled_pairs
 from berdslib.data.records import Passage, make_verdicts
 from berdslib.errors import InputError
-from berdslib.evaluation.judges import agreement, agreement_report
+from berdslib.evaluation.judges import agreement
 from berdslib.judging.base import Pair, document_text, pairs_of
 from berdslib.judging.baselines import OVERLAP_THRESHOLD, SIMILARITY_THRESHOLDS, Gold, Overlap, Random
 from berdslib.judging.registry import make_judge
-from berdslib.models.volumes import MPNET
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import choose_threshold
 
@@ -52,15 +50,6 @@ def test_thresholds_are_the_best_on_the_samples_development_questions(developmen
     assert choose_threshold(labels, make_judge(name).p_yes(pairs)) == constant
 
 
-@pytest.mark.slow
-def test_so_is_that_of_mpnet_where_its_packages_are(development_pairs):
-    if not all(find_spec(module) for module, _ in MPNET.packages.values()):
-        pytest.skip("needs the five packages with mpnet's weights")
-    pairs, labels = development_pairs
-    judge = make_judge("similarity:mpnet")
-    assert choose_threshold(labels, judge.p_yes(pairs)) == judge.threshold == SIMILARITY_THRESHOLDS["mpnet"]
-
-
 def test_choose_threshold_against_brute_force():
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -84,21 +73,6 @@ def test_agreement_against_sklearn():
         assert got.kappa == pytest.approx(cohen_kappa_score(labels, answers))
     with pytest.raises(InputError):
         agreement(np.array([]), np.array([]))
-
-
-def test_clustered_intervals_are_wider_where_pairs_of_a_question_are_alike():
-    rng = np.random.default_rng(2)
-    clusters = np.repeat(np.arange(15), 20)
-    labels = rng.random(300) < 0.3
-    wrong = np.isin(clusters, [2, 5, 9, 13])  # a judge that fails for whole questions
-    answers = labels ^ wrong
-    clustered = agreement_report(labels, answers, clusters).set_index("measure").loc["accuracy"]
-    single = agreement_report(labels, answers, np.arange(300)).set_index("measure").loc["accuracy"]
-    assert clustered["value"] == single["value"] == agreement(labels, answers).accuracy
-    assert clustered["high"] - clustered["low"] > 2 * (single["high"] - single["low"])
-    # Drawing 300 pairs one by one is the plain binomial case.
-    p = single["value"]
-    assert single["high"] - single["low"] == pytest.approx(2 * 1.96 * np.sqrt(p * (1 - p) / 300), rel=0.1)
 
 
 def test_b10_both_spellings_of_labels_and_never_one_class(tmp_path):

@@ -90,20 +90,6 @@ def test_b8_one_opening_token(model, tokenizer, pairs):
         assert ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
 
 
-@pytest.mark.slow
-def test_reuse_computes_fewer_tokens(model, tokenizer, pairs):
-    counts = []
-    for reuse in (True, False):
-        judge, read = Causal(model, tokenizer, "tiny", reuse_prefix=reuse), []
-        hook = model.register_forward_pre_hook(
-            lambda _, __, given, read=read: read.append(int(given["input_ids"].ne(0).sum())), with_kwargs=True
-        )
-        judge.p_yes(pairs)
-        hook.remove()
-        counts.append(sum(read))
-    assert 0 < counts[0] < 0.8 * counts[1]
-
-
 def test_another_number_format_is_another_judge(model, tokenizer, tmp_path, monkeypatch):
     """On a GPU that knows bfloat16 the same weights give other probabilities."""
     model.save_pretrained(tmp_path)
@@ -111,21 +97,6 @@ def test_another_number_format_is_another_judge(model, tokenizer, tmp_path, monk
     plain = load_causal(str(tmp_path)).id
     monkeypatch.setattr("berdslib.judging.causal.language_model_numbers", lambda: torch.bfloat16)
     assert load_causal(str(tmp_path)).id == plain.replace(",prompt=", ",bfloat16,prompt=", 1)
-
-
-def test_a_group_is_about_one_document_and_fits_into_a_batch(model, tokenizer):
-    """Short documents share more of the instruction than they differ; that must not throw them together."""
-    short = [Pair("q", i, Passage(f"d{d}", f"Text {d}."), f"Claim {i}.") for d in range(20) for i in range(3)]
-    judge = Causal(model, tokenizer, "tiny", batch_tokens=1500)
-    prompts = [judge.token_ids(p) for p in short]
-    batches = list(judge._batches(prompts, short))
-    for batch in batches:
-        assert all(len({short[i].passage.docno for i in group}) == 1 for group in batch)
-        rows = [i for group in batch for i in group]
-        assert max(len(prompts[i]) for i in rows) * len(rows) <= 1500
-    assert sorted(i for batch in batches for group in batch for i in group) == list(range(60))
-    many = [Pair("q", i, Passage("d", "Text."), f"Claim {i}.") for i in range(40)]
-    np.testing.assert_allclose(judge.p_yes(many), [plain(judge, p) for p in many], atol=1e-4)
 
 
 def test_long_documents_are_cut_statement_and_instruction_never(model, tokenizer):

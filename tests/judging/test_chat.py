@@ -74,19 +74,6 @@ def test_answers_come_back_in_order(server, endpoint):
     assert Chat(endpoint()).p_yes(pairs).tolist() == [float(bool(i % 3)) for i in range(12)]
 
 
-def test_an_unreadable_answer_is_an_error_and_what_was_judged_is_kept(server, endpoint, tmp_path):
-    server.script = [answer("Yes"), answer("Yes"), answer("I would rather not say")]
-    store = VerdictStore(tmp_path / "v.sqlite")
-    judge = Chat(endpoint(), workers=1)
-    pairs = [pair(text=f"text {i}", docno=str(i)) for i in range(4)]
-    with pytest.raises(InputError, match=r"rather not say.*passage '2'"):
-        judge_pairs(judge, pairs, store, chunk=1)
-    assert len(store) == 2
-    server.script = [answer("No")]
-    p_yes, new = judge_pairs(judge, pairs, store, chunk=1)
-    assert p_yes.tolist() == [1, 1, 0, 0] and new == 2
-
-
 class Answering:
     """Says Yes but to what holds one of these texts; an error is raised."""
 

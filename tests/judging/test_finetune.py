@@ -1,6 +1,5 @@
 """Fine-tuning on tiny random models: what the loss is, that it learns, that a killed run ends like an unbroken one."""
 
-import json
 import random
 import shutil
 import socket
@@ -213,16 +212,6 @@ def test_accumulated_batches_move_the_weights_as_one_large_batch(base, tmp_path,
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
 
-def test_the_rate_rises_and_falls_and_epochs_may_be_a_fraction(base, tmp_path):
-    recipe = Recipe(learning_rate=1e-3, warmup=0.5, rank=2, batch_size=8, epochs=0.5, save_every=2)
-    trained = fine_tune_causal(causal(base), toy(10), recipe, tmp_path)
-    assert trained.steps == 5  # half of 10
-    log = json.loads((last_checkpoint(work(tmp_path)) / "trainer_state.json").read_text())["log_history"]
-    rates = {row["step"]: row["learning_rate"] for row in log if "loss" in row}
-    assert {step: rates[step] for step in (2, 4)} == pytest.approx({2: 1e-3 / 3, 4: 1e-3})  # warm-up: ceil(2.5) steps
-    assert [step for step, _ in trained.losses] == [1, 2, 3, 4, 5]
-
-
 # ---------------------------------------------------------------- learning
 
 
@@ -359,7 +348,6 @@ def test_models_and_arguments_that_cannot_be_used(base, tmp_path):
 # ---------------------------------------------------------------- going on after a kill
 
 LONG = Recipe(learning_rate=1e-2, epochs=3, rank=4, alpha=8, batch_size=4, accumulate=2, save_every=4)
-LONG_EXAMPLES = 60  # 8 steps an epoch, the last of 4 examples; checkpoints at 4, 8, 12, 16, 20, 24
 
 
 def long_training(base, folder):
@@ -372,17 +360,6 @@ def unbroken(base, tmp_path_factory):
         patch.setattr(finetuning, "has_bf16", lambda: False)
         torch.set_num_threads(1)
         return long_training(base, tmp_path_factory.mktemp("unbroken"))
-
-
-@pytest.mark.slow
-def test_a_finished_training_is_not_run_again(base, unbroken, tmp_path, monkeypatch):
-    from transformers import Trainer
-
-    shutil.copytree(unbroken.folder.parent, tmp_path / "copy")
-    monkeypatch.setattr(Trainer, "training_step", lambda *_: pytest.fail("a finished training takes no step"))
-    again = long_training(base, tmp_path / "copy")
-    assert again.steps == unbroken.steps == 24 and again.losses == unbroken.losses
-    assert_same(adapter(again), adapter(unbroken), **EXACTLY)
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from berdslib.judging.laptop import (
     save_laptop,
 )
 from berdslib.judging.registry import make_judge
-from berdslib.judging.stance_training import StanceRecipe, Training, batches
+from berdslib.judging.stance_training import StanceRecipe, Training
 from berdslib.models import volumes
 
 
@@ -65,33 +65,6 @@ def test_probabilities_equal_the_definition_pair_by_pair(judge, pairs):
         want.append(1 / (1 + math.exp(-(judge.calibration.slope * logit + judge.calibration.shift))))
     assert np.abs(judge.p_yes(pairs) - want).max() < 0.01
     assert np.ptp(want) > 0.1  # so that the line above says something
-
-
-@pytest.mark.slow
-def test_order_repetition_and_batch_size_change_nothing_that_counts(judge, pairs):
-    base = judge.p_yes(pairs)
-    order = np.random.default_rng(0).permutation(len(pairs))
-    fresh = Laptop(judge.model, judge.calibration, "same")  # has read nothing yet
-    assert np.abs(fresh.p_yes([pairs[i] for i in order]) - base[order]).max() < 0.01
-    small = Laptop(judge.model, judge.calibration, "same", batch_size=3)
-    assert np.abs(small.p_yes([*pairs, pairs[0]])[:-1] - base).max() < 0.01
-    assert judge.p_yes([]).shape == (0,)
-
-
-@pytest.mark.slow
-def test_a_text_is_read_once_over_all_calls(judge, pairs, monkeypatch):
-    fresh, read = Laptop(judge.model, judge.calibration, "same"), []
-    original = type(judge.model).vectors
-    monkeypatch.setattr(
-        type(judge.model), "vectors", lambda self, texts, most: read.extend(texts) or original(self, texts, most)
-    )
-    first = fresh.p_yes(pairs)
-    assert len(read) == len(set(read)) > 0
-    assert np.array_equal(fresh.p_yes(list(reversed(pairs)))[::-1], first)
-    assert len(read) == len(set(read))
-    monkeypatch.setattr("berdslib.judging.laptop._MOST_REMEMBERED", 1)
-    assert np.abs(fresh.p_yes(pairs) - first).max() < 0.01  # forgotten, and read again
-    assert len(read) == 2 * len(set(read))
 
 
 def card(folder):
@@ -216,15 +189,6 @@ def toy(number=0):
         rows.append(Example(document, f"{thing} is good.", good, thing, "toy"))
         rows.append(Example(document, f"{thing} is not good.", not good, thing, "toy negated"))
     return rows
-
-
-def test_batches_hold_whole_documents_short_ones_first_in_the_first_pass():
-    recipe = StanceRecipe(documents=5, statements=2)
-    found = list(batches(toy(), recipe, 0))
-    assert sorted(e for batch in found for e in batch) == sorted(toy())
-    assert all(len({e.document for e in batch}) <= 5 for batch in found)
-    lengths = [max(len(e.document) // 150 for e in batch) for batch in found]
-    assert lengths == sorted(lengths)
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """The verdict store: what has been judged is not judged again, also after a kill."""
 
-import hashlib
 import multiprocessing
 import os
 import signal
@@ -47,18 +46,6 @@ def test_a_pair_is_judged_once_however_often_it_is_asked(tmp_path):
     again, new = judge_pairs(judge, pairs[::-1], store)
     assert new == 0 and again.tolist() == first[:5][::-1].tolist()
     assert len(judge.asked) == 5
-
-
-@pytest.mark.parametrize("kept", [False, True])
-def test_a_text_is_hashed_once_a_pair(tmp_path, monkeypatch, kept):
-    """Texts are long, and a run is judged again and again."""
-    hashed, sha256 = [], hashlib.sha256
-    pairs, store = [pair(text="x" * (i + 1)) for i in range(5)], VerdictStore(tmp_path / "v.sqlite")
-    if kept:
-        judge_pairs(Counting(), pairs, store)
-    monkeypatch.setattr("berdslib.judging.store.hashlib.sha256", lambda data: hashed.append(data) or sha256(data))
-    _, new = judge_pairs(Counting(), pairs, store)
-    assert new == (0 if kept else 5) and len(hashed) == len(set(hashed)) == 5
 
 
 def test_b9_judging_twice_appends_nothing(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from training import laptop as training
 from training.contrast import UNLABELLED
-from training.laptop import digest_of, like_the_web, run_kept, taught, train_laptop
+from training.laptop import like_the_web, run_kept, taught, train_laptop
 from training.pairs import build, is_held_out
 
 from berdslib.errors import InputError
@@ -122,14 +122,3 @@ def test_a_training_that_broke_off_goes_on_and_ends_like_an_unbroken_one(tmp_pat
     again, resumed = run(tmp_path / "broken")
     assert taken - left[0] == len(losses) - 2 and np.allclose(resumed, losses, atol=2e-3)
     assert all(torch.allclose(w, learned(whole)[name], atol=2e-3) for name, w in learned(again).items())
-
-
-def test_each_training_has_a_checkpoint_of_its_own():
-    def digest(examples=None, scale=5.0, **recipe):
-        model = new_model()
-        model.scale.data.fill_(scale)
-        return digest_of(Training(model, lambda _: toy() if examples is None else examples, StanceRecipe(**recipe)))
-
-    soft = [e._replace(p=0.5) for e in toy()]
-    others = [digest(toy()[2:]), digest(soft), digest(weight_decay=0.5), digest(scale=6.0)]
-    assert digest() == digest() and len({digest(), *others}) == 5

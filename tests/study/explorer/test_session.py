@@ -15,7 +15,6 @@ from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.study.explorer import session as session_module
 from berdslib.study.explorer.session import TYPED, Session, Wish, session_for, typed_question
 
 PASSAGES = [
@@ -149,15 +148,6 @@ def test_lists_of_statements_are_those_of_sides():
             assert view["asked"] == (CLOSE, STAY)[pid]
 
 
-def test_a_projection_searches_full_queries_as_sides_does_with_the_question_first():
-    two_sided = TOY.only([ZOOS])
-    full = bd.sides("letters+pap:1.0", two_sided, 3, form="question first").runs["letters+pap:1.0"]
-    plain = bd.sides("letters+pap:1.0", two_sided, 3).runs["letters+pap:1.0"]
-    view = last(session(two_sided), wish("letters+pap:1.0", "letters", asked=1))
-    assert docnos(view)[0] == lists_of(full, "zoos#1", 3)
-    assert not full.equals(plain)
-
-
 # ---------------------------------------------------------------- views come as they are ready
 
 
@@ -248,16 +238,6 @@ def test_perspectives_of_ones_own_are_judged_and_never_marked_by_what_is_recorde
             assert [one["stance"] for one in view["perspectives"]] == ["", ""]
 
 
-def test_recorded_perspectives_typed_again_are_recorded_still():
-    here = session()
-    again = wish(perspectives=(CLOSE, STAY))
-    assert here.is_recorded(again) and here.question(again) == ZOOS
-    assert last(here, again) == last(here, wish())
-    assert not here.is_recorded(wish(perspectives=(STAY, CLOSE)))  # their numbers would not be those of the verdicts
-    assert not here.is_recorded(wish(qid="", typed=ZOOS.text))
-    assert not session(judge=by_word).is_recorded(wish()) and session(judge="gold").is_recorded(wish())
-
-
 def test_what_cannot_be_asked():
     here = session()
     with pytest.raises(bd.InputError, match="unknown question 'zoo'"):
@@ -320,14 +300,6 @@ def test_a_second_look_searches_nothing(counting):
     assert len(counting.asked) == n
 
 
-def test_another_depth_is_another_search_and_old_runs_are_forgotten_in_time(counting, monkeypatch):
-    monkeypatch.setattr(session_module, "_KEPT_RUNS", 2)
-    here = session(own={"mine": counting})
-    for k, searches in ((1, 1), (2, 2), (1, 2), (3, 3), (1, 3), (2, 4)):  # of two kept, the oldest look goes first
-        assert len(docnos(last(here, wish("mine", "mine", k=k)))[0]) == k
-        assert len(counting.asked) == searches, k
-
-
 def test_a_cross_encoder_reads_for_one_question_only(counting, monkeypatch):
     read = []
 
@@ -347,19 +319,6 @@ def test_a_cross_encoder_reads_for_one_question_only(counting, monkeypatch):
     assert counting.asked == [[ZOOS.text], [STAY]]
     other = last(here, wish("counting+cross:m", "bm25", qid="best"))  # it is not in the run of the first
     assert docnos(other)[0] == ["save", "cruel", "tea"] and counting.asked[2:] == [[BEST.text]]
-
-
-def test_what_a_judge_reads_for_is_searched_alone_and_says_so(counting):
-    read = []
-
-    def aspects(pairs):
-        read.extend(p.qid for p in pairs)
-        return [0.5 for _ in pairs]
-
-    here = session(aspect_judge=aspects, depth=3)
-    view = last(here, wish("counting+coverage:0.5", "counting+mmr:0.5"))
-    assert set(read) == {"zoos"} and counting.asked == [[ZOOS.text], [ZOOS.text, BEST.text]]
-    assert view["lists"][0]["note"].startswith("Searched by itself") and not view["lists"][1]["note"]
 
 
 # ---------------------------------------------------------------- a passage that is opened
@@ -399,24 +358,7 @@ def test_questions_in_order_of_their_difference():
     assert here.ordered(first._replace(asked=1, perspectives=("Mine.",))) == found
 
 
-def test_an_order_needs_perspectives_and_searches_slow_systems_for_all_questions(counting, monkeypatch):
-    monkeypatch.setattr(systems_module, "load_scorer", lambda _: lambda pairs: np.zeros(len(pairs)))
-    session(judge=by_word).ordered(wish("counting+cross:m", "bm25"))
-    assert counting.asked == [[ZOOS.text, BEST.text]]
-    bare = bd.Collection("toy", [bd.Question("q", "Zoos?")], PASSAGES)
-    with pytest.raises(bd.InputError, match="no question has perspectives to order them by"):
-        session(bare).ordered(wish(qid="q"))
-
-
 # ---------------------------------------------------------------- what is kept
-
-
-def test_a_cell_names_what_is_seen():
-    here, first = session_for("sample", ("bm25", "bm25+mmr:0.5"), k=4)
-    named = {}
-    exec(here.cell(first), named)  # ours
-    assert (named["dataset"], named["question_id"]) == ("sample", first.qid)
-    assert (named["systems"], named["k"]) == (["bm25", "bm25+mmr:0.5"], 4)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What is shown of a question: every text, number and sentence, worked out by hand or by another way."""
 
-import itertools
 import json
 
 import pytest
@@ -11,18 +10,14 @@ import berdslib as bd
 from berdslib.data.records import make_verdicts, ranked_run
 from berdslib.study.explorer.views import (
     Listing,
-    by_change,
-    change_of,
     figures_of,
     leaning_of,
     matched_words,
-    perspective_marks,
     top_overlap,
     view_of,
     visible,
 )
 from berdslib.study.figures.lists import ink_on
-from berdslib.study.figures.style import PALETTE
 
 ZOOS = bd.Question("zoos", "Should zoos be closed?", ("Close them.", "Keep them."), ("support", "oppose"), "toy")
 TEXTS = {
@@ -151,27 +146,6 @@ def values(docnos, k, question=ZOOS):
     return {one["name"]: one["value"] for one in figures_of(question, [supported.get(d, ()) for d in docnos], k)}
 
 
-@pytest.mark.parametrize(
-    ("docnos", "k", "mrecall", "coverage", "precision", "leaning"),
-    [
-        (["cruel", "tea"], 2, 0, 0.5, 0.5, 1),
-        (["tea", "both"], 2, 1, 1, 0.5, 0),
-        (["tea", "save", "save2"], 3, 0, 0.5, 1 / 3, -1),
-        (["cruel", "both"], 4, 1, 1, 0.5, 1 / 3),  # a shorter list still counts four places; (2 - 1) / (2 + 1)
-        (["cruel"], 1, 1, 0.5, 1, 1),  # one place can show no more than one perspective
-        (["tea"], 1, 0, 0, 0, None),
-        ([], 5, 0, 0, 0, None),
-    ],
-)
-def test_figures_worked_out_by_hand(docnos, k, mrecall, coverage, precision, leaning):
-    found = values(docnos, k)
-    wanted = {f"MRecall@{k}": mrecall, f"Coverage@{k}": coverage, f"Precision@{k}": precision, "leaning": leaning}
-    assert {name: value if value is None else round(value, 9) for name, value in found.items()} == {
-        name: value if value is None else round(value, 9) for name, value in wanted.items()
-    }
-    assert all(value is None or type(value) is float for value in found.values())
-
-
 @settings(deadline=None, max_examples=40)
 @given(
     st.permutations(["d0", "d1", "d2", "d3", "d4", "d5"]),
@@ -186,12 +160,6 @@ def test_figures_are_those_of_evaluate(docnos, argued, k):
     whole = bd.evaluate(ranked_run({"q": docnos}), verdicts, [question], names).iloc[0]
     found = figures_of(question, supported, k)
     assert {one["name"]: one["value"] for one in found} == {name: whole[name] for name in names}
-
-
-def test_leaning_needs_both_sides_to_be_recorded():
-    assert "leaning" in values(["cruel"], 1)
-    for stances in ((), (None, None), ("support", None), ("oppose", "oppose")):
-        assert "leaning" not in values(["cruel"], 1, ZOOS._replace(stances=stances))
 
 
 def test_leaning_counts_passages_not_perspectives():
@@ -212,14 +180,6 @@ def test_overlap_counts_shared_pairs_of_places(one, other, k):
     shared = [(i, j) for i, a in enumerate(one, 1) for j, b in enumerate(other, 1) if a == b]
     by_places = sum(sum(1 / d for d in range(max(i, j), k + 1)) for i, j in shared) / k
     assert top_overlap(one, other, k) == pytest.approx(by_places)
-
-
-def test_overlap_by_hand():
-    assert top_overlap("abc", "acb", 3) == pytest.approx((1 + 1 / 2 + 1) / 3)
-    assert top_overlap("abc", "xyz", 3) == 0
-    assert top_overlap("abc", "abx", 2) == 1  # the third place is below the cut-off
-    assert top_overlap("a", "ab", 2) == pytest.approx((1 + 1 / 2) / 2)
-    assert top_overlap("a", "a", 5) == 1  # however short
 
 
 # ---------------------------------------------------------------- matched words
@@ -313,50 +273,3 @@ def test_ink_is_the_one_of_more_contrast_and_always_enough(colour):
     ratios = {ink: contrast(colour, ink) for ink in ("#000000", "#ffffff")}
     assert ratios[ink_on(colour)] >= max(ratios.values()) - 1e-9
     assert ratios[ink_on(colour)] >= 4.5
-
-
-def test_marks_of_perspectives():
-    question = bd.Question("q", "?", tuple(f"p{i}" for i in range(28)), ("oppose", *[None] * 27))
-    marks = perspective_marks(question)
-    assert [one["letter"] for one in (marks[0], marks[25], marks[26])] == ["A", "Z", "26"]
-    assert (marks[0]["stance"], marks[1]["stance"]) == ("oppose", "")
-    assert [one["colour"] for one in marks[:9]] == [*PALETTE, PALETTE[0]]
-    assert perspective_marks(ZOOS._replace(stances=()))[1]["stance"] == ""
-
-
-# ---------------------------------------------------------------- where two systems differ most
-
-letters = st.lists(st.sampled_from("abcdef"), max_size=4, unique=True)
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.tuples(letters, letters), min_size=1, max_size=5), st.sets(st.sampled_from("abcdef")), st.data())
-def test_the_order_of_questions_is_that_of_comparing_every_two(lists, first_side, data):
-    k = data.draw(st.integers(1, 4))
-    second_side = data.draw(st.sets(st.sampled_from("abcdef")))
-    questions = [bd.Question(f"q{i}", f"Question {i}?", ("A.", "B.")) for i in range(len(lists))]
-
-    def argues(docno):
-        return [pid for pid, side in enumerate((first_side, second_side)) if docno in side]
-
-    pairs = [[[(docno, argues(docno)) for docno in one[:k]] for one in pair] for pair in lists]
-    found = by_change(change_of(q, pair, k) for q, pair in zip(questions, pairs, strict=True))
-
-    def scores(docnos):
-        sides = [bool(set(docnos[:k]) & side) for side in (first_side, second_side)]
-        return (int(sum(sides) >= min(2, k)), sum(sides) / 2, len(set(docnos[:k]) & (first_side | second_side)) / k)
-
-    wanted = {
-        q.qid: [b - a for a, b in zip(scores(left), scores(right), strict=True)] + [top_overlap(left[:k], right[:k], k)]
-        for q, (left, right) in zip(questions, lists, strict=True)
-    }
-    assert sorted(one.qid for one in found) == sorted(wanted)
-    for row in found:
-        assert [row.MRecall, row.Coverage, row.Precision, row.overlap] == pytest.approx(wanted[row.qid])
-        assert row.text == f"Question {row.qid[1:]}?"
-
-    def told(qid):
-        mrecall, coverage, _, overlap = wanted[qid]
-        return (-abs(mrecall), -abs(coverage), round(overlap, 9), qid)
-
-    assert all(told(a) <= told(b) for a, b in itertools.pairwise(one.qid for one in found))

@@ -43,15 +43,6 @@ class Gate:
 # ---------------------------------------------------------------- the worker
 
 
-def test_a_job_is_done_in_another_thread(told):
-    where = []
-    told.worker.do(lambda _: where.append(threading.current_thread()), "Searching …")
-    assert told.worker.wait(LONG) and where != [threading.current_thread()] and where[0].daemon
-    assert told.said == [("Searching …", None, True, ""), ("", None, False, "")]
-    told.worker.do(lambda _: where.append(threading.current_thread()))
-    assert told.worker.wait(LONG) and len(where) == 2 and where[1] is not threading.current_thread()
-
-
 def test_the_newest_wins_and_what_waits_in_between_never_begins(told):
     gate, done = Gate(), []
     told.worker.do(gate)
@@ -96,14 +87,3 @@ def test_the_thread_survives_what_nobody_expected(told, caplog):
     assert told.said[-1] == ("", None, False, "KeyError: 'quark'") and "Traceback" in caplog.text
     told.worker.do(done.append)
     assert told.worker.wait(LONG) and done
-
-
-def test_a_worker_whose_explorer_is_gone_does_the_next_job(caplog):
-    def tell(*said):
-        raise RuntimeError("gone")
-
-    worker, done = Worker(tell), []
-    worker.do(done.append)
-    assert worker.wait(LONG) and "gone" in caplog.text
-    worker.do(done.append)
-    assert worker.wait(LONG)
