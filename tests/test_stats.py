@@ -83,6 +83,8 @@ def test_the_bootstrap_is_a_plain_loop_over_drawn_clusters():
         drawn += [sums[0] / sums[1]] if sums[1] else []
     assert 0 < len(drawn) < 300
     assert (low[0], high[0]) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])))
+    nothing = np.array(cluster_bootstrap(np.zeros((3, 3)), None, ratio_of_sums, resamples=10))
+    assert np.isnan(nothing).all() and nothing.shape == (3, 2)
     sparse = scipy.sparse.csr_array(rows)
     np.testing.assert_allclose(cluster_bootstrap(sparse, clusters, ratio_of_sums, resamples=300, seed=3)[1], low)
 
@@ -204,7 +206,7 @@ def test_questions_that_are_not_alike_lose_nothing_in_clusters():
     assert difference_interval(graded - scores, clusters=alone) == pytest.approx(difference_interval(graded - scores))
 
 
-@pytest.mark.parametrize("function", [mean_interval, difference_interval])
+@pytest.mark.parametrize("function", [mean_interval, difference_interval, bootstrap_interval])
 def test_a_single_cluster_has_no_interval(function):
     values = np.array([0.1, 0.9, 0.4, 0.6])
     assert np.isnan(function(values, clusters=["i"] * 4)).all()

@@ -160,15 +160,6 @@ def test_a_damaged_corpus_does_not_open(few, name, damage):
     assert error.value.path == few.path
 
 
-def test_no_such_corpus_and_another_format(few, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="no complete corpus"):
-        Corpus(tmp_path / "nowhere")
-    monkeypatch.setattr(corpus_module, "_FORMAT", "3")
-    monkeypatch.setattr(corpus_module, "_READABLE", ("3",))
-    with pytest.raises(InputError, match="is of format 2, and 3 is needed"):
-        Corpus(few.path)
-
-
 BOTH = ("hashes.npy", "positions.npy")
 
 
@@ -328,3 +319,12 @@ def test_a_corpus_with_other_files_in_its_folder_is_not_replaced(few, tmp_path):
     with pytest.raises(InputError, match=r"holds 'thesis\.tex'.*not replaced"):
         write_corpus(FEW[:1], few.path)
     assert (few.path / "thesis.tex").read_text() == "years of work" and list(Corpus(few.path)) == FEW
+
+
+def test_no_such_corpus_and_another_format(few, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="no complete corpus"):
+        Corpus(tmp_path / "nowhere")
+    monkeypatch.setattr(corpus_module, "_FORMAT", "3")
+    monkeypatch.setattr(corpus_module, "_READABLE", ("3",))
+    with pytest.raises(InputError, match="is of format 2, and 3 is needed"):
+        Corpus(few.path)

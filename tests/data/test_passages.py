@@ -118,18 +118,6 @@ def test_exact_repeats_by_hand():
     assert removed == {"exact": 2}
 
 
-def test_near_repeats_by_hand():
-    # Eleven words have ten pairs; with another last word nine of them stay: 9 common of 11, a Jaccard of 0.818.
-    words = list("abcdefghijk")
-    changed = [*words[:-1], "z"]
-    given = [Passage("1", " ".join(words)), Passage("2", " ".join(changed))]
-    removed = Counter()
-    assert [p.docno for p in without_duplicates(given, 0.81, removed)] == ["1"]
-    assert removed == {"near": 1}
-    assert kept(given, 0.82) == ["1", "2"]
-    assert kept([Passage("1", "Yes"), Passage("2", "No"), Passage("3", "yes")], 0.8) == ["1", "2"]
-
-
 def planted(rng, n, edits):
     """Texts of 100 random words, each followed somewhere by a copy with so many of its words replaced."""
     vocabulary = [f"word{i}" for i in range(5000)]

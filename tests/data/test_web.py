@@ -307,16 +307,6 @@ def test_only_what_may_pass_is_tried_again(server, path, requests):
 # ---------------------------------------------------------------- search
 
 
-def test_the_contract_of_serper(server, serper):
-    serper.links = [server.url("good"), server.url("good#part"), "https://other.example/a"]
-    results = search("Who pays?", web_of(server, serper, num=50))
-    assert serper.seen == [(KEY, {"q": "Who pays?", "num": 50})]
-    assert [(r.url, r.title, r.position) for r in results] == [
-        (server.url("good"), "Result 1", 1),
-        ("https://other.example/a", "Result 3", 3),
-    ]
-
-
 def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     serper.links = [server.url("good")]
@@ -660,3 +650,13 @@ def test_the_papers_extractor(server, serper, corpus):
     assert " ".join(text.text.split()) == (SENTENCE * 10 + "a link").strip()
     serper.links = [server.url("good")]
     assert len(corpus(web_of(server, serper, extractor="readability+html2text"))) == 1
+
+
+def test_the_contract_of_serper(server, serper):
+    serper.links = [server.url("good"), server.url("good#part"), "https://other.example/a"]
+    results = search("Who pays?", web_of(server, serper, num=50))
+    assert serper.seen == [(KEY, {"q": "Who pays?", "num": 50})]
+    assert [(r.url, r.title, r.position) for r in results] == [
+        (server.url("good"), "Result 1", 1),
+        ("https://other.example/a", "Result 3", 3),
+    ]

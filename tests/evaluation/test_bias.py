@@ -1,9 +1,7 @@
 """Bias tables, by hand."""
 
-import numpy as np
 import pytest
 
-from berdslib.data.datasets import load
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.evaluation.sides import (
     UNKNOWN,
@@ -13,9 +11,6 @@ from berdslib.evaluation.sides import (
     perspective_shares,
     root_versus_full,
 )
-from berdslib.retrieval.bm25 import RankBM25
-from berdslib.stats import cluster_bootstrap, ratio_of_sums
-from berdslib.study.scoring import search
 
 
 def question(qid, *labels):
@@ -91,21 +86,6 @@ def test_root_against_full_by_hand():
     assert (table["low"] <= table["difference"]).all() and (table["difference"] <= table["high"]).all()
 
 
-def test_the_interval_of_the_difference_draws_questions():
-    # By question the sums of differences at k = 2 are -1, 1 and 1, over 2, 2 and 1 queries.
-    _, low, high = cluster_bootstrap(np.array([[-1, 2], [1, 2], [1, 1]]), None, ratio_of_sums, resamples=200)
-    assert against_full(BARE | FULL, [2]).loc[2, ["low", "high"]].tolist() == [low[0], high[0]]
-
-
-@pytest.mark.real_data
-def test_root_queries_find_some_gold_text_more_often_than_full_queries_find_their_own(real_data):
-    task = load("pir-demo:perspectrum")
-    run = search(RankBM25(task.passages, analyser="whitespace"), task, 10, perspectives=True)
-    table = root_versus_full(run, task.gold, task.questions, [5, 10], resamples=200)
-    assert (table["root_any"] > table["full"]).all()  # as in figures 2 and 4
-    assert table["full"].tolist() == [0.37, 0.50]
-
-
 # ---------------------------------------------------------------- countries
 
 NEWS = (question("1", "Brazil"), question("2", "Brazil"), question("3", "France"))
@@ -145,12 +125,3 @@ def test_what_is_shown_when_another_country_is_wanted():
     assert table.to_numpy().tolist() == [[0.75, 0.25, 0.0], [0.5, 0.0, 0.5]]
     desired = group_success(ASKED_RUN, NEWS_GOLD, NEWS, COUNTRY, 2, resamples=10).set_index("group")["desired"]
     assert [table.loc[g, g] for g in table.index] == desired.sort_index().tolist()
-
-
-def test_one_question_does_not_say_how_others_turn_out():
-    """A percentile interval of one question, drawn again and again, would have no width."""
-    one = [NEWS[0]]
-    assert group_counts(NEWS_RUN, one, COUNTRY, 2)[["low", "high"]].isna().all(axis=None)
-    shares_of_one = perspective_shares(NEWS_RUN, NEWS_GOLD, one, 2)
-    assert shares_of_one["share"].notna().all() and shares_of_one[["low", "high"]].isna().all(axis=None)
-    assert root_versus_full(NEWS_RUN, NEWS_GOLD, one, [2])[["low", "high"]].isna().all(axis=None)

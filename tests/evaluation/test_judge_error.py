@@ -84,20 +84,6 @@ def test_estimate_is_that_of_two_independent_samples():
 # ---------------------------------------------------------------- pairs, clustered by question
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("whole", [False, True], ids=["single pairs labelled", "whole questions labelled"])
-def test_share_of_pairs_holds_the_truth_if_clustered_by_question(whole):
-    rng = np.random.default_rng(8)
-    worlds = [pairs_world(rng, whole=whole) for _ in range(WORLDS)]
-    found = [corrected_mean(judge, labels, clusters=owner) for judge, labels, owner in worlds]
-    ours, naive = coverage(found, 0.2)
-    assert 0.92 <= ours <= 0.98 and naive < 0.05
-    error = np.std([one.value for one in found]) / np.sqrt(WORLDS)
-    assert np.mean([one.value for one in found]) == pytest.approx(0.2, abs=3.5 * error)
-    unclustered, _ = coverage([corrected_mean(judge, labels) for judge, labels, _ in worlds], 0.2)
-    assert unclustered < ours - 0.03
-
-
 @pytest.mark.parametrize("whole", [False, True])
 def test_clustered_variance_is_that_of_the_jackknife_over_questions(whole):
     judge, labels, owner = pairs_world(np.random.default_rng(9), 80, whole)
@@ -110,14 +96,6 @@ def test_clustered_variance_is_that_of_the_jackknife_over_questions(whole):
     jackknife = np.sqrt(79 / 80 * np.sum((np.array(without) - np.mean(without)) ** 2))
     freedom = len(np.unique(owner[~np.isnan(labels)])) - 1
     assert (found.high - found.low) / 2 == pytest.approx(stats.t.ppf(0.975, freedom) * jackknife, rel=0.05)
-
-
-def test_singleton_clusters_change_nothing_and_copies_are_no_evidence():
-    judge, labels = questions_world(np.random.default_rng(10))
-    found = corrected_mean(judge, labels)
-    assert corrected_mean(judge, labels, clusters=np.arange(400)[::-1]) == pytest.approx(found)
-    thrice = corrected_mean(np.tile(judge, 3), np.tile(labels, 3), clusters=np.tile(np.arange(400), 3))
-    assert thrice[:6] == pytest.approx(found[:6]) and thrice.n == 1200
 
 
 # ---------------------------------------------------------------- groups

@@ -11,7 +11,6 @@ from berdslib.errors import InputError
 from berdslib.evaluation.judges import (
     agreement,
     agreement_by,
-    agreement_report,
     answers_by,
     auc,
     calibration_error,
@@ -160,12 +159,6 @@ def test_where_all_is_one_answer_there_is_no_kappa():
     found = agreement(np.ones(4), np.ones(4))
     assert np.isnan(found.kappa) and found.accuracy == found.f1 == 1
     assert agreement(np.ones(4), np.zeros(4)).kappa == 0
-
-
-def test_one_question_does_not_say_how_others_turn_out():
-    labels, answers = np.array([1, 0, 1, 1]), np.array([1, 0, 0, 1])
-    for report in (agreement_report(labels, answers, ["q"] * 4), negation_report(labels, answers * 0.4, ["q"] * 4)):
-        assert report["value"].notna().all() and report[["low", "high"]].isna().all(axis=None)
 
 
 # ---------------------------------------------------------------- AUC, and what is answered to each kind

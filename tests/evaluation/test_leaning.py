@@ -176,16 +176,6 @@ def test_the_test_of_sycophancy_is_that_of_all_exchanges():
     assert found["follows"] == pytest.approx(seen) and found["p_value"] == pytest.approx(exact, abs=0.02)
 
 
-def test_one_issue_does_not_say_how_others_turn_out():
-    ways = {f"q{i}": three_ways((1, 1), (2, 0), (0, 2)) for i in range(3)}
-    table = listed(*lists_of(all_lists(ways)), [question(qid, text="the same?") for qid in ways])
-    assert leaning.leaning(table)["leaning"].notna().all() and leaning.leaning(table)[["low", "high"]].isna().all(
-        axis=None
-    )
-    followed = leaning.sycophancy(table).iloc[0]
-    assert followed["follows"] == 2 and np.isnan(followed[["follows_low", "away_high"]].astype(float)).all()
-
-
 def test_flips_by_hand():
     ways = {
         "turns": three_ways((1, 1), (2, 0), (0, 2)),

@@ -34,12 +34,6 @@ def scores(measure, run=RUN, questions=QUESTIONS):
     return evaluate(run, GOLD, questions, measure).iloc[:, 0].tolist()
 
 
-def test_p_recall_by_hand():
-    table = evaluate(RUN, GOLD, QUESTIONS, pRecall @ 2)
-    assert (table.index.tolist(), table.columns.tolist()) == (["tea", "coffee", "milk"], ["pRecall@2"])
-    assert table["pRecall@2"].tolist() == [0.5, 1.0, 1.0]
-
-
 def test_p2_recall_at_k_is_success_and_true_recall_has_its_own_name():
     assert (scores(pRecall @ 2)[0], scores("pRecall(hit='recall')@2")[0]) == (0.5, 0.25)
 

@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import kendalltau
 from sklearn.metrics import cohen_kappa_score
 
-from berdslib.errors import InputError
 from berdslib.evaluation.system_order import (
     CORRECTED,
     JUDGE_ALONE,
@@ -79,16 +78,6 @@ def test_systems_that_are_equal_are_tied_in_every_draw():
     assert found == pytest.approx((2 / 6**0.5,) * 3)
     trials = labelling_trials(gold, judged, pairwise(gold[::2]), 4, draws=20)
     assert of_all(trials, LABELS_ALONE)["tau"] == pytest.approx(1)
-
-
-def test_questions_that_all_overlap_say_nothing_of_others():
-    gold, judged = frame([[1, 0], [1, 1], [0, 0]]), frame([[1, 0], [0, 1], [0, 0]])
-    together = ["a"] * 3
-    found = [system_tau(gold, gold, together), *question_agreement(gold, judged, together).values()]
-    assert [one.value for one in found] == pytest.approx([1, 5 / 6, 2 / 3])
-    assert all(np.isnan([one.low, one.high]).all() for one in found)
-    with pytest.raises(InputError, match="all questions overlap"):
-        labelling_trials(gold, judged, together, 2)
 
 
 def test_pairs_that_differ_by_gold_and_how_a_judge_orders_them():

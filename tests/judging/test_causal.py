@@ -158,12 +158,6 @@ def test_lora_adapter_is_merged(model, tokenizer, pairs, tmp_path):
     assert with_adapter.id != load_causal(str(tmp_path / "tiny")).id
 
 
-def test_a_vocabulary_without_answers_is_refused():
-    words = Tokenizer(models.WordLevel({"<unk>": 0, "cat": 1}, unk_token="<unk>"))
-    with pytest.raises(InputError, match="no single token for 'Yes'"):
-        answer_tokens(PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>"), "yes")
-
-
 # ---------------------------------------------------------------- prompts
 
 
@@ -176,3 +170,9 @@ def test_judges_by_name(model, tokenizer, user_cache, tmp_path):
     # The fine-tuned evaluator was trained on the published wording, and says so before anything is loaded.
     with pytest.raises(MissingDataError, match="berds prompts fetch"):
         make_judge("mistral-berds")
+
+
+def test_a_vocabulary_without_answers_is_refused():
+    words = Tokenizer(models.WordLevel({"<unk>": 0, "cat": 1}, unk_token="<unk>"))
+    with pytest.raises(InputError, match="no single token for 'Yes'"):
+        answer_tokens(PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>"), "yes")

@@ -8,10 +8,10 @@ from chat_server import ASK, SECRET, Saying, answer, chat_server, endpoint_at, p
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.chat import Chat, official_answer, probability_of_yes, strict_answer
+from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.llm.chat import ChatError, Endpoint, RefusedError, Reply, UnavailableError
 from berdslib.llm.recorded import Kept, Recorded
-from berdslib.models.chat import make_chat
 
 
 @pytest.fixture
@@ -143,29 +143,8 @@ def test_a_recording_replays_without_the_network(server, endpoint, tmp_path):
     asked = len(server.seen)
     replayed = Chat(Recorded(tmp_path / "said.jsonl", model.id))
     np.testing.assert_array_equal(replayed.p_yes(pairs), live)
-    by_name = make_chat(f"recorded:{tmp_path / 'said.jsonl'}", max_tokens=8, logprobs=True)
-    np.testing.assert_array_equal(Chat(by_name).p_yes(pairs), live)
+    by_name = make_judge(f"chat:recorded:{tmp_path / 'said.jsonl'}")
+    np.testing.assert_array_equal(by_name.p_yes(pairs), live)
     assert len(server.seen) == asked and replayed.id == Chat(model).id
     with pytest.raises(MissingDataError, match="holds no answer"):
         replayed.p_yes([pair(text="never asked")])
-
-
-def test_a_judge_by_name_reads_recorded_answers(tmp_path):
-    from berdslib.judging.registry import make_judge
-
-    class Model:
-        id = "some-model"
-
-        def complete(self, messages):
-            return Reply("Yes", (("Yes", math.log(0.8)), ("No", math.log(0.2))))
-
-    path = tmp_path / "answers.jsonl"
-    Chat(Kept(Model(), path)).p_yes([pair()])
-    judge = make_judge(f"chat:recorded:{path}")
-    assert judge.p_yes([pair()]).tolist() == pytest.approx([0.8]) and judge.id.startswith("chat(some-model,")
-    with pytest.raises(MissingDataError, match="holds no answer"):
-        judge.p_yes([pair()._replace(perspective="Something else.")])
-    with pytest.raises(MissingDataError, match="'nowhere' is neither on this machine"):
-        make_judge("chat:local:nowhere")
-    with pytest.raises(InputError, match="is not a chat model"):
-        make_judge("chat:recorded:")

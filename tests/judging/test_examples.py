@@ -173,12 +173,3 @@ def test_only_development_questions_of_our_sample():
     assert sorted(examples) == sorted(wanted) != examples and 0 < len(wanted) < len(gold)
     assert examples == build(["sample"]) != build(["sample"], seed=1)
     assert not {e.topic for e in examples} & {q.text for q in load_questions("sample", "test")}
-
-
-def test_a_file_is_a_source_too(tmp_path):
-    rows = [Example(f"document {i}", "statement", i % 2 == 0, "topic", "detection") for i in range(9)]
-    write_examples(tmp_path / "own.tsv", [*rows, rows[0]])
-    assert sorted(build([tmp_path / "own.tsv"])) == sorted(rows)
-    assert len(build(["sample", tmp_path / "own.tsv"])) == len(build(["sample"])) + 9
-    with pytest.raises(InputError, match=r"other\.tsv: no such file"):
-        build([tmp_path / "other.tsv"])

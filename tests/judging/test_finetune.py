@@ -11,7 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tiny import mistral_tokenizer
+from tokenizers import processors
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -55,22 +56,13 @@ def toy(questions=24, each=8, seed=0):
 
 
 def make_tokenizer():
-    bpe = Tokenizer(models.BPE(unk_token="<unk>"))
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=600, special_tokens=["<unk>", "<s>", "</s>", "<pad>"], show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )  # fmt: skip
-    bpe.train_from_iterator([f"{e.document} | {e.statement} ? Answer: Yes No" for e in toy()], trainer)
-    bpe.add_tokens(["Yes", "No", " Yes", " No"])
-    bpe.post_processor = processors.TemplateProcessing(
+    texts = [f"{e.document} | {e.statement} ? Answer: Yes No" for e in toy()]
+    made = mistral_tokenizer(texts, marks=["<pad>"], words=["Yes", "No", " Yes", " No"], starts=False)
+    made.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 1), ("</s>", 2)]
     )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token="<pad>",
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
-    )  # fmt: skip
+    made.pad_token, made.model_input_names = "<pad>", ["input_ids", "token_type_ids", "attention_mask"]
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -363,9 +355,9 @@ def unbroken(base, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kept", [8, 12, 20])
+@pytest.mark.parametrize("kept", [8, 12])
 def test_going_on_from_a_checkpoint_ends_like_the_unbroken_run(base, tmp_path, unbroken, kept):
-    """At the end of an epoch (8), within the second (12) and the third: order, dropout and optimiser are restored."""
+    """At the end of an epoch (8) and within the second (12): order, dropout and optimiser are restored."""
     from transformers import Trainer
 
     class StopError(Exception):

@@ -238,16 +238,6 @@ def test_perspectives_of_ones_own_are_judged_and_never_marked_by_what_is_recorde
             assert [one["stance"] for one in view["perspectives"]] == ["", ""]
 
 
-def test_what_cannot_be_asked():
-    here = session()
-    with pytest.raises(bd.InputError, match="unknown question 'zoo'"):
-        here.question(wish(qid="zoo"))
-    with pytest.raises(bd.InputError, match="no perspective number 3"):
-        here.question(wish(asked=2))
-    with pytest.raises(bd.InputError, match="type a question first"):
-        last(here, wish(qid=""))
-
-
 # ---------------------------------------------------------------- finished runs
 
 THEIRS = ranked_run({"zoos": ["tea", "save"], "best": ["tea", "coffee"], "zoos#0": ["cruel2"]})
@@ -385,26 +375,6 @@ def test_the_command_runs_and_writes_the_same_lists(tmp_path):
     wanted = last(here, first._replace(qid=question.qid), longest=0)
     wanted.pop("passages")
     assert data["views"][question.qid]["-1"] == wanted
-
-
-def named_sample(**options):
-    here, first = session_for("sample", ("bm25", "bm25+mmr:0.5"), **options)
-    return here.command(first)
-
-
-def test_the_command_names_judge_and_depth():
-    assert "--depth 3" in named_sample(depth=3) and "--depth" not in named_sample()
-    named = named_sample(judge="laptop")
-    assert shlex.split(named)[shlex.split(named).index("-j") + 1] == "laptop"
-    assert "-j" not in shlex.split(named_sample())
-    assert "-j" not in shlex.split(named_sample(judge="gold"))
-
-
-def test_a_judge_of_ones_own_has_no_name():
-    with pytest.raises(bd.InputError, match="judge of your own"):
-        named_sample(judge=lambda pairs: [0.5] * len(pairs))
-    with pytest.raises(bd.InputError, match="that another session could load"):
-        session().cell(wish())
 
 
 # ---------------------------------------------------------------- what is refused

@@ -68,13 +68,6 @@ def test_a_view_holds_what_each_list_shows_and_hides():
     assert shown["words"] == ["zoos"]
 
 
-def test_what_stands_in_one_list_only_is_marked():
-    shown = view(Listing("one", ["cruel", "both"]), Listing("two", ["both", "save"]))
-    only = [[row["docno"] for row in one["rows"] if row["only_here"]] for one in shown["lists"]]
-    assert only == [["cruel"], ["save"]]
-    assert not any(row["only_here"] for row in view(right=Listing("two"))["lists"][0]["rows"])  # not known yet
-
-
 @pytest.mark.parametrize(
     ("docnos", "said", "hidden"),
     [
@@ -106,15 +99,6 @@ def test_a_problem_stands_in_its_list_and_the_other_is_told_of():
     bad, good = shown["lists"]
     assert bad["problem"] == "no such ⟨U+202E⟩model" and not bad["searching"] and not bad["rows"]
     assert good["figures"] and good["hidden"] == [1]
-
-
-def test_without_perspectives_nothing_is_marked():
-    bare = ZOOS._replace(perspectives=(), stances=())
-    shown = view(question=bare, verdicts=make_verdicts([], "none"))
-    assert shown["perspectives"] == []
-    for one in shown["lists"]:
-        assert one["rows"] and not one["said"] and not one["figures"] and not one["hidden"]
-    assert view(Listing("one", []), question=bare, verdicts=make_verdicts([], "none"))["lists"][0]["said"]
 
 
 def test_long_passages_are_cut_and_say_so():
