@@ -370,26 +370,6 @@ def test_power_needed_questions_and_detectable_difference_fit_together(differenc
     assert power(detectable(spread, 30, wanted=wanted), spread, 30) == pytest.approx(wanted, abs=1e-6)
 
 
-def power_of_mcnemar(n, up, down):
-    """The share of all outcomes, by their chances, in which the exact test says p < .05."""
-    total = 0.0
-    for differ in range(1, n + 1):
-        k = np.arange(differ + 1)
-        ends = np.minimum(stats.binom.cdf(k, differ, 0.5), stats.binom.sf(k - 1, differ, 0.5))
-        found = stats.binom.pmf(k, differ, up / (up + down))[2 * ends < 0.05].sum()
-        total += found * stats.binom.pmf(differ, n, up + down)
-    return total
-
-
-@pytest.mark.parametrize(("up", "down"), [(0.15, 0.05), (0.3, 0.2), (0.1, 0.05), (0.25, 0.05)])
-def test_so_many_questions_show_a_difference_of_0_1_scores_in_80_percent_of_all_outcomes(up, down):
-    difference, spread = up - down, np.sqrt(up + down - (up - down) ** 2)
-    n = questions_needed(difference, spread, binary=True)
-    assert 0.79 < power_of_mcnemar(n, up, down) < 0.85
-    fewer = questions_needed(difference, spread)
-    assert power(difference, spread, fewer) - 0.08 < power_of_mcnemar(fewer, up, down) < 0.8
-
-
 # ---------------------------------------------------------------- Holm
 
 

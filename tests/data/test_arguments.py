@@ -317,18 +317,6 @@ def test_where_answers_are_kept_back_rkl_can_do_without(folder):
         bd.experiment("bm25", scenario, "nDCG@4")
 
 
-def test_a_scenario_beside_an_ordinary_collection_and_a_part_of_one(folder):
-    sample = bd.load("sample", split="dev")
-    result = bd.experiment("bm25", [bd.load(f"{folder / 'authors'}:baseline"), sample], ["nDCG@5", "P@5"])
-    assert "authors (synthetic)" in set(result.table["dataset"]) and len(set(result.table["dataset"])) == 5
-    alone = bd.experiment("bm25", sample, ["nDCG@5", "P@5"])
-    assert result.scores["bm25"].loc[[q.qid for q in sample.questions]].equals(alone.scores["bm25"])
-    explicit = bd.load(f"{folder / 'authors'}:explicit")
-    part = explicit.only(explicit.questions[:3])
-    assert part.handout.questions == explicit.questions[:3] and part.authors is explicit.authors
-    assert len(bd.experiment("bm25", part, "P@5").scores["bm25"]) == 3
-
-
 # ---------------------------------------------------------------- predictions files
 
 
@@ -385,14 +373,3 @@ def test_a9_a_repeat_is_an_error_or_counts_once(release, tmp_path):
         read_predictions(path, scenario)
     run = read_predictions(path, scenario, repeats="once")
     assert run[run["qid"] == "110"]["docno"].tolist() == [str(2019000 + i) for i in range(21)]
-
-
-def test_fewer_will_do_where_it_is_said_or_the_corpus_has_no_more(release, tmp_path):
-    path, scenario = tmp_path / "p.jsonl", open_scenario(release, "explicit", "dev")
-    path.write_text(jsonl(*predicted("dev", n=4)))
-    assert len(read_predictions(path, scenario, least=4)) == 12
-    path.write_text(jsonl(*predicted("dev", n=30)))
-    assert len(read_predictions(path, scenario, least=100)) == 90
-    for options in ({"repeats": "twice"}, {"least": -1}, {"least": True}, {"least": 1.5}):
-        with pytest.raises(InputError, match=r"repeats|least"):
-            read_predictions(path, scenario, **options)

@@ -192,14 +192,6 @@ def jsonl(*rows):
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-@pytest.mark.usefixtures("user_cache")
-def test_files_of_others_are_opened_as_they_are_read(tmp_path):
-    put(tmp_path / "corpus.jsonl", jsonl({"_id": "a", "title": "", "text": "Tab\there", "metadata": {}}))
-    assert list(open_corpus(tmp_path)) == list(open_corpus(tmp_path / "corpus.jsonl")) == [Passage("a", "Tab\there")]
-    dump = put(tmp_path / "psgs_w100.tsv.gz", 'id\ttext\ttitle\n1\t"""Aaron"" is a prophet"\tAaron\n')
-    assert list(open_corpus(dump)) == [Passage("1", '"Aaron" is a prophet', "Aaron")]
-
-
 def test_a_file_is_converted_once_and_again_after_a_change(tmp_path, user_cache, monkeypatch):
     path = put(tmp_path / "articles.jsonl", jsonl({"_id": "a", "text": "one two three"}))
     written = []

@@ -243,17 +243,6 @@ def test_the_rules_of_robots_txt():
         assert rules.can_fetch(str(page_url(f"http://x.example{path}")), AGENT) is allowed, (robots, path)
 
 
-def test_robots_is_read_once_for_a_site_and_up_to_its_limit(server):
-    server.robots = "User-agent: *\nDisallow: /robots-disallowed\n" + "#" * 500 * 1024 + "\nDisallow: /good\n"
-    fetcher = Fetcher(limits(server))
-    assert [fetcher.fetch(server.url(path)).outcome for path in ("good", "gzip", "robots-disallowed")] == [
-        "ok",
-        "ok",
-        "robots",
-    ]
-    assert [path for path, _ in server.seen] == ["/robots.txt", "/good", "/gzip"]
-
-
 def test_only_rules_forbid(server):
     """Whatever robots.txt fails with is the outcome; 4xx means that there is none (RFC 9309, 2.3.1)."""
     found = {}

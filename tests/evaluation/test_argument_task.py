@@ -13,10 +13,8 @@ from berdslib.data.arguments import ISSUES, PROPERTIES, Argument, Release
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.data.scenario import SCENARIOS, open_scenario
 from berdslib.errors import InputError
-from berdslib.evaluation import arguments, tables
 from berdslib.evaluation.arguments import (
     ARGUMENT_MEASURES,
-    OFFICIAL_MEASURES,
     by_property,
     evaluate_arguments,
     group_shares,
@@ -36,7 +34,6 @@ from berdslib.evaluation.measures import (
 
 OF_GROUPS = [measure @ k for measure in (alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA) for k in (1, 4, 20)]
 OF_GROUPS += [alpha_nDCG(alpha=0.3) @ 8, alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA]
-EVERYTHING = [*ARGUMENT_MEASURES, *OFFICIAL_MEASURES, *OF_GROUPS]
 
 
 def random_case(seed, rule="explicit", **sizes):
@@ -109,27 +106,6 @@ def test_alpha_ndcg_of_one_property_is_that_of_ndeval():
 # ---------------------------------------------------------------- by hand
 
 
-def test_a_query_by_hand():
-    # By attitude, of the answers 0 1 2 3: A A B, and one unknown. By age: young, young, old, old.
-    ages = ("young", "young", "old", "old", "old", "young")
-    people = [{"age": (age,)} | ({GROUP: (g,)} if g != "-" else {}) for age, g in zip(ages, "AAB-BB", strict=True)]
-    scenario = small_scenario(people, [0, 1, 2, 3])
-    run = listing(scenario, [0, 4, 1, 2])  # relevant but for the second; A B A B, young old young old
-    gain, ideal = 1 + 0.5 / math.log2(4) + 1 / math.log2(5), 1 + 1 / math.log2(3) + 0.5 / math.log2(4)
-    alpha = {GROUP: gain / ideal, "age": gain / (ideal + 0.5 / math.log2(5))}
-    got = by_property(run, scenario, alpha_nDCG @ 4).loc["q"]
-    assert got.dropna().to_dict() == pytest.approx(alpha) and got.index.tolist() == list(PROPERTIES)
-    ndcg = (1 + 1 / math.log2(4) + 1 / math.log2(5)) / (1 + 1 / math.log2(3) + 1 / math.log2(4) + 1 / math.log2(5))
-    wanted = [nDCG @ 4, P @ 4, alpha_nDCG @ 4, Coverage @ 3, MRecall @ 4, rKL @ 4]
-    # Attitude: B is the largest group of the corpus, 3 of 6, A (2 of 6) is protected; half A after two and after four.
-    # The most would be two of A, then two of A in four: the second is what is there.
-    first, then = math.log2(1 / (1 / 3)), 0.5 * math.log2(0.5 / (1 / 3)) + 0.5 * math.log2(0.5 / (2 / 3))
-    rkl = {GROUP: (then + then / 2) / (first + then / 2), "age": 0.0}
-    want = [ndcg, 0.75, sum(alpha.values()) / 2, 0.5, 1.0, sum(rkl.values()) / 2]
-    assert evaluate_arguments(run, scenario, wanted).iloc[0].tolist() == pytest.approx(want)
-    assert by_property(run, scenario, rKL @ 4).loc["q"].dropna().to_dict() == pytest.approx(rkl)
-
-
 def test_where_no_property_is_left_nothing_was_shown():
     scenario = small_scenario("AB", [0], asked={GROUP: ("A",)})
     got = evaluate_arguments(listing(scenario, [0]), scenario, [alpha_nDCG @ 4, Coverage @ 4, rKL @ 4, nDCG @ 4])
@@ -150,17 +126,6 @@ def test_an_unanswered_query_scores_worst_and_is_warned_of(caplog):
     assert got.index.tolist() == [q.qid for q in scenario.questions]
     nothing = evaluate_arguments(ranked_run({}), scenario)
     assert nothing.mean().tolist() == pytest.approx([0.0] * 12 + [1.0] * 4)
-
-
-# ---------------------------------------------------------------- what must hold
-
-
-def test_the_blocks_in_which_it_is_computed_change_nothing(monkeypatch):
-    scenario, run = random_case(5)
-    want = evaluate_arguments(run, scenario, EVERYTHING)
-    for module in (arguments, tables):
-        monkeypatch.setattr(module, "BLOCK", 300)
-    pd.testing.assert_frame_equal(evaluate_arguments(run, scenario, EVERYTHING), want, rtol=0, atol=1e-12)
 
 
 # ---------------------------------------------------------------- who is shown
@@ -213,3 +178,24 @@ def test_no_message_quotes_a_profile():
             evaluate_arguments(run, scenario, measures)
         assert secret not in str(refused.value)
     assert secret not in group_shares(listing(scenario, [0, 1]), scenario, 5).to_string()
+
+
+def test_a_query_by_hand():
+    # By attitude, of the answers 0 1 2 3: A A B, and one unknown. By age: young, young, old, old.
+    ages = ("young", "young", "old", "old", "old", "young")
+    people = [{"age": (age,)} | ({GROUP: (g,)} if g != "-" else {}) for age, g in zip(ages, "AAB-BB", strict=True)]
+    scenario = small_scenario(people, [0, 1, 2, 3])
+    run = listing(scenario, [0, 4, 1, 2])  # relevant but for the second; A B A B, young old young old
+    gain, ideal = 1 + 0.5 / math.log2(4) + 1 / math.log2(5), 1 + 1 / math.log2(3) + 0.5 / math.log2(4)
+    alpha = {GROUP: gain / ideal, "age": gain / (ideal + 0.5 / math.log2(5))}
+    got = by_property(run, scenario, alpha_nDCG @ 4).loc["q"]
+    assert got.dropna().to_dict() == pytest.approx(alpha) and got.index.tolist() == list(PROPERTIES)
+    ndcg = (1 + 1 / math.log2(4) + 1 / math.log2(5)) / (1 + 1 / math.log2(3) + 1 / math.log2(4) + 1 / math.log2(5))
+    wanted = [nDCG @ 4, P @ 4, alpha_nDCG @ 4, Coverage @ 3, MRecall @ 4, rKL @ 4]
+    # Attitude: B is the largest group of the corpus, 3 of 6, A (2 of 6) is protected; half A after two and after four.
+    # The most would be two of A, then two of A in four: the second is what is there.
+    first, then = math.log2(1 / (1 / 3)), 0.5 * math.log2(0.5 / (1 / 3)) + 0.5 * math.log2(0.5 / (2 / 3))
+    rkl = {GROUP: (then + then / 2) / (first + then / 2), "age": 0.0}
+    want = [ndcg, 0.75, sum(alpha.values()) / 2, 0.5, 1.0, sum(rkl.values()) / 2]
+    assert evaluate_arguments(run, scenario, wanted).iloc[0].tolist() == pytest.approx(want)
+    assert by_property(run, scenario, rKL @ 4).loc["q"].dropna().to_dict() == pytest.approx(rkl)

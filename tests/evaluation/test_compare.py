@@ -104,15 +104,6 @@ def test_two_systems_share_a_letter_if_and_only_if_they_do_not_differ(case):
     assert found[names[0]].startswith("a")
 
 
-def test_letters_are_those_of_the_pairs_the_best_first(scores):
-    found = letters(scores, QUESTIONS, "M")
-    assert found.to_dict() == {"high": "a", "same": "b", "middle": "b", "low": "c"}
-    assert list(found.index) == ["high", "same", "middle", "low"]
-    pairs = all_pairs(scores, QUESTIONS, "M")
-    for row in pairs.itertuples():
-        assert bool(set(found[row.first]) & set(found[row.second])) == (row.p_value >= 0.05)
-
-
 # ---------------------------------------------------------------- how many questions
 
 
@@ -138,3 +129,12 @@ def test_a_difference_that_cannot_be_is_not_detectable():
     assert all_pairs(points, few, "M")["detectable"].item() > 100
     found = all_pairs(frames(many, one=[1.0, 0.0] * 12, other=[0.0] * 24), many, "M")["detectable"].item()
     assert 0 < found < 1
+
+
+def test_letters_are_those_of_the_pairs_the_best_first(scores):
+    found = letters(scores, QUESTIONS, "M")
+    assert found.to_dict() == {"high": "a", "same": "b", "middle": "b", "low": "c"}
+    assert list(found.index) == ["high", "same", "middle", "low"]
+    pairs = all_pairs(scores, QUESTIONS, "M")
+    for row in pairs.itertuples():
+        assert bool(set(found[row.first]) & set(found[row.second])) == (row.p_value >= 0.05)

@@ -32,17 +32,6 @@ def listed(lists, gold, questions, k=5):
 # ---------------------------------------------------------------- which passages argue which side
 
 
-def test_listed_passages_by_hand():
-    gold = [("q", 0, "for"), ("q", 1, "against"), ("q", 0, "both"), ("q", 1, "both"), ("r", 0, "against")]
-    table = listed({"q": ["for", "none", "both", "against"], "q#1": ["both"]}, gold, [question("q"), question("r")], 3)
-    assert table[["asked", "rank", "docno", "supporting", "opposing"]].to_numpy().tolist() == [
-        ["question", 1, "for", True, False],
-        ["question", 2, "none", False, False],
-        ["question", 3, "both", True, True],
-        ["opposing", 1, "both", True, True],
-    ]
-
-
 def test_stances_decide_and_not_the_order():
     gold = [("q", 0, "x")]
     there = listed({"q": ["x"], "q#0": ["x"]}, gold, [question("q", stances=("oppose", "support"))])
@@ -186,3 +175,14 @@ def test_flips_by_hand():
     questions = [question(qid) for qid in ways]
     row = leaning.flips(listed(*lists_of(all_lists(ways)), questions), questions).iloc[0]
     assert row[["n", "follow", "turn", "stay", "oppose"]].tolist() == [4, 0.5, 0.25, 0.25, 0.25]
+
+
+def test_listed_passages_by_hand():
+    gold = [("q", 0, "for"), ("q", 1, "against"), ("q", 0, "both"), ("q", 1, "both"), ("r", 0, "against")]
+    table = listed({"q": ["for", "none", "both", "against"], "q#1": ["both"]}, gold, [question("q"), question("r")], 3)
+    assert table[["asked", "rank", "docno", "supporting", "opposing"]].to_numpy().tolist() == [
+        ["question", 1, "for", True, False],
+        ["question", 2, "none", False, False],
+        ["question", 3, "both", True, True],
+        ["opposing", 1, "both", True, True],
+    ]

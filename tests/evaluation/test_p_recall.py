@@ -1,4 +1,4 @@
-"""p-Recall, by hand, against a plain loop, and against the figures of the demo release."""
+"""p-Recall and tables of bias: by hand, against a plain loop, and against the figures of the demo release."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,14 @@ from berdslib.data.collection import Collection
 from berdslib.data.datasets import load
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.evaluation.measures import evaluate, pRecall
+from berdslib.evaluation.sides import (
+    UNKNOWN,
+    group_counts,
+    group_heatmap,
+    group_success,
+    perspective_shares,
+    root_versus_full,
+)
 from berdslib.retrieval.bm25 import RankBM25
 from berdslib.study.scoring import search
 
@@ -126,3 +134,99 @@ def test_p9_blanks_case_and_ties_decide_bm25(real_data):
     passages = [p._replace(docno=turned[p.docno]) for p in task.passages]
     verdicts = task.gold.assign(docno=task.gold["docno"].map(turned))
     assert percent(Collection(task.name, task.questions, passages, verdicts, task.expansions)) == 22.1
+
+
+# ---------------------------------------------------------------- bias
+
+STANCES = (question("tea", "for", "against"), question("coffee", "for", "against", "general"))
+STANCE_GOLD = gold(tea=("ab", "c"), coffee=("d", "ef", "def"))
+# The lists of the perspectives are there as well, and are not looked at.
+ROOT_RUN = ranked_run({"tea": "axbc", "coffee": "dfa", "tea#0": "c", "tea#1": "c", "coffee#1": "ef"})
+
+
+def shares(k, **options):
+    return perspective_shares(ROOT_RUN, STANCE_GOLD, STANCES, k, resamples=100, **options).set_index("label")
+
+
+def test_shares_of_longer_lists():
+    # Tea shows a, b and c; coffee d and f, but not a, which is tea's.
+    table = shares(4, labels=["for", "against"])
+    assert table["hits"].tolist() == [3, 2]
+    assert table["share"].tolist() == pytest.approx([3 / 5, 2 / 5])
+    # Drawn alone, tea gives 2/3 and coffee 1/2 to those in favour.
+    assert table.loc["for", ["low", "high"]].tolist() == pytest.approx([1 / 2, 2 / 3])
+
+
+def test_a_text_with_two_perspectives_counts_for_both():
+    table = shares(4)
+    assert table.index.tolist() == ["for", "against", "general"]
+    assert table["hits"].tolist() == [3, 2, 2]
+    assert table["share"].tolist() == pytest.approx([3 / 5, 2 / 5, 2 / 5])
+
+
+def test_two_perspectives_of_one_label_count_a_text_once():
+    # The released Perspectrum asks several queries from one perspective.
+    twice = (question("tea", "for", "for", "against"),)
+    table = perspective_shares(ROOT_RUN, gold(tea=("ab", "bc", "x")), twice, 4, resamples=10).set_index("label")
+    assert table["hits"].tolist() == [3, 1]
+    assert table["share"].tolist() == table["gold_share"].tolist() == [3 / 4, 1 / 4]
+
+
+# ---------------------------------------------------------------- with and without perspectives
+
+BARE = {"tea": "ca", "coffee": "xd", "milk": "xy"}
+
+
+def against_full(lists, ks, **options):
+    table = root_versus_full(ranked_run(lists), GOLD, QUESTIONS, ks, resamples=200, **options)
+    return table.set_index("k")
+
+
+def test_root_against_full_by_hand():
+    table, columns = against_full(BARE | LISTS, [1, 2]), ["root_any", "root", "full", "difference"]
+    # k = 1: tea's list shows c, which only its second perspective wants; three of the five queries are answered.
+    assert table.loc[1, columns].tolist() == pytest.approx([1 / 3, 0.2, 0.6, 0.4])
+    # k = 2: tea answers both its perspectives, coffee one; in full all but tea's second.
+    assert table.loc[2, columns].tolist() == pytest.approx([2 / 3, 0.6, 0.8, 0.2])
+    assert (table["low"] <= table["difference"]).all() and (table["difference"] <= table["high"]).all()
+
+
+# ---------------------------------------------------------------- countries
+
+NEWS = (question("1", "Brazil"), question("2", "Brazil"), question("3", "France"))
+NEWS_GOLD = make_verdicts([("1", 0, "b1", 1.0, True), ("2", 0, "b2", 1.0, True), ("3", 0, "f1", 1.0, True)], "gold")
+COUNTRY = {"b1": "Brazil", "b2": "Brazil", "f1": "France", "f2": "France"}
+NEWS_LISTS = {"1": ["b1", "b2"], "2": ["b1", "f1"], "3": ["b1", "x"]}
+# The lists of the questions themselves, and those that were found when a country was asked for.
+NEWS_RUN = ranked_run(NEWS_LISTS | {f"{qid}#0": ["x", "f2"] for qid in NEWS_LISTS})
+ASKED_RUN = ranked_run({f"{qid}#0": docnos for qid, docnos in NEWS_LISTS.items()} | {"1": ["f2"], "2": ["x"]})
+
+
+def test_how_often_each_country_comes_up():
+    table = group_counts(NEWS_RUN, NEWS, COUNTRY, 2, resamples=5_000).set_index("group")
+    assert table.index.tolist() == ["Brazil", "France"]
+    assert table["count"].tolist() == [4, 1]
+    assert table["share"].tolist() == [0.8, 0.2]
+    assert table["corpus_share"].tolist() == [0.5, 0.5]
+    assert table["ratio"].tolist() == pytest.approx([1.6, 0.4])
+    # Brazil has 2 of 2, 1 of 2, and 1 of 1; the second list is drawn three times in 1 of 27 samples.
+    assert table.loc["Brazil", ["low", "high"]].tolist() == pytest.approx([0.5, 1.0])
+
+
+def test_how_well_each_country_is_served():
+    table = group_success(ASKED_RUN, NEWS_GOLD, NEWS, COUNTRY, 2, resamples=100).set_index("group")
+    assert table["queries"].tolist() == [2, 1]
+    # Brazil: query 1 gets two Brazilian articles, its own among them; query 2 one, and not its own.
+    assert table.loc["Brazil", ["desired", "other", "success"]].tolist() == [0.75, 0.25, 0.5]
+    assert table.loc["France", ["desired", "other", "success"]].tolist() == [0.0, 1.0, 0.0]
+    assert table.loc["Brazil", ["desired_low", "desired_high"]].tolist() == [0.5, 1.0]
+    assert table.loc["Brazil", ["success_low", "success_high"]].tolist() == [0.0, 1.0]
+
+
+def test_what_is_shown_when_another_country_is_wanted():
+    table = group_heatmap(ASKED_RUN, NEWS, COUNTRY, 2)
+    assert table.index.tolist() == ["Brazil", "France"]
+    assert table.columns.tolist() == ["Brazil", "France", UNKNOWN]
+    assert table.to_numpy().tolist() == [[0.75, 0.25, 0.0], [0.5, 0.0, 0.5]]
+    desired = group_success(ASKED_RUN, NEWS_GOLD, NEWS, COUNTRY, 2, resamples=10).set_index("group")["desired"]
+    assert [table.loc[g, g] for g in table.index] == desired.sort_index().tolist()

@@ -4,22 +4,18 @@ import os
 
 import numpy as np
 import pytest
+from tiny import pair
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.readers import read_labelled_pairs
-from berdslib.data.records import Passage, make_verdicts
+from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.evaluation.judges import agreement
-from berdslib.judging.base import Pair, document_text, pairs_of
+from berdslib.judging.base import document_text, pairs_of
 from berdslib.judging.baselines import OVERLAP_THRESHOLD, SIMILARITY_THRESHOLDS, Gold, Overlap, Random
 from berdslib.judging.registry import make_judge
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import choose_threshold
-
-
-def pair(text="cats are kind", perspective="Cats are kind.", docno="d", title=""):
-    return Pair("q", 0, Passage(docno, text, title), perspective)
-
 
 # ---------------------------------------------------------------- thresholds
 
@@ -92,15 +88,6 @@ def test_b10_both_spellings_of_labels_and_never_one_class(tmp_path):
 
 
 # ---------------------------------------------------------------- judges
-
-
-def test_gold_answers_by_key_and_says_no_otherwise():
-    gold = Gold(make_verdicts([("q", 0, "d", 1.0, True), ("q", 1, "d", 0.0, False)], "gold"))
-    asked = [pair(), pair()._replace(pid=1), pair(docno="other")]
-    assert gold.p_yes(asked).tolist() == [1.0, 0.0, 0.0]
-    assert gold.id != Gold(make_verdicts([("q", 0, "d", 0.0, False)], "gold")).id
-    with pytest.raises(InputError, match="needs verdicts"):
-        make_judge("gold")
 
 
 def test_random_follows_the_label_distribution_and_ignores_order():

@@ -91,18 +91,6 @@ def test_near_duplicates_by_brute_force(texts, near):
     assert [int(p.docno) for p in without_near_duplicates(passages, near)] == kept
 
 
-def test_the_draw():
-    questions = [question(f"{s}{i}", s, 2 + (i % 3 == 0)) for s in ("x", "y") for i in range(30)]
-    drawn = draw_questions(questions, 7, seed=1)
-    assert [sum(q.source == s for q in drawn) for s in "xy"] == [7, 7]
-    assert all(len(q.perspectives) == 2 for q in drawn) and len({q.qid for q in drawn}) == 14
-    assert draw_questions(questions[::-1], 7, seed=1) == drawn != draw_questions(questions, 7, seed=2)
-    assert draw_questions(questions[:30], 7, seed=1) == drawn[:7]
-    assert {len(q.perspectives) for q in draw_questions(questions, 30, perspectives=None)} == {2, 3}
-    everywhere = {q.qid for seed in range(60) for q in draw_questions(questions, 2, seed)}
-    assert len(everywhere) == 40  # each of 20 in each set can be drawn
-
-
 @pytest.fixture(scope="module")
 def sample():
     questions = load_questions("sample", "dev")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny import bert_classifier, sample_pairs
+from tiny import bert_classifier, pair, sample_pairs
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoTokenizer,
@@ -19,9 +19,7 @@ from transformers import (
 )
 
 from berdslib.data.datasets import load_passages
-from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
-from berdslib.judging.base import Pair
 from berdslib.judging.pairs import CrossEncoder, Nli, NliT5, entailment_class, load_cross_encoder
 from berdslib.judging.registry import make_judge
 from berdslib.models.pair_classifier import encode_pairs
@@ -44,11 +42,7 @@ def model(tokenizer):
     return BertForSequenceClassification(config).eval()
 
 
-def pair(text, perspective="Cats are kind.", title=""):
-    return Pair("q", 0, Passage("d", text, title), perspective)
-
-
-PAIRS = [pair("Cats sleep. " * n, f"Statement number {n} is true.", "Title" * (n % 2)) for n in range(1, 60, 4)]
+PAIRS = [pair("Cats sleep. " * n, f"Statement number {n} is true.", title="Title" * (n % 2)) for n in range(1, 60, 4)]
 
 
 def test_probabilities_equal_one_pair_at_a_time(model, tokenizer):

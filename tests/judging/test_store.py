@@ -8,19 +8,15 @@ import time
 
 import numpy as np
 import pytest
+from tiny import pair
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, evaluate
-from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_pairs, judge_run, verdict_key
 from berdslib.retrieval.retrievers import make_retriever
-
-
-def pair(text="cats are kind", perspective="Cats are kind.", docno="d", title=""):
-    return Pair("q", 0, Passage(docno, text, title), perspective)
 
 
 class Counting:

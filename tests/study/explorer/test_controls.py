@@ -153,12 +153,3 @@ def test_a_string_that_cannot_be_read_stays_as_it_was_typed(typed):
     assert menus(seen.controls) == before
     seen.controls.expansion.value = "expand:rule"  # a menu begins anew with the retriever that it shows
     assert seen.controls.system == "minilm+expand:rule"
-
-
-def test_every_retriever_and_diversifier_can_be_chosen():
-    controls = Seen("bm25").controls
-    said = {name: label for label, name in controls.first.options}
-    assert {"bm25", "minilm", "mpnet", "contriever"} <= set(said)
-    assert said["minilm"] == "minilm" and said["mpnet"] == "mpnet (where it is installed)"
-    assert set(controls.diversifier.options) == {NONE, *DIVERSIFIERS}
-    assert not [name for name in said if name.endswith((":", "…"))]  # a family is not offered without a name

@@ -154,22 +154,6 @@ def test_a_page_holds_every_view_of_every_question(tmp_path):
 # ---------------------------------------------------------------- the command that writes it
 
 
-def test_the_command_writes_a_page_of_the_sample(tmp_path):
-    page = tmp_path / "lists.html"
-    said = berds("explore", "-q", "sample", "--limit", 2, "-r", "bm25,bm25+expand:rule", "-k", 3,
-                 "--no-opinions", "-o", page)  # fmt: skip
-    assert said.stderr.startswith("2 questions, ") and str(page) in said.stderr
-    found = assert_self_contained(page.read_text(encoding="utf-8")).data
-    sample = bd.load("sample")
-    assert len(found["order"]) == 2 and set(found["order"]) < {q.qid for q in sample.questions}
-    whole = bd.experiment(("bm25", "bm25+expand:rule"), sample, "P@3").runs
-    for qid in found["order"]:
-        for one in found["views"][qid]["-1"]["lists"]:
-            run = whole[one["system"]]
-            assert [row["docno"] for row in one["rows"]] == run[run["qid"] == qid]["docno"].tolist()[:3]
-        assert list(found["views"][qid]) == ["-1", "0", "1"]
-
-
 def test_the_command_shows_two_runs_and_verdicts_of_ones_own(tmp_path):
     a, b = bd.load("sample").questions[:2]
     for name, docnos in (("one", ("s001", "s002")), ("two", ("s002", "s003"))):

@@ -15,7 +15,7 @@ from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.study.explorer.session import TYPED, Session, Wish, session_for, typed_question
+from berdslib.study.explorer.session import Session, Wish, session_for
 
 PASSAGES = [
     bd.Passage("cruel", "zoos are cruel to animals and must close"),
@@ -189,18 +189,6 @@ def test_a_system_that_fails_is_told_of_and_the_other_list_is_there(system, said
 # ---------------------------------------------------------------- questions of one's own
 
 
-def test_a_typed_question_has_the_sides_that_a_rule_finds():
-    found = typed_question("  Should   zoos close? ")
-    assert found == bd.Question(
-        TYPED, "Should zoos close?", ("Zoos should close.", "Zoos should not close."), ("support", "oppose")
-    )
-    assert typed_question("Zoos?").perspectives == () == typed_question("Zoos?").stances
-    assert typed_question("Should zoos close?", ("Maybe.",)).perspectives == ("Maybe.",)
-    for blank in ("", " \n\t"):
-        with pytest.raises(bd.InputError, match="type a question first"):
-            typed_question(blank)
-
-
 def test_a_typed_question_is_searched_alone_and_read_by_the_judge():
     asked = []
 
@@ -246,14 +234,6 @@ OTHERS = ranked_run({"zoos": ["cruel", "save", "coffee", "cruel2"]})
 
 def finished(**options):
     return session_for(TOY, {"theirs": THEIRS, "others": OTHERS}, k=3, **options)
-
-
-def test_finished_runs_stand_side_by_side():
-    here, first = finished()
-    assert first.systems == ("theirs", "others")
-    views = list(here.looks(first))
-    assert len(views) == 1 and docnos(views[0]) == [["tea", "save"], ["cruel", "save", "coffee"]]
-    assert [one["hidden"] for one in views[0]["lists"]] == [[0], []]
 
 
 def test_a_run_without_a_list_says_which_is_missing():

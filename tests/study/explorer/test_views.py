@@ -83,31 +83,6 @@ def test_what_is_said_of_a_list(docnos, said, hidden):
     assert not one["searching"] and not one["problem"]
 
 
-def test_while_it_searches_or_judges_a_list_says_nothing():
-    searching, there = view(Listing("one"))["lists"]
-    assert searching["searching"] and not searching["rows"] and not searching["said"] and not searching["figures"]
-    assert not there["searching"] and there["said"]
-    judging = view(verdicts=None)
-    assert not judging["judged"]
-    for one in judging["lists"]:
-        assert not one["said"] and not one["figures"] and not one["searching"]
-        assert one["rows"] and all(row["argues"] == [] for row in one["rows"])
-
-
-def test_a_problem_stands_in_its_list_and_the_other_is_told_of():
-    shown = view(Listing("bad", problem="no such \u202emodel"))
-    bad, good = shown["lists"]
-    assert bad["problem"] == "no such ⟨U+202E⟩model" and not bad["searching"] and not bad["rows"]
-    assert good["figures"] and good["hidden"] == [1]
-
-
-def test_long_passages_are_cut_and_say_so():
-    shown = view(longest=5)["passages"]
-    assert shown["tea"]["text"] == "Tea i" and shown["tea"]["cut"]
-    exact = view(longest=len(TEXTS["tea"]))["passages"]["tea"]
-    assert exact["text"] == TEXTS["tea"] and not exact["cut"]
-
-
 hostile = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("<>&\"'/\u2028\u202e\u200d\ud800\x00")))
 
 

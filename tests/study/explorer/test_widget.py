@@ -152,6 +152,20 @@ def test_a_judge_that_fails_is_told_in_the_status(explored):
     assert all(docnos(explorer)) and not view["judged"]  # the lists are there, unmarked
 
 
+def test_a_bug_in_a_system_is_told_and_the_explorer_lives_on(explored, caplog):
+    class Bug(Slow):
+        def search(self, questions, k):
+            raise KeyError("quark\u202e")
+
+    explorer = explored(systems=[Bug("bug"), Slow()])
+    ready(explorer)
+    assert explorer.face.status["problem"].startswith("KeyError: ")
+    explorer.left.first.value = "bm25"
+    explorer.right.first.value = "bm25"
+    ready(explorer)
+    assert all(docnos(explorer)) and explorer.face.status["problem"] == ""
+
+
 def test_cancel_during_a_slow_search(explored):
     slow = Slow()
     explorer = explored(systems=[Slow("other"), slow])
