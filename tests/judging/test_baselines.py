@@ -130,10 +130,6 @@ def test_similarity_is_a_cosine_whatever_the_length_of_the_vectors():
             known = {"Cats purr.": [3.0, 0.0], "Cats.": [3.0, 3.0], "Nothing.": [0.0, 0.0], "No.": [-9.0, 0.0]}
             return np.array([known[t] for t in texts], dtype=np.float32)
 
-    pairs = [
-        pair("Cats purr.", "Cats."),
-        pair("Cats purr.", "Cats purr."),
-        pair("Nothing.", "Cats."),
-        pair("No.", "Cats."),
-    ]
+    asked = (("Cats purr.", "Cats."), ("Cats purr.", "Cats purr."), ("Nothing.", "Cats."), ("No.", "Cats."))
+    pairs = [pair(*texts) for texts in asked]
     assert Similarity(Long()).p_yes(pairs).tolist() == pytest.approx([0.5**0.5, 1.0, 0.0, 0.0])

@@ -1,53 +1,11 @@
 """Menus, dials and the string that they make: each is always what the others say."""
 
 import pytest
-from hypothesis import assume
-from hypothesis import strategies as st
 
-from berdslib.errors import InputError
-from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.systems import (
-    DIVERSIFIER,
-    EXPANSION,
-    PROJECTION,
-    Part,
-    System,
-    is_dense,
-    offers,
-    parse_system,
-)
-from berdslib.study.explorer.widget import (
-    NONE,
-    SystemControls,
-    with_part,
-)
+from berdslib.retrieval.systems import DIVERSIFIER, EXPANSION, PROJECTION, Part, parse_system
+from berdslib.study.explorer.widget import NONE, SystemControls, with_part
 
 # ---------------------------------------------------------------- parts of a string
-
-EXPANSIONS = offers(EXPANSION)
-weights = st.floats(0, 1).map("{:g}".format)
-strengths = st.sampled_from(["", "0.5", "1"])
-projections = st.one_of(
-    st.builds(Part, st.sampled_from(["pap", "pap+"]), strengths), st.sampled_from([Part("cast", ""), Part("add+", "")])
-)
-expansions = st.sampled_from([Part(*text.split(":")) for text in EXPANSIONS])
-diversifiers = st.builds(Part, st.sampled_from(list(DIVERSIFIERS)), weights)
-others = st.sampled_from([Part("cross", "org/model"), Part("profile", "filter")])
-firsts = st.sampled_from(["bm25", "minilm", "hf:org/model"])
-parts = {PROJECTION: projections, EXPANSION: expansions, DIVERSIFIER: diversifiers}
-
-
-@st.composite
-def systems(draw):
-    """Any system that can be read; all parts are there but extract, which a projection must follow."""
-    first = draw(firsts)
-    first_parts = draw(st.lists(projections, max_size=1)) if is_dense(first) else []
-    rest = draw(st.lists(st.one_of(expansions, diversifiers, others), max_size=3))
-    system = System(first, (*first_parts, *rest))
-    try:
-        return parse_system(system.text)
-    except InputError:
-        assume(False)
 
 
 @pytest.mark.parametrize(
