@@ -268,34 +268,22 @@ def test_single_perspectives_are_counted_where_they_change_what_a_measure_means(
 
 
 @pytest.mark.parametrize(
-    "verdicts",
+    ("run", "verdicts"),
     [
-        SHOWN.assign(supports=SHOWN["supports"].astype(int)),
-        SHOWN.drop(columns="supports"),
-        SHOWN.drop(columns=["p_yes", "judge"]),
-        SHOWN.iloc[::-1].reset_index(drop=True),
-        SHOWN.assign(pid=SHOWN["pid"].astype(float)),
+        (LISTED, SHOWN.assign(supports=SHOWN["supports"].astype(int))),
+        (LISTED, SHOWN.drop(columns="supports")),
+        (LISTED, SHOWN.drop(columns=["p_yes", "judge"])),
+        (LISTED, SHOWN.iloc[::-1].reset_index(drop=True)),
+        (LISTED, SHOWN.assign(pid=SHOWN["pid"].astype(float))),
+        (LISTED.assign(rank=LISTED["rank"] - 1), SHOWN),  # PyTerrier counts from 0
+        (LISTED.drop(columns="rank"), SHOWN),
+        (LISTED.drop(columns="score"), SHOWN),
+        (LISTED.iloc[::-1], SHOWN),
+        (LISTED.assign(rank=9), SHOWN),  # by its scores, whatever its ranks
     ],
-    ids=["supports as 0 and 1", "p_yes only", "supports only", "in another order", "pid a float"],
 )
-def test_verdicts_in_every_accepted_form_score_the_same(verdicts):
-    want = evaluate(LISTED, SHOWN, ASKED, SEVERAL)
-    pd.testing.assert_frame_equal(evaluate(LISTED, verdicts, ASKED, SEVERAL), want)
-
-
-@pytest.mark.parametrize(
-    "run",
-    [
-        LISTED.assign(rank=LISTED["rank"] - 1),  # PyTerrier counts from 0
-        LISTED.drop(columns="rank"),
-        LISTED.drop(columns="score"),
-        LISTED.iloc[::-1],
-        LISTED.assign(rank=9),
-    ],
-    ids=["ranks from 0", "no ranks", "no scores", "upside down", "ranks that are none"],
-)
-def test_a_run_is_ranked_by_its_scores_whatever_its_ranks(run):
-    pd.testing.assert_frame_equal(evaluate(run, SHOWN, ASKED, SEVERAL), evaluate(LISTED, SHOWN, ASKED, SEVERAL))
+def test_runs_and_verdicts_in_every_accepted_form_score_the_same(run, verdicts):
+    pd.testing.assert_frame_equal(evaluate(run, verdicts, ASKED, SEVERAL), evaluate(LISTED, SHOWN, ASKED, SEVERAL))
 
 
 def test_tied_scores_are_ranked_alike_by_every_measure_inside_ir_measures():

@@ -189,41 +189,27 @@ def test_a_system_that_fails_is_told_of_and_the_other_list_is_there(system, said
 # ---------------------------------------------------------------- questions of one's own
 
 
-def test_a_typed_question_is_searched_alone_and_read_by_the_judge():
-    asked = []
-
-    def judge(pairs):
-        asked.extend(pairs)
-        return [float("cruel" in p.passage.text and p.pid == 0) for p in pairs]
-
-    here = session(judge=judge)
+def test_a_typed_question_is_searched_alone_and_its_sides_are_read_by_the_judge():
+    here = session(judge=lambda pairs: [float("cruel" in p.passage.text and p.pid == 0) for p in pairs])
     view = last(here, wish("bm25", "bm25", qid="", typed="Should zoos close?"))
-    alone = bd.experiment("bm25", bd.Collection("x", [bd.Question("t", "Should zoos close?", ("a",))], PASSAGES), "P@3",
-                          judge=by_word)  # fmt: skip
-    assert docnos(view)[0] == lists_of(alone.runs["bm25"], "t", 3)
-    assert {p.perspective for p in asked} == {"Zoos should close.", "Zoos should not close."}
+    alone = bd.search("bm25", bd.Collection("x", [bd.Question("t", "Should zoos close?")], PASSAGES), 3)
+    assert docnos(view)[0] == lists_of(alone, "t", 3)
+    assert [one["text"] for one in view["perspectives"]] == ["Zoos should close.", "Zoos should not close."]
     argues = {row["docno"]: row["argues"] for row in view["lists"][0]["rows"]}
     assert argues == {docno: [0] if "cruel" in docno else [] for docno in argues} and "cruel" in argues
     assert view["lists"][0]["figures"][-1]["name"] == "leaning"
 
 
 def test_perspectives_of_ones_own_are_judged_and_never_marked_by_what_is_recorded():
-    here = session(UNLABELLED, judge=by_word)
-    with_gold = session(TOY)  # recorded verdicts are there, and its judge is the function all the same
-    with_gold._reading = here._reader
-    mine = ("Tea is best.", "Coffee is best.")
-    for one in (here, with_gold):
-        for wished in (
-            wish("bm25", "bm25", perspectives=mine, k=5),
-            wish("bm25", "letters", perspectives=mine, asked=0),
-        ):
-            view = last(one, wished)
-            for row in (row for shown in view["lists"] for row in shown["rows"]):
-                text = {p.docno: p.text for p in PASSAGES}[row["docno"]]
-                assert row["argues"] == [pid for pid, word in enumerate(("tea", "coffee")) if word in text]
-            assert view["judge"] != "recorded verdicts" and not with_gold.is_recorded(wished)
-            assert [one["text"] for one in view["perspectives"]] == list(mine)
-            assert [one["stance"] for one in view["perspectives"]] == ["", ""]
+    here, mine = session(TOY), ("Tea is best.", "Coffee is best.")
+    here._reading = session(UNLABELLED, judge=by_word)._reader
+    texts = {p.docno: p.text for p in PASSAGES}
+    for wished in (wish("bm25", "bm25", perspectives=mine, k=5), wish("bm25", "letters", perspectives=mine, asked=0)):
+        view = last(here, wished)
+        for row in (row for shown in view["lists"] for row in shown["rows"]):
+            assert row["argues"] == [pid for pid, word in enumerate(("tea", "coffee")) if word in texts[row["docno"]]]
+        assert view["judge"] != "recorded verdicts" and not here.is_recorded(wished)
+        assert [(one["text"], one["stance"]) for one in view["perspectives"]] == [(text, "") for text in mine]
 
 
 # ---------------------------------------------------------------- finished runs
@@ -360,18 +346,6 @@ def test_the_command_runs_and_writes_the_same_lists(tmp_path):
 # ---------------------------------------------------------------- what is refused
 
 
-def test_collections_that_cannot_be_explored():
-    for rule in ("baseline", "explicit"):
-        options = {"asked": {"political_attitude": ("a",)}} if rule == "explicit" else {}
-        scenario = small_scenario("ab", [0], rule=rule, **options)
-        with pytest.raises(bd.InputError, match="is a scenario of PerspectiveArg"):
-            session_for(scenario, ("bm25", "bm25+mmr:0.5"))
-        with pytest.raises(bd.InputError, match="is a scenario of PerspectiveArg"):
-            session_for(scenario.handout, ("bm25", "bm25+mmr:0.5"))
-    with pytest.raises(bd.InputError, match="questions only; name the corpus to search"):
-        session(bd.Collection("toy", [ZOOS]))
-
-
 @pytest.mark.parametrize(
     ("data", "systems", "options", "said"),
     [
@@ -381,6 +355,9 @@ def test_collections_that_cannot_be_explored():
         (TOY, ("bm25", "minilm"), {"k": 0}, "at least 1"),
         (TOY, ("bm25", TOY), {}, "of type Collection"),
         ([TOY, TOY], ("bm25", "minilm"), {}, "two collections have one name"),
+        (small_scenario("ab", [0], rule="baseline"), ("bm25", "minilm"), {}, "is a scenario of PerspectiveArg"),
+        (small_scenario("ab", [0]).handout, ("bm25", "minilm"), {}, "is a scenario of PerspectiveArg"),
+        (bd.Collection("toy", [ZOOS]), ("bm25", "minilm"), {}, "questions only; name the corpus to search"),
         ([TOY, "sample"], {"a": THEIRS, "b": OTHERS}, {}, "belongs to one corpus"),
     ],
 )
