@@ -42,7 +42,7 @@ def numbered(n):
 # ---------------------------------------------------------------- reading what was written
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @example([Passage('"quoted"\t', 'line\nbreak \r\n "x" \\', ""), Passage("", "", ""), Passage("🫖", "𝒯ea \0", "日本")])
 @given(lists)
 def test_every_passage_comes_back_as_it_was(tmp_path_factory, passages):

@@ -7,7 +7,7 @@ from math import log
 import pytest
 import Stemmer
 from bm25s.stopwords import STOPWORDS_EN_PLUS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from berdslib.data import leaks as module
@@ -90,7 +90,6 @@ asked = st.lists(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(asked, st.sampled_from([0.3, 0.5, 0.6, 0.8, 1.0]))
 def test_all_pairs_are_those_of_brute_force(drawn, threshold):
     questions = [

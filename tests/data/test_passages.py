@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from berdslib.data.passages import (
@@ -33,16 +33,6 @@ documents = st.lists(
 # ---------------------------------------------------------------- cutting
 
 
-def test_words_by_hand():
-    text = " ".join(f"w{i}" for i in range(250))
-    pieces = split_words(text)
-    assert [len(p.split()) for p in pieces] == [100, 100, 50]
-    assert (pieces[0].split()[0], pieces[1].split()[0], pieces[2].split()[-1]) == ("w0", "w100", "w249")
-    assert split_words(" ".join(["w"] * 200)) == [" ".join(["w"] * 100)] * 2  # no empty piece at the end
-    assert split_words("one\n two\t three", 2) == ["one two", "three"]
-    assert split_words(" \n") == []
-
-
 @given(documents, st.integers(1, 7))
 def test_words_are_all_there_in_order_and_only_the_last_piece_is_short(text, words):
     pieces = split_words(text, words)
@@ -51,7 +41,6 @@ def test_words_are_all_there_in_order_and_only_the_last_piece_is_short(text, wor
     assert all(1 <= len(p.split()) <= words for p in pieces)
 
 
-@settings(deadline=None)  # the first call imports NLTK
 @example('He said "no."[1] She left.', 7)  # Punkt would cut the word in two
 @given(documents, st.integers(1, 7))
 def test_sentences_lose_and_move_no_word_and_fit(text, words):
@@ -60,7 +49,6 @@ def test_sentences_lose_and_move_no_word_and_fit(text, words):
     assert all(1 <= len(p.split()) <= words for p in pieces)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 12), max_size=20), st.integers(12, 30))
 def test_plain_sentences_are_never_cut_and_fill_each_piece(lengths, words):
     text = " ".join(" ".join(["Word", *["word"] * (n - 1)]) + "." for n in lengths)

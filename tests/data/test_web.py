@@ -19,7 +19,7 @@ import httpx
 import nasty_server as nasty
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from nasty_server import PUBLIC, SENTENCE, SMALL, FakeSerper, NastyServer, PrivateService, World, html, running
 
@@ -167,7 +167,6 @@ class Recorder(httpx.AsyncBaseTransport):
         return httpx.Response(404)
 
 
-@settings(deadline=None)
 @given(st.lists(ADDRESSES.map(str), max_size=4), st.sampled_from([80, 443, 22, 8080]))
 def test_a_request_goes_only_to_an_address_that_was_checked(addresses, port):
     recorder = Recorder()
@@ -450,8 +449,6 @@ def test_a_network_that_was_away_is_asked_again(server, serper, tmp_path, monkey
     up.add("8.8.8.8")
     for name, offline in (("again", False), ("offline", True)):
         assert outcomes(name, offline=offline) == ["ok", "network", "refused"]
-        for file in ("q1.jsonl", "pages.csv", "corpora.json"):
-            assert (tmp_path / name / file).read_bytes() == (tmp_path / "one is there" / file).read_bytes()
     assert len(network.asked) == asked
     assert outcomes("retry", retry_failed=True) == ["ok", "ok", "refused"]
 
@@ -577,7 +574,6 @@ def test_a_codec_that_is_no_charset_is_not_used():
     assert decode(page.encode()) == page
 
 
-@settings(deadline=None)  # the first one loads the libraries
 @given(st.binary(max_size=300), st.text(max_size=40))
 def test_any_bytes_are_read(body, content_type):
     text = page_text(body, content_type)

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from berdslib.data.records import Question, make_verdicts, ranked_run
@@ -59,7 +59,6 @@ def test_passages_without_a_verdict_are_counted():
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(
     lists=st.lists(st.permutations(range(6)), min_size=1, max_size=4),
     yes=st.sets(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 5))),

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from small_scenarios import listing, random_release, random_run, small_scenario
+from small_scenarios import random_release, random_run
 
 from berdslib.data.scenario import open_scenario
 from berdslib.evaluation.arguments import by_property, cut_points, evaluate_arguments, rkl
@@ -27,19 +27,6 @@ def discounted(order, share, cuts):
 def score(order, size, total, k, step=2):
     of_group = np.array(order, dtype=bool)[:k, None]
     return float(rkl(of_group, np.array(len(order)), np.array([size]), total, [(k, step)])[0])
-
-
-def test_by_hand():
-    # Half of the first two, 3 of 10 in the corpus: .1258 bits over log2(2). The worst is two of it: log2(1 / .3).
-    assert divergence(0.5, 0.3) == pytest.approx(0.126, abs=5e-4)
-    assert score([0, 1], 3, 10, 2) == pytest.approx(0.125770 / 1.736966, abs=1e-6)
-    scenario = small_scenario("AAAAAAABBB", [0])
-    got = evaluate_arguments(listing(scenario, [0, 7]), scenario, rKL @ 2).iloc[0, 0]
-    assert got == pytest.approx(0.0724075, abs=1e-6)
-    # At two cut points: half and half of two, one of four; the worst has two, then three of the group.
-    found = divergence(0.5, 0.3) / 1 + divergence(0.25, 0.3) / 2
-    worst = divergence(1.0, 0.3) / 1 + divergence(0.75, 0.3) / 2
-    assert score([0, 1, 0, 0], 3, 10, 4) == pytest.approx(found / worst)
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from berdslib.data.collection import Collection
@@ -75,7 +75,6 @@ DOCS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
     st.sampled_from(["keep", "zero"]),
     st.sampled_from(["own", "official"]),
 )
-@settings(deadline=None)
 def test_p_recall_is_that_of_a_plain_loop(asked, k, hit, aggregate, single, whose):
     """Each question is a list of perspectives, each its gold texts and the list that was found from it."""
     questions, lists, rows, expected = [Question("unasked", "t", ("p",))], {"unasked#0": ["a"]}, [], [0.0]

@@ -65,29 +65,30 @@ def test_probabilities_equal_one_plain_forward_per_pair(model, tokenizer, pairs,
     np.testing.assert_allclose(judge.p_yes(pairs), want, atol=1e-4)
 
 
-def test_an_example_of_the_wording_and_a_chat_template_too(model, tokenizer, pairs):
+@pytest.fixture
+def chat_template(tokenizer):
     tokenizer.chat_template = MISTRAL_TEMPLATE
-    try:
-        for example in ((), ("Ferries sink? ", "No")):
-            prompt = load_prompt("perspective_detection")._replace(example=example)
-            judge = Causal(model, tokenizer, "tiny", prompt=prompt)
-            assert judge.chat
-            np.testing.assert_allclose(judge.p_yes(pairs[:9]), [plain(judge, p) for p in pairs[:9]], atol=1e-4)
-            assert tokenizer.decode(judge.token_ids(pairs[0])).count("[INST]") == (2 if example else 1)
-    finally:
-        tokenizer.chat_template = None
+    yield
+    tokenizer.chat_template = None
 
 
-def test_b8_one_opening_token(model, tokenizer, pairs):
+@pytest.mark.usefixtures("chat_template")
+@pytest.mark.parametrize("example", [(), ("Ferries sink? ", "No")])
+def test_an_example_of_the_wording_and_a_chat_template_too(model, tokenizer, pairs, example):
+    prompt = load_prompt("perspective_detection")._replace(example=example)
+    judge = Causal(model, tokenizer, "tiny", prompt=prompt)
+    assert judge.chat
+    np.testing.assert_allclose(judge.p_yes(pairs[:9]), [plain(judge, p) for p in pairs[:9]], atol=1e-4)
+    assert tokenizer.decode(judge.token_ids(pairs[0])).count("[INST]") == (2 if example else 1)
+
+
+@pytest.mark.parametrize("template", [None, MISTRAL_TEMPLATE])
+@pytest.mark.usefixtures("chat_template")
+def test_b8_one_opening_token(model, tokenizer, pairs, template):
     # divergences.md B8: one of the two official scripts doubles the opening token; ours has one, chat template or not.
-    plain_ids = Causal(model, tokenizer, "tiny").token_ids(pairs[0])
-    tokenizer.chat_template = MISTRAL_TEMPLATE
-    try:
-        chat_ids = Causal(model, tokenizer, "tiny").token_ids(pairs[0])
-    finally:
-        tokenizer.chat_template = None
-    for ids in (plain_ids, chat_ids):
-        assert ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
+    tokenizer.chat_template = template
+    ids = Causal(model, tokenizer, "tiny").token_ids(pairs[0])
+    assert ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
 
 
 def test_another_number_format_is_another_judge(model, tokenizer, tmp_path, monkeypatch):

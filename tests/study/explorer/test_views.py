@@ -86,7 +86,7 @@ def test_what_is_said_of_a_list(docnos, said, hidden):
 hostile = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("<>&\"'/\u2028\u202e\u200d\ud800\x00")))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(hostile, hostile, hostile)
 def test_a_view_is_strict_json_whatever_the_texts_are(question, perspective, text):
     asked = bd.Question("q", question, (perspective,), source=text)
@@ -105,7 +105,7 @@ def values(docnos, k, question=ZOOS):
     return {one["name"]: one["value"] for one in figures_of(question, [supported.get(d, ()) for d in docnos], k)}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.permutations(["d0", "d1", "d2", "d3", "d4", "d5"]),
     st.sets(st.tuples(st.integers(0, 2), st.sampled_from(["d0", "d1", "d2", "d3", "d4", "d5"]))),
