@@ -41,8 +41,6 @@ from berdslib.stats import (
     wilson_interval,
 )
 
-# ---------------------------------------------------------------- means
-
 
 def test_macro_mean_by_hand():
     values, groups = np.array([1.0, 0.0, 0.5, 0.25, 0.75, 1.0]), ["b", "b", "a", "b", "a", "c"]
@@ -416,9 +414,6 @@ def test_labels_are_truth_values_or_refused(function):
     for wrong in (np.nan, "0", "1", 2, -1, 0.5, None, pd.NA, "yes"):
         with pytest.raises(InputError, match=r"number 1 is .*; true or false \(1 or 0\) is needed"):
             function(np.array([True, wrong, False], dtype=object))
-
-
-# ---------------------------------------------------------------- questions about the same thing
 
 
 def test_the_sign_of_all_differences_on_an_issue_is_one_coin():

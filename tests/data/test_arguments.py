@@ -41,8 +41,6 @@ PROFILE = SECOND["demographic_profile"]
 TWICE = "occurs twice, first in line 1; each must be unique"
 KNOWN = "age, civil_status, denomination, education, gender, political_attitude, political_issues, residence"
 
-# ---------------------------------------------------------------- files that cannot be used
-
 
 def changed(row, fields):
     return {name: value for name, value in {**row, **fields}.items() if value is not None}

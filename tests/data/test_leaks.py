@@ -145,7 +145,7 @@ def test_queries_of_one_root_are_of_one_text():
     assert found(*one) == [("z#0", "k", "text", 1.0)]
 
 
-# ---------------------------------------------------------------- by hand: perspectives
+# ---------------------------------------------------------------- by hand: perspectives and passages
 
 PRO = "Free museums bring in many more visitors from poor families."
 CON = "A museum without tickets has to save on its exhibitions."
@@ -189,9 +189,6 @@ def test_questions_of_one_shape_are_about_different_things(text, yes, no, least)
     other = (no.format("firework"), yes.format("the firework"))
     again = asked[3]._replace(qid="again", text=f"So: {asked[3].text}", perspectives=other)
     assert [row[:3] for row in found(*asked, again)] == [("q3", "again", "text"), ("q3", "again", "perspectives")]
-
-
-# ---------------------------------------------------------------- by hand: passages
 
 
 def test_a_text_that_the_corpus_repeats_is_one_passage():

@@ -531,9 +531,6 @@ def test_what_cannot_be_had(corpus, server, serper, tmp_path, monkeypatch):
             call()
 
 
-# ---------------------------------------------------------------- cache
-
-
 @pytest.mark.slow
 def test_a_damaged_file_counts_as_not_there(server, serper, corpus, caplog):
     serper.links = [server.url("good")]

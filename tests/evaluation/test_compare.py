@@ -79,9 +79,6 @@ def test_questions_made_of_one_are_drawn_together():
     pd.testing.assert_frame_equal(one[same], many[same])
 
 
-# ---------------------------------------------------------------- letters
-
-
 @st.composite
 def differing(draw):
     names = [f"s{i}" for i in range(draw(st.integers(1, 7)))]

@@ -81,9 +81,6 @@ def test_estimate_is_that_of_two_independent_samples():
             assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.02)
 
 
-# ---------------------------------------------------------------- pairs, clustered by question
-
-
 @pytest.mark.parametrize("whole", [False, True])
 def test_clustered_variance_is_that_of_the_jackknife_over_questions(whole):
     judge, labels, owner = pairs_world(np.random.default_rng(9), 80, whole)
@@ -96,9 +93,6 @@ def test_clustered_variance_is_that_of_the_jackknife_over_questions(whole):
     jackknife = np.sqrt(79 / 80 * np.sum((np.array(without) - np.mean(without)) ** 2))
     freedom = len(np.unique(owner[~np.isnan(labels)])) - 1
     assert (found.high - found.low) / 2 == pytest.approx(stats.t.ppf(0.975, freedom) * jackknife, rel=0.05)
-
-
-# ---------------------------------------------------------------- groups
 
 
 def test_groups_count_equally_each_estimated_for_itself():

@@ -325,9 +325,6 @@ def test_measures_travel_between_processes():
         assert pickle.loads(pickle.dumps(parse_measure(name))) == parse_measure(name)  # noqa: S301
 
 
-# ---------------------------------------------------------------- many questions at once
-
-
 NAMES = ["MRecall", "Precision", "Coverage", "StRecall", "nDCG", "alpha_nDCG", "alpha_nDCG(alpha=0.3)", "ERR_IA"]
 NAMES += ["pRecall", "pRecall(hit='recall',gold='official')", "pRecall(aggregate='all',single='zero')"]
 MEASURES = [name + cutoff for name in NAMES for cutoff in ("", "@1", "@4", "@1000")]

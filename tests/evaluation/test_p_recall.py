@@ -171,8 +171,6 @@ def test_two_perspectives_of_one_label_count_a_text_once():
     assert table["share"].tolist() == table["gold_share"].tolist() == [3 / 4, 1 / 4]
 
 
-# ---------------------------------------------------------------- with and without perspectives
-
 BARE = {"tea": "ca", "coffee": "xd", "milk": "xy"}
 
 

@@ -131,9 +131,6 @@ class Replying:
         return self.reply
 
 
-# ---------------------------------------------------------------- recorded answers
-
-
 def test_a_recording_replays_without_the_network(server, endpoint, tmp_path):
     server.script = [answer("Yes", [("Yes", -0.2), ("No", -1.8)])]
     model = endpoint()

@@ -125,9 +125,6 @@ def test_any_text_survives_the_file(tmp_path_factory, texts):
     assert read_examples(path) == examples
 
 
-# ---------------------------------------------------------------- what a training reads
-
-
 def test_only_development_questions_of_our_sample():
     examples = build(["sample"])
     dev, gold = {q.qid: q for q in load_questions("sample", "dev")}, load_gold("sample")

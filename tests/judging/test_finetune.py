@@ -181,9 +181,6 @@ def test_encoder_loss_is_binary_cross_entropy_of_one_logit(base, tmp_path):
     assert loss == pytest.approx(np.mean(by_hand), abs=1e-4)
 
 
-# ---------------------------------------------------------------- the step
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["causal", "encoder"])
 def test_accumulated_batches_move_the_weights_as_one_large_batch(base, tmp_path, kind):
@@ -275,9 +272,6 @@ def test_all_weights_of_an_encoder_but_the_word_embeddings(base, tmp_path):
         assert torch.equal(weight, before[name]) == ("embeddings" in name), name
     logits = encoder_logits(loaded, PreTrainedTokenizerFast.from_pretrained(trained.folder), held_out)
     assert agreement(np.array([e.supports for e in held_out]), logits >= 0).f1 > 0.9
-
-
-# ---------------------------------------------------------------- what goes in
 
 
 _TOPICS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=60)

@@ -134,9 +134,6 @@ def test_a_document_that_talks_to_the_judge_is_a_text_like_any_other():
     assert len(read) == 2 and not any(special & set(tokenizer(text)["input_ids"][1:-1]) for text in read)
 
 
-# ---------------------------------------------------------------- calibration
-
-
 def test_calibration_is_weighted_logistic_regression():
     rng = np.random.default_rng(0)
     labels = rng.random(400) < 0.4

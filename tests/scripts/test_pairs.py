@@ -72,9 +72,6 @@ def test_what_quotes_a_held_out_passage_is_not_trained_on():
     assert [e.kind for e in split_by_topic(rows, encode, beside=same_topic)[0]] == ["other"]
 
 
-# ---------------------------------------------------------------- the real data
-
-
 @pytest.mark.slow
 def test_the_shipped_judge_learnt_from_these_pairs(real_data):
     """What its first pass draws from, and what it was calibrated on; another pair would make other weights."""

@@ -5,8 +5,6 @@ import pytest
 from berdslib.retrieval.systems import DIVERSIFIER, EXPANSION, PROJECTION, Part, parse_system
 from berdslib.study.explorer.widget import NONE, SystemControls, with_part
 
-# ---------------------------------------------------------------- parts of a string
-
 
 @pytest.mark.parametrize(
     ("text", "group", "part", "made"),

@@ -151,9 +151,6 @@ def test_a_page_holds_every_view_of_every_question(tmp_path):
     assert [one["p"] for one in told] == [0.25, 0.25]
 
 
-# ---------------------------------------------------------------- the command that writes it
-
-
 def test_the_command_shows_two_runs_and_verdicts_of_ones_own(tmp_path):
     a, b = bd.load("sample").questions[:2]
     for name, docnos in (("one", ("s001", "s002")), ("two", ("s002", "s003"))):

@@ -277,9 +277,6 @@ def test_a_cross_encoder_reads_for_one_question_only(counting, monkeypatch):
     assert docnos(other)[0] == ["save", "cruel", "tea"] and counting.asked[2:] == [[BEST.text]]
 
 
-# ---------------------------------------------------------------- a passage that is opened
-
-
 def test_an_opened_passage_has_its_labels_and_what_the_judge_says():
     here = session()
     here._reading = session(judge=lambda pairs: [0.9 if p.pid else 0.45 for p in pairs])._reader
@@ -296,9 +293,6 @@ def test_an_opened_passage_has_its_labels_and_what_the_judge_says():
         here.opened(wish(), "quark")
     mine = here.opened(wish(perspectives=("Mine.",)), "cruel")
     assert not mine["labelled"] and [one["label"] for one in mine["opinions"]] == [None]
-
-
-# ---------------------------------------------------------------- where the lists differ most
 
 
 def test_questions_in_order_of_their_difference():
@@ -341,9 +335,6 @@ def test_the_command_runs_and_writes_the_same_lists(tmp_path):
     wanted = last(here, first._replace(qid=question.qid), longest=0)
     wanted.pop("passages")
     assert data["views"][question.qid]["-1"] == wanted
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize(

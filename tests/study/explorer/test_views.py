@@ -128,8 +128,6 @@ def test_leaning_counts_passages_not_perspectives():
     assert leaning_of(four, [[3]]) is None
 
 
-# ---------------------------------------------------------------- how alike two lists are
-
 lists_of_five = st.permutations("abcdefg").map(lambda order: order[:5])
 
 
@@ -139,9 +137,6 @@ def test_overlap_counts_shared_pairs_of_places(one, other, k):
     shared = [(i, j) for i, a in enumerate(one, 1) for j, b in enumerate(other, 1) if a == b]
     by_places = sum(sum(1 / d for d in range(max(i, j), k + 1)) for i, j in shared) / k
     assert top_overlap(one, other, k) == pytest.approx(by_places)
-
-
-# ---------------------------------------------------------------- matched words
 
 
 @pytest.mark.parametrize(
@@ -207,9 +202,6 @@ def test_writing_out_twice_changes_nothing_and_the_result_can_be_sent(text):
     assert visible(once) == once
     once.encode()
     assert not set(once) & set(EXPLICIT_BIDI + NO_WIDTH + TAGS + CONTROLS)
-
-
-# ---------------------------------------------------------------- colours
 
 
 def contrast(one, other):

@@ -222,9 +222,6 @@ def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored
     assert explorer.face.view["k"] == 1
 
 
-# ---------------------------------------------------------------- where the lists differ most
-
-
 def test_questions_are_listed_by_difference_and_as_they_were_again(explored):
     explorer = explored(systems=("bm25", "bm25+expand:recorded"), k=1)
     ready(explorer)
