@@ -61,8 +61,10 @@ def make_tokenizer():
     made.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 1), ("</s>", 2)]
     )
-    made.pad_token, made.model_input_names = "<pad>", ["input_ids", "token_type_ids", "attention_mask"]
-    return made
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made.backend_tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>",
+        pad_token="<pad>", model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

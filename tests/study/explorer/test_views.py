@@ -100,11 +100,6 @@ def test_a_view_is_strict_json_whatever_the_texts_are(question, perspective, tex
 # ---------------------------------------------------------------- figures, leaning
 
 
-def values(docnos, k, question=ZOOS):
-    supported = {"cruel": [0], "save": [1], "both": [0, 1]}
-    return {one["name"]: one["value"] for one in figures_of(question, [supported.get(d, ()) for d in docnos], k)}
-
-
 @settings(max_examples=40)
 @given(
     st.permutations(["d0", "d1", "d2", "d3", "d4", "d5"]),
