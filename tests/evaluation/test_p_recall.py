@@ -18,7 +18,7 @@ from berdslib.evaluation.sides import (
     root_versus_full,
 )
 from berdslib.retrieval.bm25 import RankBM25
-from berdslib.study.scoring import search
+from berdslib.study.front import search
 
 
 def question(qid, *labels):
@@ -102,7 +102,7 @@ DEMO = ("perspectrum", "ambigqa", "allsides", "exfever")
 
 
 def percent(task, measure="pRecall@5", analyser="whitespace"):
-    run = search(RankBM25(task.passages, analyser=analyser), task, 5, questions=False, perspectives=True)
+    run = search(RankBM25(task.passages, analyser=analyser), task, 5, perspectives=True)
     return round(100 * evaluate(run, task.gold, task.questions, measure).iloc[:, 0].mean(), 1)
 
 
