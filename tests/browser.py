@@ -19,8 +19,6 @@ CHROMIUM = os.environ.get("BERDS_CHROMIUM") or shutil.which("chromium") or shuti
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="needs chromium on the PATH (Debian: apt install chromium)"
 )
-# Whoever looks at the pictures of each step names a folder here.
-PICTURES = os.environ.get("BERDS_PICTURES")
 
 
 @contextmanager
@@ -50,13 +48,6 @@ def _is_here(url):
 def ran(page):
     """Return how often anything of anybody's ran, or asked another host."""
     return len(page.hits) + len(page.others) + len(page.dialogs)
-
-
-def shoot(page, name):
-    """Take a picture of a step, if somebody wants to look at them."""
-    if PICTURES:
-        Path(PICTURES).mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
 
 
 def free_port():

@@ -4,9 +4,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several tests at a time: one thread each, said before torch is imported
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A busy machine, or the first call that loads a library, takes longer than hypothesis expects of an example.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 # The same figures on every processor; what is chosen where none is named has tests of its own.
 os.environ["BERDS_NUMBER_FORMAT"] = "float32"

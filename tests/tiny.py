@@ -5,6 +5,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.records import Passage
 from berdslib.judging.base import Pair
 
 
@@ -48,3 +49,7 @@ def sample_pairs(one_in):
     rows = load_gold("sample").itertuples()
     found = [Pair(r.qid, r.pid, corpus[r.docno], questions[r.qid].perspectives[r.pid]) for r in rows]
     return [p for p in found if int(p.passage.docno[1:]) % one_in == 3]
+
+
+def pair(text="cats are kind", perspective="Cats are kind.", docno="d", title=""):
+    return Pair("q", 0, Passage(docno, text, title), perspective)

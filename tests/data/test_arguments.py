@@ -41,8 +41,6 @@ PROFILE = SECOND["demographic_profile"]
 TWICE = "occurs twice, first in line 1; each must be unique"
 KNOWN = "age, civil_status, denomination, education, gender, political_attitude, political_issues, residence"
 
-# ---------------------------------------------------------------- files that cannot be used
-
 
 def changed(row, fields):
     return {name: value for name, value in {**row, **fields}.items() if value is not None}
@@ -74,38 +72,24 @@ def listed(*ids):
 # The files that replace good ones, where the problem is, and what it is.
 CASES = [
     ({CORPUS: None}, CORPUS, "no such file"),
-    ({CORPUS: ""}, CORPUS, "holds no arguments"),
     ({CORPUS: FIRST + jsonl(SECOND)[: jsonl(SECOND).index(SECRET) + 3]},  # cut off within a profile
      f"{CORPUS}:2", "not valid JSON: Unterminated string starting at (column 203)"),
     ({CORPUS: cut_gzip(GOOD[CORPUS])}, CORPUS, "damaged gzip file, readable up to line 0: Compressed file ended "
      "before the end-of-stream marker was reached"),
-    ({CORPUS: f"[{FIRST}, 7]"}, f"{CORPUS}:2", "a JSON object was expected, not int"),
     (corpus(argument_id=True), f"{CORPUS}:2 [argument_id]", "text or a whole number was expected, not True"),
-    (corpus(argument_id=PROFILE), f"{CORPUS}:2 [argument_id]", "text or a whole number was expected, not dict"),
     (corpus(argument_id="2019000"), f"{CORPUS}:2 [argument_id]", f"argument '2019000' {TWICE}"),
     (corpus(text=None), f"{CORPUS}:2 [text]",
      "missing; looked for text, argument; the row has: argument_id, target, stance, demographic_profile"),
-    (corpus(demographic_profile=None), f"{CORPUS}:2 [demographic_profile]",
-     "missing; the row has: argument_id, text, target, stance"),
-    (corpus(demographic_profile=SECRET), f"{CORPUS}:2 [demographic_profile]", "an object was expected, not str"),
     (profile(shoe_size="38"), f"{CORPUS}:2 [demographic_profile]", f"a key is not a property; known: {KNOWN}"),
-    (queries(demographic_properties={SECRET: True}), f"{DEV}:2 [demographic_properties]",
-     f"a key is not a property; known: {KNOWN}"),
     (profile(residence={"town": SECRET}), f"{CORPUS}:2 [demographic_profile.residence]", "text was expected, not dict"),
     (profile(political_issues=[SECRET, 3]), f"{CORPUS}:2 [demographic_profile.political_issues]",
      "a list of non-blank texts was expected"),
-    (profile(political_spectrum=SECRET), f"{CORPUS}:2 [demographic_profile]", "political_attitude is there twice"),
     ({name: None for name in GOOD if "queries" in name}, "",
      "holds no queries; looked for baseline-queries/queries_{train,dev,test}.jsonl, "
      "perspective-queries/queries_{train,dev,test}.jsonl"),
     ({"baseline-queries/queries_val.jsonl": jsonl(baseline_query("dev"))}, "baseline-queries/queries_val.jsonl",
      "unknown file of queries; known: queries_train.jsonl, queries_dev.jsonl, queries_test.jsonl"),
-    (queries(query_id="110"), f"{DEV}:2 [query_id]", f"query '110' {TWICE}"),
     (queries(query_id=100), "perspective-queries [query_id]", "'100' is a query of train and of dev"),
-    (queries(demographic_properties=None), f"{DEV}:2 [demographic_properties]",
-     "missing; looked for demographic_properties, demographic_property; the row has: query_id, text, "
-     "relevant_candidates"),
-    (queries(demographic_properties={"age": None}), f"{DEV}:2 [demographic_properties]", "names no property"),
     ({BASELINE_DEV: jsonl(baseline_query("dev") | {"demographic_property": PROFILE})},
      f"{BASELINE_DEV}:1 [demographic_property]", "a baseline query names no property"),
     ({BASELINE_DEV: jsonl(baseline_query("dev") | {"text": ISSUES[0]})}, "baseline-queries [text]",
@@ -114,30 +98,18 @@ CASES = [
      "perspective-queries [text]", "the issue of query '111' (dev) is also in test; the splits of a release share no "
      "issue"),
     (queries(relevant_candidates=[2019010, 7]), f"{DEV}:2 [relevant_candidates]", "'7' is not in the corpus"),
-    (queries(relevant_candidates=[PROFILE]), f"{DEV}:2 [relevant_candidates]", "dict is not an argument id"),
-    ({MANIFEST: "[]"}, MANIFEST, "an object was expected, not list"),
     ({MANIFEST: '{"rankedfor": "reader"}'}, MANIFEST,
      "unknown key 'rankedfor'. Did you mean 'ranked_for'? Known: name, ranked_for, seed, synthetic"),
     ({MANIFEST: '{"ranked_for": "nobody"}'}, f"{MANIFEST} [ranked_for]", "'author' or 'reader' was expected"),
-    ({MANIFEST: '{"synthetic": "yes"}'}, f"{MANIFEST} [synthetic]", "true or false was expected"),
-    ({PREDICTIONS: None}, PREDICTIONS, "no such file"),
     ({PREDICTIONS: "\n\n"}, PREDICTIONS, "holds no predictions"),
-    ({PREDICTIONS: json.dumps(predicted("dev"))}, f"{PREDICTIONS}:1", "a JSON object was expected, not list"),
-    (answers(query_id=None), f"{PREDICTIONS}:2 [query_id]", "missing; the row has: relevant_candidates"),
     (answers(query_id=7), f"{PREDICTIONS}:2 [query_id]", "'7' is not a query of the release"),
     (answers(query_id=121), f"{PREDICTIONS}:2 [query_id]",
      "'121' is a perspective query of 'test'; this scenario asks the perspective queries of 'dev'"),
-    (answers(query_id=1), f"{PREDICTIONS}:2 [query_id]",
-     "'1' is a baseline query of 'dev'; this scenario asks the perspective queries of 'dev'"),
-    (answers(query_id="110"), f"{PREDICTIONS}:2 [query_id]", f"query '110' {TWICE}"),
     ({PREDICTIONS: jsonl(*predicted("dev")[1:])}, f"{PREDICTIONS} [query_id]",
      "answers 2 of 3 queries of 'dev'; the first without an answer is '110'"),
-    (answers(relevant_candidates=None, candidates=[1]), f"{PREDICTIONS}:2 [relevant_candidates]",
-     "missing; the row has: query_id, candidates"),
     (answers(relevant_candidates=[*range(2019000, 2019019)]), f"{PREDICTIONS}:2 [relevant_candidates]",
      "lists 19 different arguments; at least 20 are needed"),
     (listed(2019003), f"{PREDICTIONS}:2 [relevant_candidates]", "'2019003' is listed twice"),
-    (listed(True), f"{PREDICTIONS}:2 [relevant_candidates]", "True is not an argument id"),
     (listed(argument(3)), f"{PREDICTIONS}:2 [relevant_candidates]", "dict is not an argument id"),
 ]  # fmt: skip
 
@@ -256,16 +228,6 @@ def test_a_folder_and_a_scenario(folder):
     assert bd.load(f"{folder / 'readers'}:implicit").split == "test"
 
 
-def test_the_first_split_is_one_that_the_scenario_has(tmp_path):
-    made = make_release(arguments=120, issues=10)
-    partly = replace(made, baseline=tuple(q for q in made.baseline if q.split == "test"))
-    write_release(tmp_path / "partly", partly)
-    assert [load_scenario(str(tmp_path / "partly"), rule).split for rule in SCENARIOS] == ["test", "dev", "dev"]
-    write_release(tmp_path / "less", replace(made, baseline=()))
-    with pytest.raises(InputError, match="has no baseline queries of the split 'dev'; there are: none"):
-        load_scenario(str(tmp_path / "less"), "baseline")
-
-
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -295,12 +257,6 @@ def test_releases_of_2023_learn_from_2019_if_it_is_there(folder, monkeypatch):
     assert {q.split for q in lessons.questions} == {"train"} and lessons.profiles is None
     own = load_scenario("perspectivearg-2019", "implicit")
     assert own.training.passages is own.passages
-
-
-def test_another_release_may_be_learnt_from_whatever_the_split(folder):
-    own, other = load_release(str(folder / "authors")), make_release(arguments=60, issues=5, seed=3, name="other")
-    assert open_scenario(own, "implicit", "train").training is None
-    assert open_scenario(own, "implicit", "train", training=other).training.name == "other:implicit"
 
 
 def test_a_release_made_by_hand_is_checked(folder):
@@ -359,18 +315,6 @@ def test_where_answers_are_kept_back_rkl_can_do_without(folder):
         bd.experiment("bm25", scenario, "nDCG@4")
 
 
-def test_a_scenario_beside_an_ordinary_collection_and_a_part_of_one(folder):
-    sample = bd.load("sample", split="dev")
-    result = bd.experiment("bm25", [bd.load(f"{folder / 'authors'}:baseline"), sample], ["nDCG@5", "P@5"])
-    assert "authors (synthetic)" in set(result.table["dataset"]) and len(set(result.table["dataset"])) == 5
-    alone = bd.experiment("bm25", sample, ["nDCG@5", "P@5"])
-    assert result.scores["bm25"].loc[[q.qid for q in sample.questions]].equals(alone.scores["bm25"])
-    explicit = bd.load(f"{folder / 'authors'}:explicit")
-    part = explicit.only(explicit.questions[:3])
-    assert part.handout.questions == explicit.questions[:3] and part.authors is explicit.authors
-    assert len(bd.experiment("bm25", part, "P@5").scores["bm25"]) == 3
-
-
 # ---------------------------------------------------------------- predictions files
 
 
@@ -407,14 +351,6 @@ def test_ids_that_are_text_in_the_release_are_text_in_its_predictions(tmp_path):
     assert json.loads(first) == {"query_id": 110, "relevant_candidates": ["2019000"]}
 
 
-def test_a_run_that_found_nothing_is_read_back_where_that_is_allowed(release, tmp_path):
-    scenario = open_scenario(release, "implicit", "dev")
-    write_predictions(tmp_path / "p.jsonl", ranked_run({}), scenario)
-    with pytest.raises(InputError, match="holds no predictions"):
-        read_predictions(tmp_path / "p.jsonl", scenario, least=1)
-    pd.testing.assert_frame_equal(read_predictions(tmp_path / "p.jsonl", scenario, least=0), ranked_run({}))
-
-
 def test_a_run_of_something_else_is_not_written(release, tmp_path):
     for lists, problem in (
         ({"120": ["2019000"]}, "[qid]: '120' is not a query of 'release:explicit' (dev)"),
@@ -435,14 +371,3 @@ def test_a9_a_repeat_is_an_error_or_counts_once(release, tmp_path):
         read_predictions(path, scenario)
     run = read_predictions(path, scenario, repeats="once")
     assert run[run["qid"] == "110"]["docno"].tolist() == [str(2019000 + i) for i in range(21)]
-
-
-def test_fewer_will_do_where_it_is_said_or_the_corpus_has_no_more(release, tmp_path):
-    path, scenario = tmp_path / "p.jsonl", open_scenario(release, "explicit", "dev")
-    path.write_text(jsonl(*predicted("dev", n=4)))
-    assert len(read_predictions(path, scenario, least=4)) == 12
-    path.write_text(jsonl(*predicted("dev", n=30)))
-    assert len(read_predictions(path, scenario, least=100)) == 90
-    for options in ({"repeats": "twice"}, {"least": -1}, {"least": True}, {"least": 1.5}):
-        with pytest.raises(InputError, match=r"repeats|least"):
-            read_predictions(path, scenario, **options)

@@ -7,7 +7,6 @@ import pickle
 import shutil
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from berdslib.data import corpus as corpus_module
 from berdslib.data.corpora import describe_corpus, write_source
 from berdslib.data.corpus import Corpus, make_corpus, open_corpus, write_corpus
-from berdslib.data.datasets import load_passages, passage_file
 from berdslib.data.passages import cut_documents
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
@@ -44,7 +42,7 @@ def numbered(n):
 # ---------------------------------------------------------------- reading what was written
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @example([Passage('"quoted"\t', 'line\nbreak \r\n "x" \\', ""), Passage("", "", ""), Passage("🫖", "𝒯ea \0", "日本")])
 @given(lists)
 def test_every_passage_comes_back_as_it_was(tmp_path_factory, passages):
@@ -114,12 +112,6 @@ def documents_of(corpus):
     return describe_corpus(str(corpus.path))["documents"]
 
 
-def test_the_arrow_file_is_an_ordinary_one(few):
-    frame = pd.read_feather(few.path / "passages.arrow")
-    assert list(frame.columns) == ["docno", "text", "title"]
-    assert list(frame.itertuples(index=False, name=None)) == [tuple(p) for p in FEW]
-
-
 # ---------------------------------------------------------------- writing
 
 
@@ -168,15 +160,6 @@ def test_a_damaged_corpus_does_not_open(few, name, damage):
     assert error.value.path == few.path
 
 
-def test_no_such_corpus_and_another_format(few, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="no complete corpus"):
-        Corpus(tmp_path / "nowhere")
-    monkeypatch.setattr(corpus_module, "_FORMAT", "3")
-    monkeypatch.setattr(corpus_module, "_READABLE", ("3",))
-    with pytest.raises(InputError, match="is of format 2, and 3 is needed"):
-        Corpus(few.path)
-
-
 BOTH = ("hashes.npy", "positions.npy")
 
 
@@ -207,14 +190,6 @@ def put(path, content):
 
 def jsonl(*rows):
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-@pytest.mark.usefixtures("user_cache")
-def test_files_of_others_are_opened_as_they_are_read(tmp_path):
-    put(tmp_path / "corpus.jsonl", jsonl({"_id": "a", "title": "", "text": "Tab\there", "metadata": {}}))
-    assert list(open_corpus(tmp_path)) == list(open_corpus(tmp_path / "corpus.jsonl")) == [Passage("a", "Tab\there")]
-    dump = put(tmp_path / "psgs_w100.tsv.gz", 'id\ttext\ttitle\n1\t"""Aaron"" is a prophet"\tAaron\n')
-    assert list(open_corpus(dump)) == [Passage("1", '"Aaron" is a prophet', "Aaron")]
 
 
 def test_a_file_is_converted_once_and_again_after_a_change(tmp_path, user_cache, monkeypatch):
@@ -254,12 +229,10 @@ def test_cut_and_duplicates(tmp_path, user_cache):
 
     # Every document is one long sentence (39 or 40 words) and a short one.
     assert kept() == ["a-0", "a-1", "b-0", "c-0"]
-    assert kept(words=40) == ["a-0", "a-1", "b-0", "b-1", "c-0"]
     assert Corpus(tmp_path / "c")[0] == Passage("a-0", f"{' '.join(words)}.", "A")
     assert kept(words=40, duplicates="exact") == ["a-0", "a-1", "b-1", "c-0"]
     # b-0 ends in another word than c-0: 38 pairs of words common, 40 and 39 in all, a Jaccard of 0.927.
-    near = [kept("words", 40, duplicates="near", near=n) for n in (0.9, 0.99)]
-    assert near == [["a-0", "a-1", "b-1"], ["a-0", "a-1", "b-1", "c-0"]]
+    assert kept("words", 40, duplicates="near", near=0.9) == ["a-0", "a-1", "b-1"]
 
 
 @pytest.mark.usefixtures("user_cache")
@@ -331,20 +304,17 @@ def test_what_was_cut_is_not_cut_again(tmp_path, user_cache):
             again()
 
 
-@pytest.mark.real_data
-def test_the_real_articles(real_data, user_cache):
-    corpus = open_corpus(passage_file("wikipedia-articles"), cut="words")
-    assert len(corpus) == 32_828
-    expected = list(cut_documents(load_passages("wikipedia-articles")))
-    assert list(corpus) == expected
-    rng = np.random.default_rng(0)
-    for i in map(int, rng.integers(0, len(corpus), 300)):
-        assert corpus[i] == corpus.by_docno[expected[i].docno] == expected[i]
-    assert documents_of(corpus) == 1019
-
-
 def test_a_corpus_with_other_files_in_its_folder_is_not_replaced(few, tmp_path):
     (few.path / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match=r"holds 'thesis\.tex'.*not replaced"):
         write_corpus(FEW[:1], few.path)
     assert (few.path / "thesis.tex").read_text() == "years of work" and list(Corpus(few.path)) == FEW
+
+
+def test_no_such_corpus_and_another_format(few, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="no complete corpus"):
+        Corpus(tmp_path / "nowhere")
+    monkeypatch.setattr(corpus_module, "_FORMAT", "3")
+    monkeypatch.setattr(corpus_module, "_READABLE", ("3",))
+    with pytest.raises(InputError, match="is of format 2, and 3 is needed"):
+        Corpus(few.path)

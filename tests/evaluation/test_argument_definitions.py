@@ -219,21 +219,9 @@ def test_a9_a_repeat_is_an_error_and_would_be_credited_again():
     assert both(scenario, [0], P @ 3, official_P @ 3) == [pytest.approx(1 / 3), 1.0]
 
 
-def test_whose_group_is_not_known_gains_nothing_or_is_of_a_group_of_its_own():
-    scenario = small_scenario("A--A", range(4))
-    got = of_letters(scenario, [1, 2, 0, 3], alpha_nDCG @ 4, official_alpha_nDCG @ 4)
-    assert got == pytest.approx([dcg(0, 0, 1, 0.5) / dcg(1, 0.5), dcg(1, 0.5, 1, 0.5) / dcg(1, 1, 0.5, 0.5)])
-
-
 def test_the_differences_are_computed_from_either_definition():
-    table = differences().set_index("row")
+    table = differences().set_index("row")[["literature_figure", "official_figure"]].round(4)
     assert table.index.tolist() == ["A1", "A2", "A3", "A6", "A7", "A8", "A9"]
-    pairs = table[["literature_figure", "official_figure"]].round(4)
-    assert pairs.loc["A1"].tolist() == [0.7128, 0.8495]
-    assert pairs.loc["A2"].tolist() == [round(1 / math.log2(3), 4), round(0.5 / math.log2(3), 4)]
-    assert pairs.loc["A3"].tolist() == [1.0, 2.5616]
-    assert pairs.loc["A6"].tolist() == [1.0, round(dcg(1, 1) / dcg(1, 0.5), 4)] == [1.0, 1.2398]
-    assert pairs.loc["A7"].tolist() == [0.0724, 0.0554]
-    by_attitude = dcg(1, 0.5) / dcg(1, 1)
-    assert pairs.loc["A8"].tolist() == [round(by_attitude, 4), round((by_attitude + 6) / 7, 4)]
-    assert pairs.loc["A9"].tolist() == [0.25, 1.0]
+    assert table.loc[["A1", "A3", "A6", "A7", "A9"]].to_numpy().tolist() == [
+        [0.7128, 0.8495], [1.0, 2.5616], [1.0, 1.2398], [0.0724, 0.0554], [0.25, 1.0]
+    ]  # fmt: skip

@@ -56,14 +56,6 @@ def test_every_pair_is_compared_as_it_would_be_by_itself(scores):
     assert found["p_value"].tolist() == pytest.approx(holm(raw))
 
 
-def test_wins_ties_and_losses_by_hand():
-    few = [q._replace(source="a") for q in QUESTIONS[:6]]
-    found = all_pairs(frames(few, x=[1, 1, 1, 0, 0.5, 1.0], y=[0, 0, 1, 1, 0.5, 0.0]), few, "M").iloc[0]
-    assert (found.wins, found.ties, found.losses) == (3, 2, 1)
-    assert found.won_more == pytest.approx(2 / 6) and found.difference == pytest.approx(2 / 6)
-    assert found.p_value == pytest.approx(10 / 16)  # 3 of 4 or more, on either side
-
-
 def test_several_baselines(scores):
     found = all_pairs(scores, QUESTIONS, "M", baselines=["low", "middle"])
     pairs = [("middle", "low"), ("same", "low"), ("high", "low"), ("same", "middle"), ("high", "middle")]
@@ -87,16 +79,6 @@ def test_questions_made_of_one_are_drawn_together():
     pd.testing.assert_frame_equal(one[same], many[same])
 
 
-# ---------------------------------------------------------------- letters
-
-
-def test_letters_by_hand():
-    """a differs from c and d, b from d: as in Piepho's figures, letters run along the order with overlaps."""
-    assert letter_display("abcd", ["ac", "ad", "bd"]) == {"a": "a", "b": "ab", "c": "bc", "d": "c"}
-    assert letter_display("abc", []) == dict.fromkeys("abc", "a")
-    assert letter_display("abc", ["ab", "ac", "bc"]) == {"a": "a", "b": "b", "c": "c"}
-
-
 @st.composite
 def differing(draw):
     names = [f"s{i}" for i in range(draw(st.integers(1, 7)))]
@@ -117,21 +99,6 @@ def test_two_systems_share_a_letter_if_and_only_if_they_do_not_differ(case):
     columns = [{name for name in names if letter in found[name]} for letter in used]
     assert sorted(map(sorted, columns)) == sorted(map(sorted, largest))
     assert found[names[0]].startswith("a")
-
-
-def test_more_letters_than_the_alphabet_has():
-    names = [f"s{i}" for i in range(30)]
-    found = letter_display(names, combinations(names, 2))
-    assert len(set(found.values())) == 30 and found["s0"] == "a" and found["s26"] == "aa"
-
-
-def test_letters_are_those_of_the_pairs_the_best_first(scores):
-    found = letters(scores, QUESTIONS, "M")
-    assert found.to_dict() == {"high": "a", "same": "b", "middle": "b", "low": "c"}
-    assert list(found.index) == ["high", "same", "middle", "low"]
-    pairs = all_pairs(scores, QUESTIONS, "M")
-    for row in pairs.itertuples():
-        assert bool(set(found[row.first]) & set(found[row.second])) == (row.p_value >= 0.05)
 
 
 # ---------------------------------------------------------------- how many questions
@@ -159,3 +126,12 @@ def test_a_difference_that_cannot_be_is_not_detectable():
     assert all_pairs(points, few, "M")["detectable"].item() > 100
     found = all_pairs(frames(many, one=[1.0, 0.0] * 12, other=[0.0] * 24), many, "M")["detectable"].item()
     assert 0 < found < 1
+
+
+def test_letters_are_those_of_the_pairs_the_best_first(scores):
+    found = letters(scores, QUESTIONS, "M")
+    assert found.to_dict() == {"high": "a", "same": "b", "middle": "b", "low": "c"}
+    assert list(found.index) == ["high", "same", "middle", "low"]
+    pairs = all_pairs(scores, QUESTIONS, "M")
+    for row in pairs.itertuples():
+        assert bool(set(found[row.first]) & set(found[row.second])) == (row.p_value >= 0.05)

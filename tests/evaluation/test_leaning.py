@@ -32,17 +32,6 @@ def listed(lists, gold, questions, k=5):
 # ---------------------------------------------------------------- which passages argue which side
 
 
-def test_listed_passages_by_hand():
-    gold = [("q", 0, "for"), ("q", 1, "against"), ("q", 0, "both"), ("q", 1, "both"), ("r", 0, "against")]
-    table = listed({"q": ["for", "none", "both", "against"], "q#1": ["both"]}, gold, [question("q"), question("r")], 3)
-    assert table[["asked", "rank", "docno", "supporting", "opposing"]].to_numpy().tolist() == [
-        ["question", 1, "for", True, False],
-        ["question", 2, "none", False, False],
-        ["question", 3, "both", True, True],
-        ["opposing", 1, "both", True, True],
-    ]
-
-
 def test_stances_decide_and_not_the_order():
     gold = [("q", 0, "x")]
     there = listed({"q": ["x"], "q#0": ["x"]}, gold, [question("q", stances=("oppose", "support"))])
@@ -139,14 +128,6 @@ def test_leaning_pools_passages_and_can_be_by_rank():
         leaning.leaning(table, ["site"])
 
 
-def test_the_interval_draws_issues_within_their_data_set():
-    """Two data sets that lean wholly, one to each side: no draw of issues within them changes anything."""
-    questions = [question(f"{s}{i}", source=s) for s in "ab" for i in range(4)]
-    counts = {q.qid: ((1, 0) if q.source == "a" else (0, 1)) for q in questions}
-    found = leaning.leaning(listed(*lists_of(counts), questions)).set_index("dataset")
-    assert found.loc["all", ["leaning", "low", "high"]].tolist() == [0, 0, 0]
-
-
 def three_ways(question_, supporting, opposing):
     """Return counts of the lists of one question, by what was searched with."""
     return lambda qid: {qid: question_, perspective_qid(qid, 0): supporting, perspective_qid(qid, 1): opposing}
@@ -184,16 +165,6 @@ def test_the_test_of_sycophancy_is_that_of_all_exchanges():
     assert found["follows"] == pytest.approx(seen) and found["p_value"] == pytest.approx(exact, abs=0.02)
 
 
-def test_one_issue_does_not_say_how_others_turn_out():
-    ways = {f"q{i}": three_ways((1, 1), (2, 0), (0, 2)) for i in range(3)}
-    table = listed(*lists_of(all_lists(ways)), [question(qid, text="the same?") for qid in ways])
-    assert leaning.leaning(table)["leaning"].notna().all() and leaning.leaning(table)[["low", "high"]].isna().all(
-        axis=None
-    )
-    followed = leaning.sycophancy(table).iloc[0]
-    assert followed["follows"] == 2 and np.isnan(followed[["follows_low", "away_high"]].astype(float)).all()
-
-
 def test_flips_by_hand():
     ways = {
         "turns": three_ways((1, 1), (2, 0), (0, 2)),
@@ -204,3 +175,14 @@ def test_flips_by_hand():
     questions = [question(qid) for qid in ways]
     row = leaning.flips(listed(*lists_of(all_lists(ways)), questions), questions).iloc[0]
     assert row[["n", "follow", "turn", "stay", "oppose"]].tolist() == [4, 0.5, 0.25, 0.25, 0.25]
+
+
+def test_listed_passages_by_hand():
+    gold = [("q", 0, "for"), ("q", 1, "against"), ("q", 0, "both"), ("q", 1, "both"), ("r", 0, "against")]
+    table = listed({"q": ["for", "none", "both", "against"], "q#1": ["both"]}, gold, [question("q"), question("r")], 3)
+    assert table[["asked", "rank", "docno", "supporting", "opposing"]].to_numpy().tolist() == [
+        ["question", 1, "for", True, False],
+        ["question", 2, "none", False, False],
+        ["question", 3, "both", True, True],
+        ["opposing", 1, "both", True, True],
+    ]

@@ -1,18 +1,24 @@
-"""p-Recall, by hand, against a plain loop, and against the figures of the demo release."""
+"""p-Recall and tables of bias: by hand, against a plain loop, and against the figures of the demo release."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import load
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.evaluation.measures import evaluate, pRecall
+from berdslib.evaluation.sides import (
+    UNKNOWN,
+    group_counts,
+    group_heatmap,
+    group_success,
+    perspective_shares,
+    root_versus_full,
+)
 from berdslib.retrieval.bm25 import RankBM25
-from berdslib.stats import mean_interval
 from berdslib.study.front import search
-from berdslib.study.tables import score_table
 
 
 def question(qid, *labels):
@@ -36,18 +42,6 @@ def scores(measure, run=RUN, questions=QUESTIONS):
     return evaluate(run, GOLD, questions, measure).iloc[:, 0].tolist()
 
 
-def test_p_recall_by_hand():
-    table = evaluate(RUN, GOLD, QUESTIONS, pRecall @ 2)
-    assert (table.index.tolist(), table.columns.tolist()) == (["tea", "coffee", "milk"], ["pRecall@2"])
-    assert table["pRecall@2"].tolist() == [0.5, 1.0, 1.0]
-
-
-def test_all_perspectives_must_be_found_where_that_is_asked():
-    assert scores("pRecall(aggregate='all')@2") == [0.0, 1.0, 1.0]
-    assert scores("pRecall(aggregate='all',hit='recall')@2") == [0.0, 1.0, 1.0]
-    assert scores("pRecall(aggregate='all',hit='recall')@3") == [1.0, 1.0, 1.0]
-
-
 def test_p2_recall_at_k_is_success_and_true_recall_has_its_own_name():
     assert (scores(pRecall @ 2)[0], scores("pRecall(hit='recall')@2")[0]) == (0.5, 0.25)
 
@@ -59,20 +53,6 @@ def test_p3_a_root_with_a_single_query():
     kept, zero = scores(pRecall @ 2), scores("pRecall(single='zero')@2")
     means = [np.mean(kept), np.mean(zero), np.mean(scores(pRecall @ 2, questions=several))]
     assert means == pytest.approx([2.5 / 3, 1.5 / 3, 1.5 / 2])
-
-
-def test_official_gold_gives_the_first_query_of_a_root_that_of_all():
-    run = ranked_run(LISTS | {"tea#0": "cx", "coffee#1": "xd"})
-    assert scores(pRecall @ 2, run) == [0.0, 0.5, 1.0]
-    # c is tea's second perspective's, d coffee's first one's: only a first query has the gold of others.
-    assert scores("pRecall(gold='official')@2", run) == [0.5, 0.5, 1.0]
-    assert scores("pRecall(gold='official',hit='recall')@2", run) == pytest.approx([1 / 6, 1 / 4, 1.0])
-
-
-def test_a_perspective_without_gold_counts_0():
-    some = GOLD[GOLD["docno"] != "c"]
-    for measure in ("pRecall@3", "pRecall(hit='recall')@3"):
-        assert evaluate(RUN, some, QUESTIONS, measure)[measure].tolist()[0] == 0.5
 
 
 def test_each_measure_looks_at_its_own_lists():
@@ -95,7 +75,6 @@ DOCS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
     st.sampled_from(["keep", "zero"]),
     st.sampled_from(["own", "official"]),
 )
-@settings(deadline=None)
 def test_p_recall_is_that_of_a_plain_loop(asked, k, hit, aggregate, single, whose):
     """Each question is a list of perspectives, each its gold texts and the list that was found from it."""
     questions, lists, rows, expected = [Question("unasked", "t", ("p",))], {"unasked#0": ["a"]}, [], [0.0]
@@ -115,38 +94,6 @@ def test_p_recall_is_that_of_a_plain_loop(asked, k, hit, aggregate, single, whos
     measure = f"pRecall(hit='{hit}',aggregate='{aggregate}',single='{single}',gold='{whose}')@{k}"
     table = evaluate(ranked_run(lists), make_verdicts(rows, "gold"), questions, measure)
     assert table.iloc[:, 0].tolist() == pytest.approx(expected)
-
-
-def test_the_mean_and_its_interval_are_over_roots():
-    table = score_table({"mine": evaluate(RUN, GOLD, QUESTIONS, pRecall @ 2)}, QUESTIONS).set_index("dataset")
-    found = table.loc["drinks", ["n", "mean", "low", "high"]].tolist()
-    assert found == pytest.approx([3, 2.5 / 3, *mean_interval(np.array([0.5, 1.0, 1.0]))])
-    assert 0 < found[2] < found[1] < found[3] <= 1.0
-
-
-# ---------------------------------------------------------------- questions of any kind
-
-
-def found_by_hand(retriever, text, k):
-    """Return the first k docnos for one text."""
-    return retriever.search([Question("one", text)], k)["docno"].tolist()
-
-
-def test_the_roots_of_pir_can_be_asked_for_all_perspectives_at_once():
-    task = load("pir-sample:location")
-    task = task.only(task.questions[:4])
-    retriever = RankBM25(task.passages)
-    run = search(retriever, task, 20)
-    table = evaluate(run, task.gold, task.questions, ["MRecall@5", "MRecall@20", "Coverage@20"])
-    for q in task.questions:
-        docnos = found_by_hand(retriever, q.text, 20)
-        texts = [set(part["docno"]) for _, part in task.gold[task.gold["qid"] == q.qid].groupby("pid")]
-        for k in (5, 20):
-            shown = sum(bool(t & set(docnos[:k])) for t in texts)
-            assert table.loc[q.qid, f"MRecall@{k}"] == float(shown >= min(5, k))
-        assert table.loc[q.qid, "Coverage@20"] == shown / 5
-    assert table["MRecall@20"].mean() > 0  # all 20 articles on the root's event are the first 20
-    assert table["MRecall@5"].mean() < table["MRecall@20"].mean()
 
 
 # ---------------------------------------------------------------- the authors' code
@@ -186,3 +133,97 @@ def test_p9_blanks_case_and_ties_decide_bm25(real_data):
     passages = [p._replace(docno=turned[p.docno]) for p in task.passages]
     verdicts = task.gold.assign(docno=task.gold["docno"].map(turned))
     assert percent(Collection(task.name, task.questions, passages, verdicts, task.expansions)) == 22.1
+
+
+# ---------------------------------------------------------------- bias
+
+STANCES = (question("tea", "for", "against"), question("coffee", "for", "against", "general"))
+STANCE_GOLD = gold(tea=("ab", "c"), coffee=("d", "ef", "def"))
+# The lists of the perspectives are there as well, and are not looked at.
+ROOT_RUN = ranked_run({"tea": "axbc", "coffee": "dfa", "tea#0": "c", "tea#1": "c", "coffee#1": "ef"})
+
+
+def shares(k, **options):
+    return perspective_shares(ROOT_RUN, STANCE_GOLD, STANCES, k, resamples=100, **options).set_index("label")
+
+
+def test_shares_of_longer_lists():
+    # Tea shows a, b and c; coffee d and f, but not a, which is tea's.
+    table = shares(4, labels=["for", "against"])
+    assert table["hits"].tolist() == [3, 2]
+    assert table["share"].tolist() == pytest.approx([3 / 5, 2 / 5])
+    # Drawn alone, tea gives 2/3 and coffee 1/2 to those in favour.
+    assert table.loc["for", ["low", "high"]].tolist() == pytest.approx([1 / 2, 2 / 3])
+
+
+def test_a_text_with_two_perspectives_counts_for_both():
+    table = shares(4)
+    assert table.index.tolist() == ["for", "against", "general"]
+    assert table["hits"].tolist() == [3, 2, 2]
+    assert table["share"].tolist() == pytest.approx([3 / 5, 2 / 5, 2 / 5])
+
+
+def test_two_perspectives_of_one_label_count_a_text_once():
+    # The released Perspectrum asks several queries from one perspective.
+    twice = (question("tea", "for", "for", "against"),)
+    table = perspective_shares(ROOT_RUN, gold(tea=("ab", "bc", "x")), twice, 4, resamples=10).set_index("label")
+    assert table["hits"].tolist() == [3, 1]
+    assert table["share"].tolist() == table["gold_share"].tolist() == [3 / 4, 1 / 4]
+
+
+BARE = {"tea": "ca", "coffee": "xd", "milk": "xy"}
+
+
+def against_full(lists, ks, **options):
+    table = root_versus_full(ranked_run(lists), GOLD, QUESTIONS, ks, resamples=200, **options)
+    return table.set_index("k")
+
+
+def test_root_against_full_by_hand():
+    table, columns = against_full(BARE | LISTS, [1, 2]), ["root_any", "root", "full", "difference"]
+    # k = 1: tea's list shows c, which only its second perspective wants; three of the five queries are answered.
+    assert table.loc[1, columns].tolist() == pytest.approx([1 / 3, 0.2, 0.6, 0.4])
+    # k = 2: tea answers both its perspectives, coffee one; in full all but tea's second.
+    assert table.loc[2, columns].tolist() == pytest.approx([2 / 3, 0.6, 0.8, 0.2])
+    assert (table["low"] <= table["difference"]).all() and (table["difference"] <= table["high"]).all()
+
+
+# ---------------------------------------------------------------- countries
+
+NEWS = (question("1", "Brazil"), question("2", "Brazil"), question("3", "France"))
+NEWS_GOLD = make_verdicts([("1", 0, "b1", 1.0, True), ("2", 0, "b2", 1.0, True), ("3", 0, "f1", 1.0, True)], "gold")
+COUNTRY = {"b1": "Brazil", "b2": "Brazil", "f1": "France", "f2": "France"}
+NEWS_LISTS = {"1": ["b1", "b2"], "2": ["b1", "f1"], "3": ["b1", "x"]}
+# The lists of the questions themselves, and those that were found when a country was asked for.
+NEWS_RUN = ranked_run(NEWS_LISTS | {f"{qid}#0": ["x", "f2"] for qid in NEWS_LISTS})
+ASKED_RUN = ranked_run({f"{qid}#0": docnos for qid, docnos in NEWS_LISTS.items()} | {"1": ["f2"], "2": ["x"]})
+
+
+def test_how_often_each_country_comes_up():
+    table = group_counts(NEWS_RUN, NEWS, COUNTRY, 2, resamples=5_000).set_index("group")
+    assert table.index.tolist() == ["Brazil", "France"]
+    assert table["count"].tolist() == [4, 1]
+    assert table["share"].tolist() == [0.8, 0.2]
+    assert table["corpus_share"].tolist() == [0.5, 0.5]
+    assert table["ratio"].tolist() == pytest.approx([1.6, 0.4])
+    # Brazil has 2 of 2, 1 of 2, and 1 of 1; the second list is drawn three times in 1 of 27 samples.
+    assert table.loc["Brazil", ["low", "high"]].tolist() == pytest.approx([0.5, 1.0])
+
+
+def test_how_well_each_country_is_served():
+    table = group_success(ASKED_RUN, NEWS_GOLD, NEWS, COUNTRY, 2, resamples=100).set_index("group")
+    assert table["queries"].tolist() == [2, 1]
+    # Brazil: query 1 gets two Brazilian articles, its own among them; query 2 one, and not its own.
+    assert table.loc["Brazil", ["desired", "other", "success"]].tolist() == [0.75, 0.25, 0.5]
+    assert table.loc["France", ["desired", "other", "success"]].tolist() == [0.0, 1.0, 0.0]
+    assert table.loc["Brazil", ["desired_low", "desired_high"]].tolist() == [0.5, 1.0]
+    assert table.loc["Brazil", ["success_low", "success_high"]].tolist() == [0.0, 1.0]
+
+
+def test_what_is_shown_when_another_country_is_wanted():
+    table = group_heatmap(ASKED_RUN, NEWS, COUNTRY, 2)
+    assert table.index.tolist() == ["Brazil", "France"]
+    assert table.columns.tolist() == ["Brazil", "France", UNKNOWN]
+    assert table.to_numpy().tolist() == [[0.75, 0.25, 0.0], [0.5, 0.0, 0.5]]
+    desired = group_success(ASKED_RUN, NEWS_GOLD, NEWS, COUNTRY, 2, resamples=10).set_index("group")["desired"]
+    assert [table.loc[g, g] for g in table.index] == desired.sort_index().tolist()

@@ -1,27 +1,21 @@
 """Judges without a language model, and where the thresholds come from."""
 
 import os
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from tiny import pair
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.readers import read_labelled_pairs
-from berdslib.data.records import Passage, make_verdicts
+from berdslib.data.records import Passage
 from berdslib.errors import InputError
-from berdslib.evaluation.judges import agreement, agreement_report
-from berdslib.judging.base import Pair, document_text, pairs_of
+from berdslib.evaluation.judges import agreement
+from berdslib.judging.base import document_text, pairs_of
 from berdslib.judging.baselines import OVERLAP_THRESHOLD, SIMILARITY_THRESHOLDS, Gold, Overlap, Random
 from berdslib.judging.registry import make_judge
-from berdslib.models.volumes import MPNET
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import choose_threshold
-
-
-def pair(text="cats are kind", perspective="Cats are kind.", docno="d", title=""):
-    return Pair("q", 0, Passage(docno, text, title), perspective)
-
 
 # ---------------------------------------------------------------- thresholds
 
@@ -52,15 +46,6 @@ def test_thresholds_are_the_best_on_the_samples_development_questions(developmen
     assert choose_threshold(labels, make_judge(name).p_yes(pairs)) == constant
 
 
-@pytest.mark.slow
-def test_so_is_that_of_mpnet_where_its_packages_are(development_pairs):
-    if not all(find_spec(module) for module, _ in MPNET.packages.values()):
-        pytest.skip("needs the five packages with mpnet's weights")
-    pairs, labels = development_pairs
-    judge = make_judge("similarity:mpnet")
-    assert choose_threshold(labels, judge.p_yes(pairs)) == judge.threshold == SIMILARITY_THRESHOLDS["mpnet"]
-
-
 def test_choose_threshold_against_brute_force():
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -86,21 +71,6 @@ def test_agreement_against_sklearn():
         agreement(np.array([]), np.array([]))
 
 
-def test_clustered_intervals_are_wider_where_pairs_of_a_question_are_alike():
-    rng = np.random.default_rng(2)
-    clusters = np.repeat(np.arange(15), 20)
-    labels = rng.random(300) < 0.3
-    wrong = np.isin(clusters, [2, 5, 9, 13])  # a judge that fails for whole questions
-    answers = labels ^ wrong
-    clustered = agreement_report(labels, answers, clusters).set_index("measure").loc["accuracy"]
-    single = agreement_report(labels, answers, np.arange(300)).set_index("measure").loc["accuracy"]
-    assert clustered["value"] == single["value"] == agreement(labels, answers).accuracy
-    assert clustered["high"] - clustered["low"] > 2 * (single["high"] - single["low"])
-    # Drawing 300 pairs one by one is the plain binomial case.
-    p = single["value"]
-    assert single["high"] - single["low"] == pytest.approx(2 * 1.96 * np.sqrt(p * (1 - p) / 300), rel=0.1)
-
-
 def test_b10_both_spellings_of_labels_and_never_one_class(tmp_path):
     # divergences.md B10: the official script counts only "True"; the released file has 0/1, so no example is positive.
     rows = ["question\tdocument\tperspective\tlabel", "q\td\tp\t1", "q\td\tp2\t0", "q\td\tp3\tTrue"]
@@ -118,15 +88,6 @@ def test_b10_both_spellings_of_labels_and_never_one_class(tmp_path):
 
 
 # ---------------------------------------------------------------- judges
-
-
-def test_gold_answers_by_key_and_says_no_otherwise():
-    gold = Gold(make_verdicts([("q", 0, "d", 1.0, True), ("q", 1, "d", 0.0, False)], "gold"))
-    asked = [pair(), pair()._replace(pid=1), pair(docno="other")]
-    assert gold.p_yes(asked).tolist() == [1.0, 0.0, 0.0]
-    assert gold.id != Gold(make_verdicts([("q", 0, "d", 0.0, False)], "gold")).id
-    with pytest.raises(InputError, match="needs verdicts"):
-        make_judge("gold")
 
 
 def test_random_follows_the_label_distribution_and_ignores_order():
@@ -169,10 +130,6 @@ def test_similarity_is_a_cosine_whatever_the_length_of_the_vectors():
             known = {"Cats purr.": [3.0, 0.0], "Cats.": [3.0, 3.0], "Nothing.": [0.0, 0.0], "No.": [-9.0, 0.0]}
             return np.array([known[t] for t in texts], dtype=np.float32)
 
-    pairs = [
-        pair("Cats purr.", "Cats."),
-        pair("Cats purr.", "Cats purr."),
-        pair("Nothing.", "Cats."),
-        pair("No.", "Cats."),
-    ]
+    asked = (("Cats purr.", "Cats."), ("Cats purr.", "Cats purr."), ("Nothing.", "Cats."), ("No.", "Cats."))
+    pairs = [pair(*texts) for texts in asked]
     assert Similarity(Long()).p_yes(pairs).tolist() == pytest.approx([0.5**0.5, 1.0, 0.0, 0.0])

@@ -1,4 +1,4 @@
-"""The causal judge on a tiny random Mistral: the same answers as one plain forward pass per pair."""
+"""The causal judge on tiny random Mistrals, in float and in 4 bits: the answers of one plain forward pass per pair."""
 
 import numpy as np
 import pytest
@@ -65,43 +65,30 @@ def test_probabilities_equal_one_plain_forward_per_pair(model, tokenizer, pairs,
     np.testing.assert_allclose(judge.p_yes(pairs), want, atol=1e-4)
 
 
-def test_an_example_of_the_wording_and_a_chat_template_too(model, tokenizer, pairs):
+@pytest.fixture
+def chat_template(tokenizer):
     tokenizer.chat_template = MISTRAL_TEMPLATE
-    try:
-        for example in ((), ("Ferries sink? ", "No")):
-            prompt = load_prompt("perspective_detection")._replace(example=example)
-            judge = Causal(model, tokenizer, "tiny", prompt=prompt)
-            assert judge.chat
-            np.testing.assert_allclose(judge.p_yes(pairs[:9]), [plain(judge, p) for p in pairs[:9]], atol=1e-4)
-            assert tokenizer.decode(judge.token_ids(pairs[0])).count("[INST]") == (2 if example else 1)
-    finally:
-        tokenizer.chat_template = None
+    yield
+    tokenizer.chat_template = None
 
 
-def test_b8_one_opening_token(model, tokenizer, pairs):
+@pytest.mark.usefixtures("chat_template")
+@pytest.mark.parametrize("example", [(), ("Ferries sink? ", "No")])
+def test_an_example_of_the_wording_and_a_chat_template_too(model, tokenizer, pairs, example):
+    prompt = load_prompt("perspective_detection")._replace(example=example)
+    judge = Causal(model, tokenizer, "tiny", prompt=prompt)
+    assert judge.chat
+    np.testing.assert_allclose(judge.p_yes(pairs[:9]), [plain(judge, p) for p in pairs[:9]], atol=1e-4)
+    assert tokenizer.decode(judge.token_ids(pairs[0])).count("[INST]") == (2 if example else 1)
+
+
+@pytest.mark.parametrize("template", [None, MISTRAL_TEMPLATE])
+@pytest.mark.usefixtures("chat_template")
+def test_b8_one_opening_token(model, tokenizer, pairs, template):
     # divergences.md B8: one of the two official scripts doubles the opening token; ours has one, chat template or not.
-    plain_ids = Causal(model, tokenizer, "tiny").token_ids(pairs[0])
-    tokenizer.chat_template = MISTRAL_TEMPLATE
-    try:
-        chat_ids = Causal(model, tokenizer, "tiny").token_ids(pairs[0])
-    finally:
-        tokenizer.chat_template = None
-    for ids in (plain_ids, chat_ids):
-        assert ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
-
-
-@pytest.mark.slow
-def test_reuse_computes_fewer_tokens(model, tokenizer, pairs):
-    counts = []
-    for reuse in (True, False):
-        judge, read = Causal(model, tokenizer, "tiny", reuse_prefix=reuse), []
-        hook = model.register_forward_pre_hook(
-            lambda _, __, given, read=read: read.append(int(given["input_ids"].ne(0).sum())), with_kwargs=True
-        )
-        judge.p_yes(pairs)
-        hook.remove()
-        counts.append(sum(read))
-    assert 0 < counts[0] < 0.8 * counts[1]
+    tokenizer.chat_template = template
+    ids = Causal(model, tokenizer, "tiny").token_ids(pairs[0])
+    assert ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
 
 
 def test_another_number_format_is_another_judge(model, tokenizer, tmp_path, monkeypatch):
@@ -111,21 +98,6 @@ def test_another_number_format_is_another_judge(model, tokenizer, tmp_path, monk
     plain = load_causal(str(tmp_path)).id
     monkeypatch.setattr("berdslib.judging.causal.language_model_numbers", lambda: torch.bfloat16)
     assert load_causal(str(tmp_path)).id == plain.replace(",prompt=", ",bfloat16,prompt=", 1)
-
-
-def test_a_group_is_about_one_document_and_fits_into_a_batch(model, tokenizer):
-    """Short documents share more of the instruction than they differ; that must not throw them together."""
-    short = [Pair("q", i, Passage(f"d{d}", f"Text {d}."), f"Claim {i}.") for d in range(20) for i in range(3)]
-    judge = Causal(model, tokenizer, "tiny", batch_tokens=1500)
-    prompts = [judge.token_ids(p) for p in short]
-    batches = list(judge._batches(prompts, short))
-    for batch in batches:
-        assert all(len({short[i].passage.docno for i in group}) == 1 for group in batch)
-        rows = [i for group in batch for i in group]
-        assert max(len(prompts[i]) for i in rows) * len(rows) <= 1500
-    assert sorted(i for batch in batches for group in batch for i in group) == list(range(60))
-    many = [Pair("q", i, Passage("d", "Text."), f"Claim {i}.") for i in range(40)]
-    np.testing.assert_allclose(judge.p_yes(many), [plain(judge, p) for p in many], atol=1e-4)
 
 
 def test_long_documents_are_cut_statement_and_instruction_never(model, tokenizer):
@@ -187,12 +159,6 @@ def test_lora_adapter_is_merged(model, tokenizer, pairs, tmp_path):
     assert with_adapter.id != load_causal(str(tmp_path / "tiny")).id
 
 
-def test_a_vocabulary_without_answers_is_refused():
-    words = Tokenizer(models.WordLevel({"<unk>": 0, "cat": 1}, unk_token="<unk>"))
-    with pytest.raises(InputError, match="no single token for 'Yes'"):
-        answer_tokens(PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>"), "yes")
-
-
 # ---------------------------------------------------------------- prompts
 
 
@@ -205,3 +171,86 @@ def test_judges_by_name(model, tokenizer, user_cache, tmp_path):
     # The fine-tuned evaluator was trained on the published wording, and says so before anything is loaded.
     with pytest.raises(MissingDataError, match="berds prompts fetch"):
         make_judge("mistral-berds")
+
+
+def test_a_vocabulary_without_answers_is_refused():
+    words = Tokenizer(models.WordLevel({"<unk>": 0, "cat": 1}, unk_token="<unk>"))
+    with pytest.raises(InputError, match="no single token for 'Yes'"):
+        answer_tokens(PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>"), "yes")
+
+
+# ---------------------------------------------------------------- in 4 bits
+
+
+@pytest.fixture(scope="module")
+def words():
+    return mistral_tokenizer([p.full_text for p in load_passages("sample")], words=["Yes", "No"], starts=False)
+
+
+@pytest.fixture(scope="module")
+def folders(words, tmp_path_factory):
+    """A model whose sizes 4-bit blocks of 64 fit into, and a LoRA adapter on top of it."""
+    pytest.importorskip("bitsandbytes")
+    from peft import LoraConfig, get_peft_model
+
+    folder = tmp_path_factory.mktemp("four_bit")
+    torch.manual_seed(0)
+    config = MistralConfig(
+        vocab_size=len(words), hidden_size=128, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=4096, initializer_range=0.1,
+    )  # fmt: skip
+    model = MistralForCausalLM(config)
+    model.save_pretrained(folder / "tiny")
+    words.save_pretrained(folder / "tiny")
+    tuned = get_peft_model(model, LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False))
+    tuned.save_pretrained(folder / "adapter")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def few():
+    return sample_pairs(32)
+
+
+def rounded(folder):
+    """The float model with the weights that 4 bits leave of them, each block of 64 rounded here by the code's table."""
+    import bitsandbytes as bnb
+
+    model = MistralForCausalLM.from_pretrained(folder).eval()
+    levels = bnb.functional.get_4bit_type("nf4", device="cpu")
+    for layer in model.model.layers:
+        for linear in (m for m in layer.modules() if isinstance(m, torch.nn.Linear)):
+            blocks = linear.weight.data.view(-1, 64)
+            scale = blocks.abs().max(dim=1, keepdim=True).values
+            nearest = (blocks / scale).unsqueeze(-1).sub(levels).abs().argmin(-1)
+            linear.weight.data = (levels[nearest] * scale).view_as(linear.weight)
+    return model
+
+
+@pytest.mark.slow
+def test_four_bits_judge_as_their_rounded_weights_do(folders, words, few):
+    judge = load_causal(str(folders / "tiny"), four_bit=True)
+    assert any(type(m).__name__ == "Linear4bit" for m in judge.model.modules()) and "4bit" in judge.id
+    got = judge.p_yes(few)
+    plain = load_causal(str(folders / "tiny")).p_yes(few)
+    same = Causal(rounded(folders / "tiny"), words, "rounded").p_yes(few)
+    np.testing.assert_allclose(got, same, atol=0.02)
+    assert np.abs(plain - same).max() > 0.05, "rounding must show, or the line above proves nothing"
+    np.testing.assert_allclose(got, plain, atol=0.3)
+
+
+@pytest.mark.slow
+def test_an_adapter_stays_beside_four_bit_weights(folders, words, few):
+    """Merged, it would be rounded to 4 bits with them: the answers of another model."""
+    from peft import PeftModel
+
+    adapter = str(folders / "adapter")
+    judge = load_causal(str(folders / "tiny"), adapter=adapter, four_bit=True)
+    base = load_causal(str(folders / "tiny"), four_bit=True)
+    got, without = judge.p_yes(few), base.p_yes(few)
+    want = Causal(PeftModel.from_pretrained(rounded(folders / "tiny"), adapter).eval(), words, "x").p_yes(few)
+    fresh = load_causal(str(folders / "tiny"), four_bit=True).model
+    merged = Causal(PeftModel.from_pretrained(fresh, adapter).merge_and_unload().eval(), words, "y").p_yes(few)
+    np.testing.assert_allclose(got, want, atol=0.02)
+    assert np.abs(merged - want).max() > 0.05 and np.abs(without - want).max() > 0.05
+    assert judge.id != base.id

@@ -8,10 +8,10 @@ from chat_server import ASK, SECRET, Saying, answer, chat_server, endpoint_at, p
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.chat import Chat, official_answer, probability_of_yes, strict_answer
+from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.llm.chat import ChatError, Endpoint, RefusedError, Reply, UnavailableError
 from berdslib.llm.recorded import Kept, Recorded
-from berdslib.models.chat import make_chat
 
 
 @pytest.fixture
@@ -74,19 +74,6 @@ def test_answers_come_back_in_order(server, endpoint):
     assert Chat(endpoint()).p_yes(pairs).tolist() == [float(bool(i % 3)) for i in range(12)]
 
 
-def test_an_unreadable_answer_is_an_error_and_what_was_judged_is_kept(server, endpoint, tmp_path):
-    server.script = [answer("Yes"), answer("Yes"), answer("I would rather not say")]
-    store = VerdictStore(tmp_path / "v.sqlite")
-    judge = Chat(endpoint(), workers=1)
-    pairs = [pair(text=f"text {i}", docno=str(i)) for i in range(4)]
-    with pytest.raises(InputError, match=r"rather not say.*passage '2'"):
-        judge_pairs(judge, pairs, store, chunk=1)
-    assert len(store) == 2
-    server.script = [answer("No")]
-    p_yes, new = judge_pairs(judge, pairs, store, chunk=1)
-    assert p_yes.tolist() == [1, 1, 0, 0] and new == 2
-
-
 class Answering:
     """Says Yes but to what holds one of these texts; an error is raised."""
 
@@ -144,9 +131,6 @@ class Replying:
         return self.reply
 
 
-# ---------------------------------------------------------------- recorded answers
-
-
 def test_a_recording_replays_without_the_network(server, endpoint, tmp_path):
     server.script = [answer("Yes", [("Yes", -0.2), ("No", -1.8)])]
     model = endpoint()
@@ -156,29 +140,8 @@ def test_a_recording_replays_without_the_network(server, endpoint, tmp_path):
     asked = len(server.seen)
     replayed = Chat(Recorded(tmp_path / "said.jsonl", model.id))
     np.testing.assert_array_equal(replayed.p_yes(pairs), live)
-    by_name = make_chat(f"recorded:{tmp_path / 'said.jsonl'}", max_tokens=8, logprobs=True)
-    np.testing.assert_array_equal(Chat(by_name).p_yes(pairs), live)
+    by_name = make_judge(f"chat:recorded:{tmp_path / 'said.jsonl'}")
+    np.testing.assert_array_equal(by_name.p_yes(pairs), live)
     assert len(server.seen) == asked and replayed.id == Chat(model).id
     with pytest.raises(MissingDataError, match="holds no answer"):
         replayed.p_yes([pair(text="never asked")])
-
-
-def test_a_judge_by_name_reads_recorded_answers(tmp_path):
-    from berdslib.judging.registry import make_judge
-
-    class Model:
-        id = "some-model"
-
-        def complete(self, messages):
-            return Reply("Yes", (("Yes", math.log(0.8)), ("No", math.log(0.2))))
-
-    path = tmp_path / "answers.jsonl"
-    Chat(Kept(Model(), path)).p_yes([pair()])
-    judge = make_judge(f"chat:recorded:{path}")
-    assert judge.p_yes([pair()]).tolist() == pytest.approx([0.8]) and judge.id.startswith("chat(some-model,")
-    with pytest.raises(MissingDataError, match="holds no answer"):
-        judge.p_yes([pair()._replace(perspective="Something else.")])
-    with pytest.raises(MissingDataError, match="'nowhere' is neither on this machine"):
-        make_judge("chat:local:nowhere")
-    with pytest.raises(InputError, match="is not a chat model"):
-        make_judge("chat:recorded:")

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berdslib.data.records import Passage
-from berdslib.errors import InputError, MissingDataError
+from berdslib.errors import MissingDataError
 from berdslib.judging.base import Pair, how_sure, threshold_at_half
 from berdslib.judging.baselines import Overlap, Random
 from berdslib.judging.committee import Committee
-from berdslib.judging.registry import as_judge, make_judge
+from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 
 
@@ -61,20 +61,6 @@ def test_by_name():
     for name in ("laptop:runs/a+b", "laptop:a+overlap:b"):  # folders
         with pytest.raises(MissingDataError, match=re.escape(f"in {name.removeprefix('laptop:')};")):
             make_judge(name)
-
-
-def test_a_threshold_is_any_number():
-    for threshold in (1, np.float32(0.5)):
-        assert as_judge(Fixed("own", {}, threshold)).threshold == threshold
-    with pytest.raises(InputError, match="a `threshold` such as"):
-        as_judge(Fixed("own", {}, "0.5"))
-
-
-def test_a_committee_of_one_is_none():
-    with pytest.raises(InputError, match="two or more different"):
-        Committee([Overlap()])
-    with pytest.raises(InputError, match="two or more different"):
-        Committee([Overlap(), Overlap()])
 
 
 def test_another_threshold_of_a_member_is_another_committee():

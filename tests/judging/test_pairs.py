@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny import bert_classifier
+from tiny import bert_classifier, pair, sample_pairs
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoTokenizer,
@@ -18,11 +18,9 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.records import Passage
+from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError, MissingDataError
-from berdslib.judging.base import Pair
-from berdslib.judging.pairs import NLI_T5, CrossEncoder, Nli, NliT5, entailment_class, load_cross_encoder
+from berdslib.judging.pairs import CrossEncoder, Nli, NliT5, entailment_class, load_cross_encoder
 from berdslib.judging.registry import make_judge
 from berdslib.models.pair_classifier import encode_pairs
 
@@ -44,11 +42,7 @@ def model(tokenizer):
     return BertForSequenceClassification(config).eval()
 
 
-def pair(text, perspective="Cats are kind.", title=""):
-    return Pair("q", 0, Passage("d", text, title), perspective)
-
-
-PAIRS = [pair("Cats sleep. " * n, f"Statement number {n} is true.", "Title" * (n % 2)) for n in range(1, 60, 4)]
+PAIRS = [pair("Cats sleep. " * n, f"Statement number {n} is true.", title="Title" * (n % 2)) for n in range(1, 60, 4)]
 
 
 def test_probabilities_equal_one_pair_at_a_time(model, tokenizer):
@@ -139,14 +133,6 @@ def t5(t5_words):
     return T5ForConditionalGeneration(config).eval()
 
 
-@pytest.fixture(scope="module")
-def real_pairs():
-    questions = {q.qid: q for q in load_questions("sample", "all")}
-    corpus = {p.docno: p for p in load_passages("sample")}
-    rows = [r for r in load_gold("sample").itertuples() if int(r.docno[1:]) % 16 == 3]
-    return [Pair(r.qid, r.pid, corpus[r.docno], questions[r.qid].perspectives[r.pid]) for r in rows]
-
-
 def token_ids(judge, document, perspective):
     (one,) = judge.classifier.encode([(document, perspective)])
     return one["input_ids"]
@@ -163,7 +149,8 @@ def plain_t5(model, tokenizer, pair):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
-def test_t5_probabilities_equal_one_plain_forward_per_pair(t5, t5_words, real_pairs, batch_size):
+def test_t5_probabilities_equal_one_plain_forward_per_pair(t5, t5_words, batch_size):
+    real_pairs = sample_pairs(16)
     want = [plain_t5(t5, t5_words, p) for p in real_pairs]
     assert len(want) > 20 and np.ptp(want) > 0.1
     judge = NliT5(t5, t5_words, "tiny", max_length=2000, batch_size=batch_size)
@@ -220,25 +207,6 @@ def test_t5_a_document_cannot_state_the_hypothesis(t5, t5_words, attack):
     assert fields.count("hypothesis:") == 1 and fields.count("premise:") == 1
     assert read.endswith("hypothesis: Cats are kind.</s>") and ids.count(t5_words.eos_token_id) == 1
     assert "Grass is green" in read, "the words themselves stay"
-
-
-def test_the_t5_of_the_paper_is_named_with_its_size(monkeypatch, caplog):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(MissingDataError, match=f"hf download {NLI_T5}"):
-        make_judge("nli-t5")
-    assert f"{NLI_T5} needs" in caplog.text and "GB" in caplog.text
-
-
-def test_a_sentencepiece_file_without_its_packages(monkeypatch, tmp_path):
-    """Transformers then speaks of tiktoken, which would be the wrong thing to install."""
-    (tmp_path / "spiece.model").touch()
-
-    def from_pretrained(*_, **__):
-        raise ValueError("`tiktoken` is required to read a `tiktoken` file. Install it with `pip install tiktoken`.")
-
-    monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", from_pretrained)
-    with pytest.raises(MissingDataError, match=r"pip install 'berdslib\[sentencepiece\]'"):
-        make_judge(f"nli-t5:{tmp_path}")
 
 
 # ---------------------------------------------------------------- cross-encoders

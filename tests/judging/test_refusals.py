@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from tiny import pair
 
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import BerdsError
 from berdslib.evaluation.judges import agreement
-from berdslib.judging.base import Pair, document_text, pairs_of
+from berdslib.judging.base import document_text, pairs_of
 from berdslib.judging.baselines import Gold, Overlap, Random
 from berdslib.judging.committee import Committee
 from berdslib.judging.examples import detection_pairs, draw_questions
@@ -22,10 +23,6 @@ class Saying:
 
     def p_yes(self, pairs):
         return self.answer
-
-
-def pair(text="cats are kind"):
-    return Pair("q", 0, Passage("d", text), "Cats are kind.")
 
 
 ASKED = [Question("q", "Is it?", ("It is.", "It is not."), (), "ponds")]

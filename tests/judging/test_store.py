@@ -1,6 +1,5 @@
 """The verdict store: what has been judged is not judged again, also after a kill."""
 
-import hashlib
 import multiprocessing
 import os
 import signal
@@ -9,20 +8,15 @@ import time
 
 import numpy as np
 import pytest
+from tiny import pair
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, evaluate
-from berdslib.judging.aspects import judged_aspects
-from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_pairs, judge_run, verdict_key
 from berdslib.retrieval.retrievers import make_retriever
-
-
-def pair(text="cats are kind", perspective="Cats are kind.", docno="d", title=""):
-    return Pair("q", 0, Passage(docno, text, title), perspective)
 
 
 class Counting:
@@ -47,18 +41,6 @@ def test_a_pair_is_judged_once_however_often_it_is_asked(tmp_path):
     again, new = judge_pairs(judge, pairs[::-1], store)
     assert new == 0 and again.tolist() == first[:5][::-1].tolist()
     assert len(judge.asked) == 5
-
-
-@pytest.mark.parametrize("kept", [False, True])
-def test_a_text_is_hashed_once_a_pair(tmp_path, monkeypatch, kept):
-    """Texts are long, and a run is judged again and again."""
-    hashed, sha256 = [], hashlib.sha256
-    pairs, store = [pair(text="x" * (i + 1)) for i in range(5)], VerdictStore(tmp_path / "v.sqlite")
-    if kept:
-        judge_pairs(Counting(), pairs, store)
-    monkeypatch.setattr("berdslib.judging.store.hashlib.sha256", lambda data: hashed.append(data) or sha256(data))
-    _, new = judge_pairs(Counting(), pairs, store)
-    assert new == (0 if kept else 5) and len(hashed) == len(set(hashed)) == 5
 
 
 def test_b9_judging_twice_appends_nothing(tmp_path):
@@ -88,9 +70,8 @@ def _judge_slowly(path, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("committed", [10, 50, 120])
-def test_sigkill_loses_nothing_that_was_judged(tmp_path, committed):
-    path, context = tmp_path / "v.sqlite", multiprocessing.get_context("spawn")
+def test_sigkill_loses_nothing_that_was_judged(tmp_path):
+    committed, path, context = 50, tmp_path / "v.sqlite", multiprocessing.get_context("spawn")
     worker = context.Process(target=_judge_slowly, args=(path, 400))
     worker.start()
     until = time.monotonic() + 60
@@ -163,12 +144,3 @@ def test_a_run_counted_from_0_is_judged_to_its_kth_passage_and_no_further():
         judge_run(run, questions, passages, Yes(), k=2.5)
     with pytest.raises(InputError, match="'a' is listed twice"):
         judge_run(run.assign(docno="a"), questions, passages, Yes(), k=2)
-
-
-def test_every_passage_is_judged_wherever_ranks_start():
-    """PyTerrier's start at 0; what is asked for again is only looked up."""
-    corpus = [Passage(docno, f"text {docno}") for docno in "abc"]
-    aspects = judged_aspects({"q": [("one", "One."), ("two", "Two.")]}, corpus, Yes())
-    run = ranked_run({"q": list("abc")})
-    found = aspects(run.assign(rank=run["rank"] - 1), [Question("q", "Is it?")])
-    assert set(zip(found["docno"], found["pid"], strict=True)) == {(d, pid) for d in "abc" for pid in (0, 1)}

@@ -2,35 +2,15 @@
 
 import hashlib
 import json
-import random
 import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from training.contrast import mixed
 from training.laptop import like_the_web
-from training.pairs import LAPTOP_SHARES, NEAR_TOPIC, is_held_out, plain_motion, split_by_topic, window
+from training.pairs import LAPTOP_SHARES, NEAR_TOPIC, is_held_out, split_by_topic
 
 from berdslib.judging.examples import Example
-
-
-def test_motions_become_statements():
-    assert plain_motion(" This house would ban boxing ") == "We should ban boxing"
-    assert plain_motion("this house BELIEVES that size matters") == "Size matters"
-    assert plain_motion("This house believes in God") == "This house believes in God"
-    assert plain_motion("Boxing is bad") == "Boxing is bad"
-
-
-@given(st.integers(0, 300), st.integers(0, 99), st.integers(1, 120))
-def test_a_window_is_neighbouring_words(n, seed, words):
-    text = "  ".join(f"w{i}" for i in range(n))
-    found = window(text, random.Random(seed), words).split()
-    assert len(found) == min(n, words)
-    if found:
-        first = int(found[0][1:])
-        assert found == [f"w{i}" for i in range(first, first + len(found))]
 
 
 def topic_examples(n):
@@ -90,9 +70,6 @@ def test_what_quotes_a_held_out_passage_is_not_trained_on():
     assert [e.kind for e in split_by_topic(rows, encode, beside=beside)[0]] == ["quotes eleven"]
     same_topic = [Example("Something else.", "s", True, others[1], "measured as well")]
     assert [e.kind for e in split_by_topic(rows, encode, beside=same_topic)[0]] == ["other"]
-
-
-# ---------------------------------------------------------------- the real data
 
 
 @pytest.mark.slow

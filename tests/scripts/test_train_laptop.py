@@ -1,20 +1,18 @@
 """Training a laptop judge: a teacher's word, what calibration rests on, a run that is asked for again."""
 
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from training import laptop as training
 from training.contrast import UNLABELLED
-from training.laptop import digest_of, like_the_web, run_kept, taught, train_laptop
+from training.laptop import like_the_web, run_kept, taught, train_laptop
 from training.pairs import build, is_held_out
 
 from berdslib.errors import InputError
 from berdslib.judging.examples import Example
-from berdslib.judging.laptop import FAST, WEIGHTS, Calibration, Design, learned, load_laptop, new_model
+from berdslib.judging.laptop import Calibration, learned, new_model
 from berdslib.judging.stance_training import StanceRecipe, Training
 
 
@@ -55,42 +53,6 @@ def test_held_out_passages_are_all_there_are_whatever_share_is_trained_on():
         like_the_web({"stances": 1.0})
 
 
-@pytest.mark.slow
-def test_training_with_a_teacher_goes_on_without_asking_again(tmp_path, monkeypatch):
-    """A second call after the first has ended: the teacher's answers, the checkpoint and the judge are all found."""
-    teacher, asked, trained = load_laptop(), [], []
-    inner, plain = teacher.p_yes, training.Training
-    monkeypatch.setattr(teacher, "p_yes", lambda pairs: asked.extend(pairs) or inner(pairs))
-
-    def spy(model, examples, recipe):
-        trained.append(examples(0))
-        return plain(model, examples, recipe)
-
-    monkeypatch.setattr(training, "Training", spy)
-    recipe = StanceRecipe(passes=1, documents=16)
-
-    def run():
-        return training.train_laptop(tmp_path, {"sample": 0.5}, recipe, start=WEIGHTS, teacher=teacher, one_in=4)
-
-    first, n = run(), len(asked)
-    assert n == len({(e.document, e.statement) for e in trained[0]}) > 50
-    assert not any(is_held_out(e.topic, 4) for e in trained[0])
-    assert all(e.p is not None and abs(e.p - e.supports) <= 0.5 for e in trained[0])
-    again = run()
-    assert len(asked) == n and trained[1] == trained[0]
-    assert again.losses == first.losses and again.judge.id == first.judge.id
-    settings = json.loads((tmp_path / "judge" / "settings.json").read_text())
-    assert settings["design"] == FAST._asdict() and settings["teacher"]["judge"] == teacher.id
-
-
-def test_going_on_from_a_judge_of_another_design_is_refused_before_training(tmp_path):
-    with pytest.raises(
-        InputError, match=r"\[design\]: .*weights.laptop is made of Design\(base='minilm', reading='apart'"
-    ):
-        train_laptop(tmp_path, {"sample": 1.0}, design=Design("minilm", "together", 2), start=WEIGHTS)
-    assert not list(tmp_path.iterdir())
-
-
 def toy(number=0):
     """Documents that praise or damn a thing, and a statement on each."""
     return [
@@ -122,14 +84,3 @@ def test_a_training_that_broke_off_goes_on_and_ends_like_an_unbroken_one(tmp_pat
     again, resumed = run(tmp_path / "broken")
     assert taken - left[0] == len(losses) - 2 and np.allclose(resumed, losses, atol=2e-3)
     assert all(torch.allclose(w, learned(whole)[name], atol=2e-3) for name, w in learned(again).items())
-
-
-def test_each_training_has_a_checkpoint_of_its_own():
-    def digest(examples=None, scale=5.0, **recipe):
-        model = new_model()
-        model.scale.data.fill_(scale)
-        return digest_of(Training(model, lambda _: toy() if examples is None else examples, StanceRecipe(**recipe)))
-
-    soft = [e._replace(p=0.5) for e in toy()]
-    others = [digest(toy()[2:]), digest(soft), digest(weight_decay=0.5), digest(scale=6.0)]
-    assert digest() == digest() and len({digest(), *others}) == 5

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-import os
 import re
 import sys
 from html.parser import HTMLParser
@@ -152,49 +151,6 @@ def test_a_page_holds_every_view_of_every_question(tmp_path):
     assert [one["p"] for one in told] == [0.25, 0.25]
 
 
-def test_what_can_be_left_out(tmp_path):
-    here, first = session_of(tiny())
-    whole = export_page(tmp_path / "a.html", here, first)
-    part = export_page(tmp_path / "b.htm", here, first, here.collections[first.corpus].questions[:1], sides=False,
-                       opinions=False)  # fmt: skip
-    found = Page((tmp_path / "b.htm").read_text(encoding="utf-8")).data
-    assert list(found["views"]) == ["q1"] == found["order"] and list(found["views"]["q1"]) == ["-1"]
-    assert found["read"] == {"q1": {}} and part < whole
-    export_page(tmp_path / "c.html", here, first._replace(qid=HOSTILE[0]), here.collections[first.corpus].questions[:1])
-    assert Page((tmp_path / "c.html").read_text(encoding="utf-8")).data["first"] == "q1"  # the wish's is not in it
-
-
-def test_pages_that_are_not_written(tmp_path):
-    here, first = session_of(tiny())
-    for name in ("page.txt", "page", "page.html.gz"):
-        with pytest.raises(InputError, match=r"written as \.html"):
-            export_page(tmp_path / name, here, first)
-    with pytest.raises(InputError, match="no questions to show"):
-        export_page(tmp_path / "page.html", here, first, [])
-    with pytest.raises(InputError, match="question 'q1': unknown retriever 'bm26'"):
-        export_page(tmp_path / "page.html", here, first._replace(systems=("bm25", "bm26")))
-    assert not list(tmp_path.iterdir())
-
-
-# ---------------------------------------------------------------- the command that writes it
-
-
-def test_the_command_writes_a_page_of_the_sample(tmp_path):
-    page = tmp_path / "lists.html"
-    said = berds("explore", "-q", "sample", "--limit", 2, "-r", "bm25,bm25+expand:rule", "-k", 3,
-                 "--no-opinions", "-o", page)  # fmt: skip
-    assert said.stderr.startswith("2 questions, ") and str(page) in said.stderr
-    found = assert_self_contained(page.read_text(encoding="utf-8")).data
-    sample = bd.load("sample")
-    assert len(found["order"]) == 2 and set(found["order"]) < {q.qid for q in sample.questions}
-    whole = bd.experiment(("bm25", "bm25+expand:rule"), sample, "P@3").runs
-    for qid in found["order"]:
-        for one in found["views"][qid]["-1"]["lists"]:
-            run = whole[one["system"]]
-            assert [row["docno"] for row in one["rows"]] == run[run["qid"] == qid]["docno"].tolist()[:3]
-        assert list(found["views"][qid]) == ["-1", "0", "1"]
-
-
 def test_the_command_shows_two_runs_and_verdicts_of_ones_own(tmp_path):
     a, b = bd.load("sample").questions[:2]
     for name, docnos in (("one", ("s001", "s002")), ("two", ("s002", "s003"))):
@@ -256,23 +212,6 @@ def test_what_it_is_told_reaches_the_notebook(served, monkeypatch):
     monkeypatch.setenv(SETTINGS, json.dumps({"questions": []}))
     with pytest.raises(InputError, match="no questions to explore"):
         open_app()
-
-
-def test_what_voila_is_told(monkeypatch, tmp_path):
-    """It keeps the environment that is there, and serves nothing but the notebook."""
-    told = []
-    monkeypatch.setattr(app.Server, "launch_instance", told.append)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("JUPYTER_PATH", os.pathsep.join(["/one", "/two"]))
-    monkeypatch.setenv(SETTINGS, "")
-    app.serve({"k": 3}, port=1234, host="127.0.0.1", browser=False, idle=20)
-    ((notebook, *words, last),) = told
-    options = dict(word.removeprefix("--").split("=", 1) for word in words)
-    assert notebook == str(app.NOTEBOOK) and last == "--no-browser" and options["port"] == "1234"
-    assert options["VoilaConfiguration.file_allowlist"] == "[]" and options["Voila.ip"] == "127.0.0.1"
-    assert (app.TEMPLATES / "voila" / "templates" / options["template"]).is_dir()
-    assert os.environ["JUPYTER_PATH"].split(os.pathsep) == [str(app.TEMPLATES), "/one", "/two"]
-    assert json.loads(os.environ[SETTINGS]) == {"k": 3, "folder": str(tmp_path)}
 
 
 def test_without_voila_it_says_what_to_install(monkeypatch):

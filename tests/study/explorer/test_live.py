@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from browser import chromium, free_port, lab, needs_chromium, ran, run_first_cell, served, settle, shoot
+from browser import chromium, free_port, lab, needs_chromium, ran, run_first_cell, served, settle
 from payloads import ALL, DECEIVING, RUNNING
 from shell import berds
 
@@ -48,17 +48,15 @@ def changed(page, before):
     raise AssertionError("the lists stayed as they were")
 
 
-def go_through(page, name):
+def go_through(page):
     """Choose, turn the dial, flip the stance, open a passage, type, order, save."""
     settle(page)
-    shoot(page, f"{name}_1_open")
     assert systems(page) == ["bm25", "minilm"]
     assert [len(one) for one in listed(page)] == [5, 5]
     before = listed(page)
     page.get_by_label("Question:", exact=True).select_option(index=3)
     before = changed(page, before)
     settle(page)
-    shoot(page, f"{name}_2_chosen")
 
     page.get_by_label("Diversify:").nth(1).select_option("mmr")
     page.wait_for_function(
@@ -75,14 +73,12 @@ def go_through(page, name):
     settle(page)
     assert listed(page)[1] != before[1]
     assert listed(page)[0] == before[0]
-    shoot(page, f"{name}_3_dial")
 
     before = listed(page)
     page.get_by_label("Search with:").select_option(index=2)
     page.locator(".berds-asked").wait_for()
     settle(page)
     assert listed(page) != before
-    shoot(page, f"{name}_4_stance")
 
     button = page.locator(".berds-list").first.locator("button").nth(1)
     docno = button.get_attribute("data-docno")
@@ -91,7 +87,6 @@ def go_through(page, name):
     page.locator(".berds-opinions").wait_for(timeout=60_000)
     assert page.evaluate("document.activeElement.closest('.berds-opened') !== null")
     assert re.search(r"0\.\d\d: (yes|no)", page.locator(".berds-opinions").inner_text())
-    shoot(page, f"{name}_5_passage")
     page.keyboard.press("Escape")
     page.locator(".berds-opened").wait_for(state="detached")
     assert page.evaluate("document.activeElement.dataset.docno") == docno
@@ -102,14 +97,12 @@ def go_through(page, name):
     page.locator("h2", has_text="Should schools ban phones?").wait_for()
     page.locator(".berds-legend", has_text="Schools should not ban phones.").wait_for()
     page.get_by_text("Marked by: laptop, a model").wait_for(timeout=60_000)
-    shoot(page, f"{name}_6_typed")
     page.get_by_role("button", name="Ask my own …").click()
     page.locator("h2", has_text="phones").wait_for(state="detached")
 
     page.get_by_label("Order by:").select_option("where the lists differ most")
     page.locator("option", has_text="MRecall").first.wait_for(state="attached")
     settle(page)
-    shoot(page, f"{name}_7_ordered")
 
     page.get_by_role("button", name="As a command").click()
     page.get_by_text("berds explore -q sample").wait_for()
@@ -119,7 +112,6 @@ def go_through(page, name):
     page.locator(".berds-kept pre", has_text=".csv").wait_for()
     page.get_by_role("button", name="Save figure").click()
     page.locator(".berds-kept pre", has_text=".png").wait_for(timeout=60_000)
-    shoot(page, f"{name}_8_saved")
 
 
 def violations(page):
@@ -143,7 +135,7 @@ def go_to(page, address, folder):
 def test_the_app_step_by_step(tmp_path, warm_cache):
     with app(tmp_path, questions=["sample"], output=str(tmp_path)) as address, chromium() as page:
         go_to(page, address, tmp_path)
-        go_through(page, "app")
+        go_through(page)
         assert violations(page) == []
         assert page.others == []
         assert page.problems == []
@@ -156,7 +148,7 @@ def test_the_app_step_by_step(tmp_path, warm_cache):
 def test_jupyterlab_step_by_step(tmp_path, warm_cache):
     with lab(tmp_path, CELL.format(output=tmp_path)) as address, chromium() as page:
         run_first_cell(page, address)
-        go_through(page, "lab")
+        go_through(page)
         assert page.others == []
         assert (tmp_path / "explorer_a02.csv").exists() or len(list(tmp_path.glob("explorer_*.csv"))) == 1
 
@@ -179,18 +171,8 @@ def test_by_keyboard_alone(tmp_path, warm_cache):
                 break
         keys = [f"{column}:{docno}" for column, docnos in enumerate(listed(page)) for docno in docnos]
         assert [one for one in seen if re.match("[01]:", one)] == keys
-        wanted = [
-            "Order by:",
-            "Places, k:",
-            "Ask my own …",
-            "Question:",
-            "Search with:",
-            "Left:",
-            "Right:",
-            *keys,
-            "Save figure",
-            "As a command",
-        ]
+        wanted = ["Order by:", "Places, k:", "Ask my own …", "Question:", "Search with:", "Left:", "Right:"]
+        wanted += [*keys, "Save figure", "As a command"]
         assert [one for one in seen if one in wanted] == wanted
 
 
@@ -271,27 +253,30 @@ def shown(text):
     return visible(" ".join(text.split()))
 
 
-def test_nothing_of_a_text_runs_in_the_app(hostile, warm_cache):
-    with app(hostile, **settings(hostile)) as address, chromium() as page:
+@contextmanager
+def in_the_app(given, folder, page):
+    with app(folder, **given) as address:
         page.goto(address)
         page.locator(".berds-list button").first.wait_for(timeout=120_000)
-        look_at_everything(page, hostile)
-        shoot(page, "hostile_app")
-        assert ran(page) == 0
-        would_see(page)
+        yield
 
 
-def test_nothing_of_a_text_runs_in_jupyterlab(hostile, warm_cache):
-    given = settings(hostile)
+@contextmanager
+def in_jupyterlab(given, folder, page):
     cell = (
         "import berdslib as bd\n"
         f"data = bd.load({given['questions'][0]!r}, passages={given['corpus']!r})\n"
         f"explorer = bd.explore(data, {given['systems']!r}, judge='overlap', k=20)\nexplorer"
     )
-    with lab(hostile, cell) as address, chromium() as page:
+    with lab(folder, cell) as address:
         run_first_cell(page, address)
+        yield
+
+
+@pytest.mark.parametrize("opened", [in_the_app, in_jupyterlab])
+def test_nothing_of_a_text_runs(hostile, warm_cache, opened):
+    with chromium() as page, opened(settings(hostile), hostile, page):
         look_at_everything(page, hostile)
-        shoot(page, "hostile_lab")
         assert ran(page) == 0
         would_see(page)
 
@@ -312,7 +297,6 @@ def test_nothing_of_a_text_runs_in_an_exported_page(hostile, warm_cache):
         page.get_by_label("Order by").select_option(index=1)
         assert not any(text in page.locator("body").inner_text() for text in DECEIVING.values())
         assert violations(page) == []
-        shoot(page, "hostile_page")
         assert ran(page) == 0
         insert(page)  # the page's own policy stops scripts and handlers even there
         assert page.hits == []
@@ -334,7 +318,6 @@ def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
     with chromium(offline=True) as page:
         page.goto(page_file.as_uri())
         page.locator(".berds-list button").nth(9).wait_for()
-        shoot(page, "page_1_open")
         from berdslib.data.datasets import load
         from berdslib.study.explorer.session import Session, Wish
 
@@ -349,7 +332,6 @@ def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
         assert "MRecall" in page.get_by_label("Question", exact=True).evaluate("menu => menu.selectedOptions[0].text")
         page.locator(".berds-list button").first.click()
         assert "recorded verdict" in page.locator(".berds-opinions").inner_text()
-        shoot(page, "page_2_passage")
         page.keyboard.press("Escape")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")

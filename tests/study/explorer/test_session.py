@@ -15,8 +15,7 @@ from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.study.explorer import session as session_module
-from berdslib.study.explorer.session import TYPED, Session, Wish, session_for, typed_question
+from berdslib.study.explorer.session import Session, Wish, session_for
 
 PASSAGES = [
     bd.Passage("cruel", "zoos are cruel to animals and must close"),
@@ -149,15 +148,6 @@ def test_lists_of_statements_are_those_of_sides():
             assert view["asked"] == (CLOSE, STAY)[pid]
 
 
-def test_a_projection_searches_full_queries_as_sides_does_with_the_question_first():
-    two_sided = TOY.only([ZOOS])
-    full = bd.sides("letters+pap:1.0", two_sided, 3, form="question first").runs["letters+pap:1.0"]
-    plain = bd.sides("letters+pap:1.0", two_sided, 3).runs["letters+pap:1.0"]
-    view = last(session(two_sided), wish("letters+pap:1.0", "letters", asked=1))
-    assert docnos(view)[0] == lists_of(full, "zoos#1", 3)
-    assert not full.equals(plain)
-
-
 # ---------------------------------------------------------------- views come as they are ready
 
 
@@ -199,73 +189,27 @@ def test_a_system_that_fails_is_told_of_and_the_other_list_is_there(system, said
 # ---------------------------------------------------------------- questions of one's own
 
 
-def test_a_typed_question_has_the_sides_that_a_rule_finds():
-    found = typed_question("  Should   zoos close? ")
-    assert found == bd.Question(
-        TYPED, "Should zoos close?", ("Zoos should close.", "Zoos should not close."), ("support", "oppose")
-    )
-    assert typed_question("Zoos?").perspectives == () == typed_question("Zoos?").stances
-    assert typed_question("Should zoos close?", ("Maybe.",)).perspectives == ("Maybe.",)
-    for blank in ("", " \n\t"):
-        with pytest.raises(bd.InputError, match="type a question first"):
-            typed_question(blank)
-
-
-def test_a_typed_question_is_searched_alone_and_read_by_the_judge():
-    asked = []
-
-    def judge(pairs):
-        asked.extend(pairs)
-        return [float("cruel" in p.passage.text and p.pid == 0) for p in pairs]
-
-    here = session(judge=judge)
+def test_a_typed_question_is_searched_alone_and_its_sides_are_read_by_the_judge():
+    here = session(judge=lambda pairs: [float("cruel" in p.passage.text and p.pid == 0) for p in pairs])
     view = last(here, wish("bm25", "bm25", qid="", typed="Should zoos close?"))
-    alone = bd.experiment("bm25", bd.Collection("x", [bd.Question("t", "Should zoos close?", ("a",))], PASSAGES), "P@3",
-                          judge=by_word)  # fmt: skip
-    assert docnos(view)[0] == lists_of(alone.runs["bm25"], "t", 3)
-    assert {p.perspective for p in asked} == {"Zoos should close.", "Zoos should not close."}
+    alone = bd.search("bm25", bd.Collection("x", [bd.Question("t", "Should zoos close?")], PASSAGES), 3)
+    assert docnos(view)[0] == lists_of(alone, "t", 3)
+    assert [one["text"] for one in view["perspectives"]] == ["Zoos should close.", "Zoos should not close."]
     argues = {row["docno"]: row["argues"] for row in view["lists"][0]["rows"]}
     assert argues == {docno: [0] if "cruel" in docno else [] for docno in argues} and "cruel" in argues
     assert view["lists"][0]["figures"][-1]["name"] == "leaning"
 
 
 def test_perspectives_of_ones_own_are_judged_and_never_marked_by_what_is_recorded():
-    here = session(UNLABELLED, judge=by_word)
-    with_gold = session(TOY)  # recorded verdicts are there, and its judge is the function all the same
-    with_gold._reading = here._reader
-    mine = ("Tea is best.", "Coffee is best.")
-    for one in (here, with_gold):
-        for wished in (
-            wish("bm25", "bm25", perspectives=mine, k=5),
-            wish("bm25", "letters", perspectives=mine, asked=0),
-        ):
-            view = last(one, wished)
-            for row in (row for shown in view["lists"] for row in shown["rows"]):
-                text = {p.docno: p.text for p in PASSAGES}[row["docno"]]
-                assert row["argues"] == [pid for pid, word in enumerate(("tea", "coffee")) if word in text]
-            assert view["judge"] != "recorded verdicts" and not with_gold.is_recorded(wished)
-            assert [one["text"] for one in view["perspectives"]] == list(mine)
-            assert [one["stance"] for one in view["perspectives"]] == ["", ""]
-
-
-def test_recorded_perspectives_typed_again_are_recorded_still():
-    here = session()
-    again = wish(perspectives=(CLOSE, STAY))
-    assert here.is_recorded(again) and here.question(again) == ZOOS
-    assert last(here, again) == last(here, wish())
-    assert not here.is_recorded(wish(perspectives=(STAY, CLOSE)))  # their numbers would not be those of the verdicts
-    assert not here.is_recorded(wish(qid="", typed=ZOOS.text))
-    assert not session(judge=by_word).is_recorded(wish()) and session(judge="gold").is_recorded(wish())
-
-
-def test_what_cannot_be_asked():
-    here = session()
-    with pytest.raises(bd.InputError, match="unknown question 'zoo'"):
-        here.question(wish(qid="zoo"))
-    with pytest.raises(bd.InputError, match="no perspective number 3"):
-        here.question(wish(asked=2))
-    with pytest.raises(bd.InputError, match="type a question first"):
-        last(here, wish(qid=""))
+    here, mine = session(TOY), ("Tea is best.", "Coffee is best.")
+    here._reading = session(UNLABELLED, judge=by_word)._reader
+    texts = {p.docno: p.text for p in PASSAGES}
+    for wished in (wish("bm25", "bm25", perspectives=mine, k=5), wish("bm25", "letters", perspectives=mine, asked=0)):
+        view = last(here, wished)
+        for row in (row for shown in view["lists"] for row in shown["rows"]):
+            assert row["argues"] == [pid for pid, word in enumerate(("tea", "coffee")) if word in texts[row["docno"]]]
+        assert view["judge"] != "recorded verdicts" and not here.is_recorded(wished)
+        assert [(one["text"], one["stance"]) for one in view["perspectives"]] == [(text, "") for text in mine]
 
 
 # ---------------------------------------------------------------- finished runs
@@ -276,14 +220,6 @@ OTHERS = ranked_run({"zoos": ["cruel", "save", "coffee", "cruel2"]})
 
 def finished(**options):
     return session_for(TOY, {"theirs": THEIRS, "others": OTHERS}, k=3, **options)
-
-
-def test_finished_runs_stand_side_by_side():
-    here, first = finished()
-    assert first.systems == ("theirs", "others")
-    views = list(here.looks(first))
-    assert len(views) == 1 and docnos(views[0]) == [["tea", "save"], ["cruel", "save", "coffee"]]
-    assert [one["hidden"] for one in views[0]["lists"]] == [[0], []]
 
 
 def test_a_run_without_a_list_says_which_is_missing():
@@ -320,14 +256,6 @@ def test_a_second_look_searches_nothing(counting):
     assert len(counting.asked) == n
 
 
-def test_another_depth_is_another_search_and_old_runs_are_forgotten_in_time(counting, monkeypatch):
-    monkeypatch.setattr(session_module, "_KEPT_RUNS", 2)
-    here = session(own={"mine": counting})
-    for k, searches in ((1, 1), (2, 2), (1, 2), (3, 3), (1, 3), (2, 4)):  # of two kept, the oldest look goes first
-        assert len(docnos(last(here, wish("mine", "mine", k=k)))[0]) == k
-        assert len(counting.asked) == searches, k
-
-
 def test_a_cross_encoder_reads_for_one_question_only(counting, monkeypatch):
     read = []
 
@@ -349,22 +277,6 @@ def test_a_cross_encoder_reads_for_one_question_only(counting, monkeypatch):
     assert docnos(other)[0] == ["save", "cruel", "tea"] and counting.asked[2:] == [[BEST.text]]
 
 
-def test_what_a_judge_reads_for_is_searched_alone_and_says_so(counting):
-    read = []
-
-    def aspects(pairs):
-        read.extend(p.qid for p in pairs)
-        return [0.5 for _ in pairs]
-
-    here = session(aspect_judge=aspects, depth=3)
-    view = last(here, wish("counting+coverage:0.5", "counting+mmr:0.5"))
-    assert set(read) == {"zoos"} and counting.asked == [[ZOOS.text], [ZOOS.text, BEST.text]]
-    assert view["lists"][0]["note"].startswith("Searched by itself") and not view["lists"][1]["note"]
-
-
-# ---------------------------------------------------------------- a passage that is opened
-
-
 def test_an_opened_passage_has_its_labels_and_what_the_judge_says():
     here = session()
     here._reading = session(judge=lambda pairs: [0.9 if p.pid else 0.45 for p in pairs])._reader
@@ -383,9 +295,6 @@ def test_an_opened_passage_has_its_labels_and_what_the_judge_says():
     assert not mine["labelled"] and [one["label"] for one in mine["opinions"]] == [None]
 
 
-# ---------------------------------------------------------------- where the lists differ most
-
-
 def test_questions_in_order_of_their_difference():
     here, first = session_for(TOY, ("bm25", "letters"), k=2)
     found = here.ordered(first)
@@ -399,24 +308,7 @@ def test_questions_in_order_of_their_difference():
     assert here.ordered(first._replace(asked=1, perspectives=("Mine.",))) == found
 
 
-def test_an_order_needs_perspectives_and_searches_slow_systems_for_all_questions(counting, monkeypatch):
-    monkeypatch.setattr(systems_module, "load_scorer", lambda _: lambda pairs: np.zeros(len(pairs)))
-    session(judge=by_word).ordered(wish("counting+cross:m", "bm25"))
-    assert counting.asked == [[ZOOS.text, BEST.text]]
-    bare = bd.Collection("toy", [bd.Question("q", "Zoos?")], PASSAGES)
-    with pytest.raises(bd.InputError, match="no question has perspectives to order them by"):
-        session(bare).ordered(wish(qid="q"))
-
-
 # ---------------------------------------------------------------- what is kept
-
-
-def test_a_cell_names_what_is_seen():
-    here, first = session_for("sample", ("bm25", "bm25+mmr:0.5"), k=4)
-    named = {}
-    exec(here.cell(first), named)  # ours
-    assert (named["dataset"], named["question_id"]) == ("sample", first.qid)
-    assert (named["systems"], named["k"]) == (["bm25", "bm25+mmr:0.5"], 4)
 
 
 @pytest.mark.parametrize(
@@ -445,41 +337,6 @@ def test_the_command_runs_and_writes_the_same_lists(tmp_path):
     assert data["views"][question.qid]["-1"] == wanted
 
 
-def named_sample(**options):
-    here, first = session_for("sample", ("bm25", "bm25+mmr:0.5"), **options)
-    return here.command(first)
-
-
-def test_the_command_names_judge_and_depth():
-    assert "--depth 3" in named_sample(depth=3) and "--depth" not in named_sample()
-    named = named_sample(judge="laptop")
-    assert shlex.split(named)[shlex.split(named).index("-j") + 1] == "laptop"
-    assert "-j" not in shlex.split(named_sample())
-    assert "-j" not in shlex.split(named_sample(judge="gold"))
-
-
-def test_a_judge_of_ones_own_has_no_name():
-    with pytest.raises(bd.InputError, match="judge of your own"):
-        named_sample(judge=lambda pairs: [0.5] * len(pairs))
-    with pytest.raises(bd.InputError, match="that another session could load"):
-        session().cell(wish())
-
-
-# ---------------------------------------------------------------- what is refused
-
-
-def test_collections_that_cannot_be_explored():
-    for rule in ("baseline", "explicit"):
-        options = {"asked": {"political_attitude": ("a",)}} if rule == "explicit" else {}
-        scenario = small_scenario("ab", [0], rule=rule, **options)
-        with pytest.raises(bd.InputError, match="is a scenario of PerspectiveArg"):
-            session_for(scenario, ("bm25", "bm25+mmr:0.5"))
-        with pytest.raises(bd.InputError, match="is a scenario of PerspectiveArg"):
-            session_for(scenario.handout, ("bm25", "bm25+mmr:0.5"))
-    with pytest.raises(bd.InputError, match="questions only; name the corpus to search"):
-        session(bd.Collection("toy", [ZOOS]))
-
-
 @pytest.mark.parametrize(
     ("data", "systems", "options", "said"),
     [
@@ -489,6 +346,9 @@ def test_collections_that_cannot_be_explored():
         (TOY, ("bm25", "minilm"), {"k": 0}, "at least 1"),
         (TOY, ("bm25", TOY), {}, "of type Collection"),
         ([TOY, TOY], ("bm25", "minilm"), {}, "two collections have one name"),
+        (small_scenario("ab", [0], rule="baseline"), ("bm25", "minilm"), {}, "is a scenario of PerspectiveArg"),
+        (small_scenario("ab", [0]).handout, ("bm25", "minilm"), {}, "is a scenario of PerspectiveArg"),
+        (bd.Collection("toy", [ZOOS]), ("bm25", "minilm"), {}, "questions only; name the corpus to search"),
         ([TOY, "sample"], {"a": THEIRS, "b": OTHERS}, {}, "belongs to one corpus"),
     ],
 )

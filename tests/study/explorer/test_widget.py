@@ -26,7 +26,6 @@ ZOOS = bd.Question("zoos", "Should zoos close?", ("zoos must close", "zoos must 
 TEA = bd.Question("te/a", "Which drink is best?", ("Tea.", "Coffee."), source="toy")
 GOLD = make_verdicts([("zoos", 0, "cruel", 1.0, True), ("zoos", 1, "save", 1.0, True)], "gold")
 TOY = bd.Collection("toy", [ZOOS, TEA], PASSAGES, GOLD, {"zoos": [("rare", "rare species")]})
-BARE = bd.Collection("toy", [ZOOS, TEA], PASSAGES)
 
 
 def by_word(pairs):
@@ -223,17 +222,6 @@ def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored
     assert explorer.face.view["k"] == 1
 
 
-def test_an_unknown_passage_is_told_of(explored):
-    explorer = explored()
-    ready(explorer)
-    explorer.open("quark\u202e")
-    ready(explorer)
-    assert "there is no passage" in explorer.face.opened["problem"] and "\u202e" not in explorer.face.opened["problem"]
-
-
-# ---------------------------------------------------------------- where the lists differ most
-
-
 def test_questions_are_listed_by_difference_and_as_they_were_again(explored):
     explorer = explored(systems=("bm25", "bm25+expand:recorded"), k=1)
     ready(explorer)
@@ -280,33 +268,6 @@ def test_a_table_is_saved_as_it_is_shown(explored, tmp_path):
     table = explorer.table()
     assert set(table.pop("marked_by")) == {"recorded verdicts"}
     pd.testing.assert_frame_equal(table, rank_table(ZOOS, runs, GOLD, 2), check_dtype=False)
-
-
-def test_what_cannot_be_kept_is_told_beside_the_buttons(explored, tmp_path):
-    explorer = explored(output=tmp_path / "file")
-    (tmp_path / "file").write_text("in the way")
-    ready(explorer)
-    click(explorer, "Save table")
-    assert "file" in explorer.face.kept["problem"].lower()
-    explorer.output = tmp_path / "kept"
-    click(explorer, "As a cell")  # another session would not know a collection that was made here
-    assert "another session" in explorer.face.kept["problem"]
-    explorer.own.value = True
-    explorer.typed.value = "Which drink"
-    ready(explorer)
-    for name, said in (("Save table", "nothing is marked yet"), ("As a cell", "can be opened again")):
-        click(explorer, name)
-        assert said in explorer.face.kept["problem"]
-
-
-def test_a_table_of_half_a_view_is_not_saved(explored):
-    slow = Slow()
-    explorer = explored(systems=[Slow("fast"), slow], judge=None)
-    explorer.session.own["fast"].open.set()
-    with released(slow):
-        assert slow.begun.wait(LONG)
-        with pytest.raises(InputError, match="wait for the lists"):
-            explorer.table()
 
 
 def test_what_explore_refuses():
