@@ -54,18 +54,3 @@ def test_a_number_is_shown_or_named(tmp_path, prose, output, missing):
     (tmp_path / "docs" / "here.md").write_text("It was 62.4 then.")
     found = unshown_numbers(notebook(prose, output), tmp_path)
     assert [one.number for one in found] == missing
-
-
-def test_tables_count_without_their_tags(tmp_path):
-    made = notebook("It is 72 or 41.7.")
-    made["cells"][6]["outputs"] = [{"output_type": "execute_result", "data": {"text/html": "<td id='T_72'>41.70</td>"}}]
-    assert [one.number for one in unshown_numbers(made, tmp_path)] == ["72"]
-
-
-def test_code_counts_as_it_is_written_and_parameters_everywhere(tmp_path):
-    made = notebook(
-        "k is 50, 10,000 draws, seed 40, 4 in ten, and 40 % of them",
-        code="draws = 10_000\nshare = 0.4",
-        parameters="k = 50",
-    )
-    assert [one.number for one in unshown_numbers(made, tmp_path)] == ["40"]

@@ -18,14 +18,6 @@ def pets():
     return Registry("pet", {"cat": "Felis", "dog:": "Canis", "dog-9": "Lupus"})
 
 
-def test_it_is_a_mapping_of_what_is_known(pets):
-    assert dict(pets) == {"cat": "Felis", "dog:": "Canis", "dog-9": "Lupus"} and len(pets) == 3
-    assert "cat" in pets and "cow" not in pets and pets["cat"] == "Felis"
-    assert pets.names() == ["cat", "dog:…", "dog-9"]
-    with pytest.raises(KeyError):
-        pets["cow"]
-
-
 def test_a_name_may_say_what_it_is_about(pets):
     assert pets.find("cat") == ("Felis", "")
     assert pets.find("dog:poodle") == ("Canis", "poodle")

@@ -96,16 +96,6 @@ def test_scores_are_those_counted_by_hand(asked, files):
     assert [row["P@2"] for row in per_query] == [0.5, 0.5, 1.0]
 
 
-def test_results_are_written_in_the_shape_of_the_task(asked, files, tmp_path):
-    berds("evaluate", *asked, *files, "-o", tmp_path / "out")
-    relevance, diversity = (pd.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("relevance", "diversity"))
-    assert list(relevance.columns) == ["system", "k", "nDCG", "P", "synthetic"] and len(relevance) == 8
-    assert list(diversity.columns) == ["system", "k", "alpha_nDCG", "rKL", "synthetic"] and len(diversity) == 8
-    whole = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert (whole["settings"]["split"], whole["settings"]["definitions"]) == ("dev", "papers")
-    pd.testing.assert_frame_equal(pd.DataFrame(whole["relevance"]), relevance)
-
-
 def test_a_file_that_cannot_be_used_costs_its_own_scores_only(asked, files, tmp_path):
     good, poor = files
     bad = tmp_path / "bad.jsonl"

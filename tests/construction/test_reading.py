@@ -50,10 +50,3 @@ def test_any_text_is_read_or_refused(answer):
         except InputError:
             continue
         assert found
-
-
-@given(st.text(alphabet="abcdefgh ?.,'", min_size=1, max_size=60).filter(lambda t: t.strip(" .?,'")))
-def test_a_sentence_comes_back_as_it_is(text):
-    plain = " ".join(text.split())
-    found = one_line(plain)
-    assert found in (plain, plain[1:-1].strip())

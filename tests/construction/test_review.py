@@ -18,7 +18,6 @@ from berdslib.construction.review import (
     disagreements,
     draw_sheet,
     read_sheet,
-    read_sources,
     reviewer_agreement,
     summary,
     write_sheet,
@@ -75,12 +74,6 @@ def test_the_stance_stands_behind_each_perspective():
     ]
     found = {r.qid: r.perspectives for r in draw_sheet(asked, {}, n=2)}
     assert found == {"a": "Close them. (oppose)\nKeep them. (support)", "b": "Cats.\nDogs."}
-
-
-def test_sources_are_read_from_a_file_of_questions(tmp_path):
-    path = tmp_path / "questions.jsonl"
-    path.write_text('{"qid": "a", "sources": ["One.", "Two."]}\n{"id": "b"}\n{"key": 7, "sources": []}\n')
-    assert read_sources(path) == {"a": ("One.", "Two."), "7": ()}
 
 
 # ---------------------------------------------------------------- the file
@@ -226,15 +219,6 @@ def test_kappa_and_alpha_are_those_of_the_libraries(column, data):
     assert kappa == pytest.approx(cohen_kappa_score(*both.T, labels=range(n), weights=weights))
     said = [(who, item, int(both[item, who])) for item in range(len(both)) for who in (0, 1)]
     assert alpha == pytest.approx(AnnotationTask(said, distance=distance).alpha())
-
-
-def test_intervals_hold_the_value_and_shrink_with_more_items():
-    counts = ([k * m for k in (20, 5, 10, 15)] for m in (1, 16))
-    few, many = (compared("question_ok", *from_counts(*one), resamples=2000) for one in counts)
-    for name in ("kappa", "alpha"):
-        widths = [one[f"{name}_high"] - one[f"{name}_low"] for one in (few, many)]
-        assert all(one[f"{name}_low"] < one[name] < one[f"{name}_high"] for one in (few, many))
-        assert widths[1] == pytest.approx(widths[0] / 4, rel=0.2)
 
 
 def test_with_one_answer_only_kappa_and_alpha_are_undefined_and_said_so():

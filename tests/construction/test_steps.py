@@ -3,13 +3,12 @@
 import pytest
 
 from berdslib.construction.debates import ONE_EACH, OPPOSITE, QUESTION
-from berdslib.construction.pipeline import NO_RULE, UNANSWERED, UNREADABLE, ByChat, ByRule, Draft, take
+from berdslib.construction.pipeline import NO_RULE, UNREADABLE, ByChat, ByRule, Draft, take
 from berdslib.construction.questions import LABEL, LIST_STEPS, POSITIONS, STATEMENTS
-from berdslib.llm.chat import Reply, UnavailableError
+from berdslib.llm.chat import Reply
 
 YES_OR_NO = LIST_STEPS[0]
 ZOOS = Draft("zoos", question="Should zoos close?")
-TEA = Draft("tea", question="Does tea help?")
 PAIR = "statement: {}\nnegation: {}"
 
 
@@ -34,14 +33,6 @@ def taken(step, drafts, *answers):
     return take(step, drafts, ByChat(chat, workers=1)), chat
 
 
-def test_an_answer_becomes_perspectives():
-    passed, chat = taken(STATEMENTS, [ZOOS], PAIR.format("Zoos should close.", "Zoos should not close."))
-    assert passed.drafts[0].perspectives == ("Zoos should close.", "Zoos should not close.")
-    assert passed.drafts[0].stances == ("support", "oppose")
-    assert passed.counts == [("statements", 1, 1, 0, 0)]
-    assert "Should zoos close?" in chat.seen[0][-1]["content"]
-
-
 def test_an_unreadable_answer_is_sent_back_once_with_what_is_wrong():
     good = PAIR.format("Zoos should close.", "Zoos should not close.")
     passed, chat = taken(STATEMENTS, [ZOOS], "Hm.", good)
@@ -53,14 +44,6 @@ def test_an_unreadable_answer_is_sent_back_once_with_what_is_wrong():
     assert [(r.reason, r.step) for r in passed.rejected] == [(UNREADABLE, "statements")]
     assert len(chat.seen) == 2
     assert "Well." in passed.rejected[0].detail
-
-
-def test_what_the_endpoint_cannot_answer_is_not_left_out_but_asked_again_later():
-    good = PAIR.format("Tea helps.", "Tea does not help.")
-    passed, _ = taken(STATEMENTS, [ZOOS, TEA], UnavailableError("status 503"), good)
-    assert [d.key for d in passed.drafts] == ["tea"]
-    assert [(r.draft.key, r.reason) for r in passed.unanswered] == [("zoos", UNANSWERED)]
-    assert not passed.rejected
 
 
 def test_a_text_cannot_close_its_tag_or_give_orders_from_outside():

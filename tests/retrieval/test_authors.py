@@ -18,7 +18,6 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.scenario import Handout, open_scenario
 from berdslib.errors import InputError
-from berdslib.evaluation.judges import calibration_error
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects, learn_weights, lessons_of
@@ -192,18 +191,6 @@ def test_filter_looks_ten_times_as_deep_until_the_list_is_full(spy, monkeypatch,
     assert spy.depths == depths
 
 
-def test_a_list_is_an_author_with_each_of_several_values():
-    people = {"a": {ISSUES: ("x", "y"), "age": ("old",)}, "b": {ISSUES: ("x",)}, "c": {"age": ("old",)}}
-    authors = Authors.known(
-        Handout("three", [Question("q", "?")], [Passage(docno, "") for docno in people], profiles=people)
-    )
-    assert authors.groups == (("age", "old"), (ISSUES, "x"), (ISSUES, "y"))
-    assert authors.evidence({ISSUES: ("x", "y")}).tolist() == [[1, 0], [0, 0], [0, 1]]
-    assert authors.evidence({ISSUES: ("x",), "age": ("old",)}).tolist() == [[1, 0], [0, 1], [0, 1]]
-    assert authors.evidence({"gender": ("none",)}).tolist() == [[0, 1]] * 3
-    assert authors.membership().tolist() == [[1, 1, 1], [0, 1, 0], [1, 0, 0]]
-
-
 # ---------------------------------------------------------------- template
 
 
@@ -297,22 +284,6 @@ def in_ids(run, scenario):
     return frame.set_index(["qid", "docno"])["score"].sort_index()
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_weights_and_guesses_come_of_the_training_split_only(rule):
-    """Answers of the dev split may be others, or none at all: the run stays. Those of the training split matter."""
-
-    def run(change):
-        release = replace(PLANTED, perspective=tuple(change(q) for q in PLANTED.perspective))
-        scenario = open_scenario(release, rule)
-        return in_ids(system("bm25+profile:fusion", scenario).search(scenario.questions, 10), scenario)
-
-    plain = run(lambda q: q)
-    other = PLANTED.arguments[0].docno
-    pd.testing.assert_series_equal(run(lambda q: q if q.split == "train" else q._replace(relevant=None)), plain)
-    pd.testing.assert_series_equal(run(lambda q: q if q.split == "train" else q._replace(relevant=(other,))), plain)
-    assert not run(lambda q: q._replace(relevant=q.relevant[::2]) if q.split == "train" else q).equals(plain)
-
-
 class Forbidden(Mapping):
     """Profiles that nobody may look at."""
 
@@ -370,22 +341,6 @@ def test_what_is_learnt_of_another_release_is_used_on_this(caplog):
 def truth(scenario, name, value):
     """Say of every passage whether its author states the value."""
     return np.array([value in scenario.authors[p.docno].get(name, ()) for p in scenario.passages])
-
-
-@pytest.mark.slow
-def test_p_is_calibrated_on_issues_that_were_not_seen():
-    """Also where, as here, not every value is asked for on every issue: a third of the queries is not there."""
-    scenario = open_scenario(planted(issues=20, each=100), "implicit")
-    some = [q for i, q in enumerate(scenario.training.questions) if i % 3]
-    classifier = AuthorClassifier.learn(replace(scenario.training, questions=some), Words())
-    learnt = set(scenario.training.gold["docno"])
-    unseen = np.array([p.docno not in learnt for p in scenario.passages])
-    groups = [(name, value) for name, values in classifier.values.items() for value in values]
-    p = [classifier.p(*group, scenario.passages)[unseen] for group in groups]
-    has = [truth(scenario, *group)[unseen] for group in groups]
-    assert calibration_error(np.concatenate(has), np.concatenate(p)) < 0.03
-    # Not by saying the share of everybody.
-    assert len(p) == 7 and all(one.std() > 0.05 and roc_auc_score(h, one) > 0.6 for one, h in zip(p, has, strict=True))
 
 
 def test_a_passage_that_was_learnt_from_is_judged_without_its_issue():
@@ -589,21 +544,3 @@ def test_what_a_scenario_forbids_is_refused_before_anything_is_built(text, colle
     with pytest.raises(InputError, match=words):
         system(text, collection())
     assert spy.read == [] or "aspects_by" in words
-
-
-def test_what_is_not_of_the_scenario_is_refused(spy):
-    scenario = opened(PLANTED, "explicit")
-    for text in ("bm25+profile:filter", "bm25+profile:template", "bm25+profile:fusion", "bm25+xquad:0.5"):
-        with pytest.raises(InputError, match="no property is known that question 'mine' asks for"):
-            system(text, scenario).search([Question("mine", "topic6a")], 5)
-    authors = Authors.known(lessons_of(scenario.training))
-    spy.docnos = [scenario.gold["docno"].iloc[0]]
-    with pytest.raises(InputError, match="nothing that is found for the training queries is an answer"):
-        learn_weights(spy, authors, depth=5)
-    filtering = system("spy+profile:filter", scenario)
-    spy.docnos = ["web"]
-    with pytest.raises(InputError, match="'web' is not among the passages of the scenario"):
-        filtering.search(scenario.questions, 5)
-    both = {qid: {"age": ("65+",), "gender": ("male",)} for qid in scenario.training.asked}
-    with pytest.raises(InputError, match="no query of the training split names one value and has answers"):
-        AuthorClassifier.learn(replace(scenario.training, asked=both), Words())

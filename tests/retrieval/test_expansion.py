@@ -17,7 +17,6 @@ from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.llm.answers import SCHEMA
 from berdslib.llm.asking import UnreadableAnswerError
 from berdslib.llm.chat import Reply
-from berdslib.llm.prompting import import_prompt
 from berdslib.llm.recorded import Kept, Recorded
 from berdslib.retrieval.expansion import (
     SEARCHED,
@@ -191,14 +190,6 @@ def test_templates_by_hand():
         template_expansions([])
 
 
-@settings(deadline=None)
-@given(st.text(max_size=80))
-def test_any_question_has_distinct_templates(text):
-    found = template_expansions([Question("q", text)])["q"]
-    assert 3 <= len(found) <= 4 and len({s for _, s in found}) == len(found)
-    assert all(s.strip() and s == s.strip() for _, s in found)
-
-
 # ---------------------------------------------------------------- asked of a chat model
 
 
@@ -267,16 +258,6 @@ def test_unreadable_answers_are_named_and_the_others_kept(tmp_path):
         chat_expansions(questions[2:], Recorded(path, model.id))
 
 
-def test_the_published_wording_is_used_once_it_is_imported(user_cache, tmp_path):
-    model = Model(GOOD)
-    with pytest.raises(MissingDataError, match="berds prompts fetch perspective_generation"):
-        chat_expansions([Q1], model, wording="published")
-    (tmp_path / "theirs.txt").write_text("Say what people think. Question: [Question]", encoding="utf-8")
-    import_prompt("perspective_generation", tmp_path / "theirs.txt", ("question",))
-    assert chat_expansions([Q1], model, wording="published") == {"q1": READ["q1"]}
-    assert model.asked[-1] == [{"role": "user", "content": f"Say what people think. Question: {Q1.text}"}]
-
-
 def test_a_hypothetical_passage_is_the_query():
     model = Model({Q1.text: "<think>Hm.</think>\nZoos  keep\nanimals. ", Q2.text: "Tea is a drink."})
     found = hyde_expansions([Q1, Q2], model)
@@ -331,16 +312,3 @@ def test_expansions_by_name_are_asked_once_and_held_to_a_form(tmp_path, monkeypa
     assert found == {"q2": [("hypothetical passage", "Tea is a drink.")]}
     fake = Fake({"Tea is a drink.": ["d1"]})
     assert lists_of(Expanded(fake, found, **SEARCHED["hyde"]).search([Q2], 2)) == {"q2": ["d1"]}
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("gpt-4o", "unknown way to ask for expansions 'gpt-4o'"),
-        ("chat:", "is not a chat model"),
-        ("hyde:recorded:none.jsonl", "cannot be read"),
-    ],
-)
-def test_names_that_ask_nobody(name, words):
-    with pytest.raises(InputError, match=words):
-        expansions_by(name, [Q1])

@@ -52,22 +52,6 @@ def name(request):
     return request.param
 
 
-def test_numpy_in_blocks_equals_a_full_sort_with_many_ties(monkeypatch):
-    """Whole numbers, so that scores tie often and exactly; blocks of 7 vectors and 3 queries."""
-    monkeypatch.setattr(module, "_ROWS", 7)
-    monkeypatch.setattr(module, "_QUERIES", 3)
-    rng = np.random.default_rng(1)
-    for n in (1, 6, 7, 8, 50):
-        vectors = rng.integers(-1, 2, (n, 3)).astype(np.float32)
-        queries = rng.integers(-1, 2, (10, 3)).astype(np.float32)
-        ties = rng.permutation(n)
-        for k in (1, 5, 7, 20, 100):
-            hits = filled("numpy", vectors, ties).search(queries, k)
-            assert numbers(hits) == brute_force(vectors, queries, k, ties)
-            for query, (rows, scores) in zip(queries, hits, strict=True):
-                np.testing.assert_array_equal(scores, vectors[rows] @ query)
-
-
 @pytest.mark.parametrize("scale", [1, 1e-30, 1e15])
 def test_numpy_is_exact_where_float32_is_not(monkeypatch, scale):
     """Scores that differ in the seventh digit, and twins: against a sort of sums that are rounded once."""
@@ -169,13 +153,6 @@ def test_equal_scores_are_in_tie_order_also_after_opening(name, tmp_path):
     for one in (index, type(index).open(tmp_path / "index", ties)):
         rows = one.search(np.eye(4, dtype=np.float32)[1:2], 5)[0][0]
         assert rows.tolist() == sorted(range(5, 10), key=lambda i: ties[i])
-
-
-def test_an_opened_file_is_mapped_and_not_read(tmp_path):
-    vectors = clustered(1000)
-    filled("numpy", vectors).save(tmp_path / "index")
-    opened = NumpyIndex.open(tmp_path / "index")
-    assert isinstance(opened._vectors, np.memmap) and not opened._vectors.flags.writeable
 
 
 @pytest.mark.parametrize("name", LOCAL)
@@ -280,19 +257,6 @@ def test_rescored_sorts_the_candidates_by_the_vectors_on_disk(tmp_path):
         Rescored(make_index("faiss"), vectors[:0])
 
 
-@pytest.mark.slow
-def test_a_saved_milvus_index_that_lost_vectors_is_refused(tmp_path):
-    pytest.importorskip("milvus_lite")
-    filled("milvus", clustered(50)).save(tmp_path / "index")
-    about = json.loads((tmp_path / "index" / "milvus.json").read_text())
-    (tmp_path / "index" / "milvus.json").write_text(json.dumps(about | {"vectors": 60}))
-    with pytest.raises(InputError, match=r"saved with 60 vectors, and collection .* holds 50"):
-        MilvusIndex.open(tmp_path / "index")
-    (tmp_path / "other" / "photos").mkdir(parents=True)
-    with pytest.raises(InputError, match="has other content"):
-        filled("milvus", clustered(50)).save(tmp_path / "other")
-
-
 @pytest.fixture
 def uri(tmp_path):
     """Of a Milvus that outlives an index, as a server does."""
@@ -382,19 +346,6 @@ def test_bm25_that_is_not_whole_is_refused(tmp_path):
     (tmp_path / "other" / "photos").mkdir(parents=True)
     with pytest.raises(InputError, match="has other content"):
         BM25(zipf_passages(5)).save(tmp_path / "other")
-
-
-def test_a_link_to_a_saved_index_stays_a_link(tmp_path):
-    BM25([Passage("a", "one two")]).save(tmp_path / "saved")
-    (tmp_path / "link").symlink_to(tmp_path / "saved")
-    BM25([Passage("a", "one two"), Passage("b", "two")]).save(tmp_path / "link")
-    assert (tmp_path / "link").is_symlink()
-    assert json.loads((tmp_path / "saved" / "docnos.json").read_text()) == ["a", "b"]
-    filled("numpy", clustered(5)).save(tmp_path / "vectors")
-    (tmp_path / "name").symlink_to(tmp_path / "vectors")
-    filled("numpy", clustered(6)).save(tmp_path / "name")
-    assert (tmp_path / "name").is_symlink() and len(NumpyIndex.open(tmp_path / "vectors")) == 6
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "name", "saved", "vectors"]
 
 
 NOTHING, THREE = np.zeros((1, 32), np.float32), clustered(3)

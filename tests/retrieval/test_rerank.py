@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -14,7 +13,6 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import AutoTokenizer, BertModel, PreTrainedTokenizerFast, T5Config, T5EncoderModel
 
 from berdslib.data.collection import Collection
-from berdslib.data.corpus import write_corpus
 from berdslib.data.datasets import load_passages, load_questions
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
@@ -67,11 +65,6 @@ def test_the_passage_is_cut_and_the_question_never(words):
     assert after.startswith("cats sleep") and sum(one["token_type_ids"]) == 64 - len(words(question)["input_ids"])
     with pytest.raises(InputError, match="leaves no room"):
         scorer([("short", "x"), ("word " * 61, "x")])
-
-
-def test_three_classes_are_not_a_score(words):
-    with pytest.raises(InputError, match="this has 3"):
-        PairScorer(bert_classifier(words, 3), words)
 
 
 def test_a_model_without_a_classifier_is_an_error(words, tmp_path):
@@ -129,14 +122,6 @@ def test_each_distinct_pair_is_scored_once_and_none_beyond_depth():
     run = retriever.search([Question("q1", "cats"), Question("q2", "zebra"), Question("q3", " ")], 2)
     assert lists_of(run) == {"q1": ["c", "a"]}
     assert sorted(asked) == [("cats", "cats"), ("cats", "cats sleep")]
-
-
-def test_a_corpus_on_disk_is_read_by_docno(words, tmp_path):
-    scorer = PairScorer(bert_classifier(words, 1), words)
-    on_disk = write_corpus(CORPUS, tmp_path / "corpus")
-    first = BM25(CORPUS)
-    want = CrossEncoderRetriever(first, CORPUS, scorer, depth=8).search(QUESTIONS, 4)
-    pd.testing.assert_frame_equal(CrossEncoderRetriever(first, on_disk, scorer, depth=8).search(QUESTIONS, 4), want)
 
 
 def test_awkward_wishes_are_refused():

@@ -110,9 +110,6 @@ class TestEveryRetriever:
         run = make_retriever(name, [Passage("a", "cats"), Passage("b", "dogs")]).search(asked, 1)
         assert run["qid"].tolist() == ["q2"]
 
-    def test_only_blank_questions(self, name, user_cache):
-        assert make_retriever(name, [Passage("a", "cats")]).search([question("")], 5).empty
-
     def test_equal_scores_are_ordered_by_docno_and_set_apart(self, name, user_cache):
         passages = [Passage(d, "cats sleep") for d in ("b", "c", "a")] + [Passage("z", "a dog and its bone")]
         run = make_retriever(name, passages).search([question("cats")], 3)
@@ -126,16 +123,6 @@ class TestEveryRetriever:
             make_retriever(name, [])
         with pytest.raises(InputError, match="k must be at least 1"):
             make_retriever(name, [Passage("a", "cats")]).search([question("cats")], 0)
-
-    def test_passages_without_text_do_not_break_it(self, name, user_cache):
-        run = make_retriever(name, [Passage("a", ""), Passage("b", "cats")]).search([question("cats")], 1)
-        assert run["docno"].tolist() == ["b"]
-
-
-@pytest.mark.parametrize("name", ["bm25", "rank-bm25"])
-def test_question_without_a_known_word_finds_nothing(name):
-    retriever = make_retriever(name, [Passage("a", "cats"), Passage("b", "dogs")])
-    assert retriever.search([question("zebra"), question("the of", "q2")], 5).empty
 
 
 def test_packaged_weights_are_the_published_ones():
@@ -232,13 +219,6 @@ def test_a_chain_searches_and_reorders_in_them(chain, questions, corpora, monkey
 
     alone = [lists([q], corpora[q.qid]) for q in questions[:2]]
     assert lists(questions, OwnCorpora(corpora)) == alone[0] | alone[1] and all(alone)
-
-
-def test_as_a_sequence_each_passage_comes_once():
-    both, other = Passage("a", "one"), Passage("b", "two")
-    corpora = OwnCorpora({"q": [both], "p": [other, both._replace(title="Another title")], "r": []})
-    assert list(corpora) == [both, other] and len(corpora) == 2
-    assert corpora[-1] == other and corpora[:1] == [both]
 
 
 def test_only_queries_made_of_a_question_share_its_corpus():

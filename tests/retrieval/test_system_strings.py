@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from berdslib.errors import InputError
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS
-from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.retrieval.projection import OFFICIAL, PROJECTIONS
 from berdslib.retrieval.systems import PROJECTED, Part, System, is_dense, parse_system
 
 # ---------------------------------------------------------------- round trip
@@ -58,25 +57,6 @@ def test_what_is_written_is_what_is_read(system):
     assert read == system and read.text == system.text
 
 
-@given(chains())
-@settings(deadline=None)
-def test_a_system_without_its_last_parts_is_a_system(system):
-    while system.parts:
-        system = system.before
-        if system.parts[-1:] and system.parts[-1].kind == "extract":
-            continue  # nothing stands behind it any more
-        assert parse_system(system.text) == system
-
-
-@pytest.mark.parametrize("kind", PROJECTED)
-@pytest.mark.parametrize("behind", ["", "+mmr:0.9", "+expand:rule", "+cross:m"])
-def test_the_plus_of_a_method_is_not_that_of_the_next_part(kind, behind):
-    """`pap+` is one method and `pap` another: "+pap+mmr" is `pap` and then MMR, "+pap+:1" is `pap+`."""
-    text = f"minilm+{kind}{behind}"
-    read = parse_system(text)
-    assert read.text == text and read.parts[0].kind == kind and len(read.parts) == 1 + bool(behind)
-
-
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
@@ -94,33 +74,6 @@ def test_the_plus_of_a_method_is_not_that_of_the_next_part(kind, behind):
 def test_a_plus_in_a_name_stays(text, parts):
     read = parse_system(text)
     assert list(read.parts) == parts and read.text == text
-
-
-def test_what_a_part_and_a_system_say_about_themselves():
-    read = parse_system("minilm+pap+expand:rule+coverage:0.5+mmr:1")
-    assert [part.number for part in read.parts if part.kind != "expand"] == [1.0, 0.5, 1.0]
-    assert read.values("expand") == ["rule"] and read.values("cross") == []
-    assert parse_system("minilm+multi:rule+mmr:1").values("expand", "multi") == ["rule"]
-    assert read.uses_aspects and not parse_system("minilm+expand:rule+mmr:0.5").uses_aspects
-    assert read.before.text == "minilm+pap+expand:rule+coverage:0.5" and read.before.before.parts[-1].value == "rule"
-
-
-@pytest.mark.parametrize(
-    ("text", "chooses"),
-    [
-        ("bm25", False),
-        ("minilm+pap+profile:filter+expand:rule", False),
-        ("bm25+profile:template", False),
-        ("tart-full", True),
-        ("bm25+cross:m", True),
-        ("bm25+mmr:0.5+profile:filter", True),
-        ("bm25+expand:rule", False),
-        ("bm25+multi:rule", True),
-        ("bm25+profile:fusion", True),
-    ],
-)
-def test_some_systems_choose_among_candidates(text, chooses):
-    assert parse_system(text).chooses == chooses
 
 
 # ---------------------------------------------------------------- refusals
@@ -174,12 +127,6 @@ def test_what_means_nothing_is_refused(text, said):
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("given", [None, 5, ["bm25"], {"a": "bm25"}])
-def test_what_is_no_text_is_refused(given):
-    with pytest.raises(InputError, match=r"a system is named by text such as 'minilm.mmr:0.9', not by "):
-        parse_system(given)
-
-
 @given(st.text(alphabet="bm25inlhf:+pae xr0.", max_size=25) | st.text(max_size=12).map("minilm+{}".format))
 @settings(deadline=None)
 def test_any_text_is_read_back_or_refused(text):
@@ -189,24 +136,3 @@ def test_any_text_is_read_back_or_refused(text):
     except InputError:
         return
     assert read.text == text.strip()
-
-
-def test_a_name_of_ones_own_begins_a_chain(monkeypatch):
-    monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
-    with pytest.raises(InputError, match=r"unknown retriever 'my-own.v2'"):
-        parse_system("my-own.v2+mmr:0.5")
-    RETRIEVERS.add("my-own.v2", own_retriever(lambda passages: None))
-    assert parse_system("my-own.v2+mmr:0.5") == System("my-own.v2", (Part("mmr", "0.5"),))
-    with pytest.raises(InputError, match=r"pap changes vectors, and 'my-own.v2' has none"):
-        parse_system("my-own.v2+pap")
-
-
-def test_every_method_and_diversifier_is_a_part():
-    for kind in (*METHODS, *OFFICIAL):
-        if kind == "baseline":
-            with pytest.raises(InputError, match=r"'minilm.baseline': unknown part 'baseline'"):
-                parse_system("minilm+baseline")
-        else:
-            assert parse_system(f"minilm+{kind}").parts == (Part(kind, ""),)
-    for kind in DIVERSIFIERS:
-        assert parse_system(f"bm25+{kind}:0.5").parts == (Part(kind, "0.5"),)

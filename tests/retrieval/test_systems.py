@@ -16,7 +16,7 @@ from berdslib.retrieval.diversify import Diversified, diversify, passage_vectors
 from berdslib.retrieval.expansion import Expanded, expanded_search, template_expansions
 from berdslib.retrieval.rerank import CrossEncoderRetriever
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.retrieval.systems import EXPANSION, PARTS, PartKind, make_systems, offers
+from berdslib.retrieval.systems import make_systems
 
 PASSAGES = [
     Passage("a", "zoos are cruel to animals"),
@@ -80,12 +80,6 @@ def test_multi_is_the_question_beside_its_expansions_fused_by_reciprocal_ranks()
     score = {d: sum(Fraction(1, 61 + one.index(d)) for one in lists if d in one) for one in lists for d in one}
     found = system("bm25+multi:recorded").search(QUESTIONS, 4)
     assert found["docno"].tolist() == sorted(score, key=lambda d: (-score[d], d))
-
-
-def test_hypothetical_passages_are_searched_beside_the_question(counting, monkeypatch):
-    monkeypatch.setattr(systems_module, "expansions_by", lambda *_, **__: {"q": [("passage", "zoos hurt")]})
-    system("counting+multi:hyde:m").search(QUESTIONS, 2)
-    assert counting.asked[0][0] == [QUESTIONS[0].text, "zoos hurt"]
 
 
 def test_a_diversifier_takes_the_vectors_of_the_retriever_before_it(monkeypatch):
@@ -158,33 +152,6 @@ def test_a_question_without_expansions_keeps_its_list_before_a_coverage_diversif
     assert found[found["qid"] == "p"]["docno"].tolist() == as_it_is["docno"].tolist()
     assert found[found["qid"] == "q"]["docno"].tolist()[0] == "c"
     pd.testing.assert_frame_equal(check_run(found), found)
-
-
-def test_a_new_kind_of_part_is_one_entry_of_a_table(monkeypatch):
-    class First:
-        name = "first"
-
-        def __init__(self, before, n):
-            self.search = lambda questions, k: before.search(questions, min(k, n))
-
-    kind = PartKind(
-        lambda shop, system: First(shop.build(system.before), int(system.last.value)),
-        lambda part: "" if part.value.isdigit() else "first needs a number",
-        menu=EXPANSION,
-        offers=("first:1",),
-    )
-    monkeypatch.setitem(PARTS, "first", kind)
-    found = system("bm25+mmr:0.5+first:1").search(QUESTIONS, 3)
-    assert found["docno"].tolist() == system("bm25+mmr:0.5").search(QUESTIONS, 1)["docno"].tolist()
-    assert "first:1" in offers(EXPANSION)
-    with pytest.raises(InputError, match=r"'bm25\+first:x': first needs a number"):
-        system("bm25+first:x")
-
-
-def test_nothing_found_is_an_empty_run():
-    assert system("bm25+mmr:0.5").search([Question("x", "quark")], 3).empty
-    covering = system("bm25+coverage:0.5", aspects_by=lambda *_: lambda *_: pytest.fail("nothing was found"))
-    assert covering.search([Question("x", "quark")], 3).empty
 
 
 def test_only_what_is_there_is_offered():
@@ -301,33 +268,3 @@ def test_a_query_of_one_perspective_passes_through_an_expansion_and_a_coverage_d
     assert passed[["qid", "docno"]].values.tolist() == plain[["qid", "docno"]].values.tolist()
     assert set(passed["qid"]) == {"q#0", "q#1"}
     assert run[run["qid"] == "q"]["docno"].tolist() == ["a", "c"]
-
-
-def test_aspects_are_asked_for_only_where_they_are_used():
-    def aspects(run, questions):
-        raise AssertionError("asked")
-
-    for text in ("bm25+mmr:0.5", "bm25+coverage:1"):
-        assert len(system(text, aspects_by=lambda *_: aspects).search(QUESTIONS, 2)) == 2
-
-
-class Twice:
-    """Somebody's own retriever, which lists a passage twice."""
-
-    name = "twice"
-
-    def search(self, questions, k):
-        return pd.DataFrame({"qid": "q", "docno": ["a", "a"], "rank": [1, 2], "score": [2.0, 1.0]})
-
-
-@pytest.mark.parametrize(
-    "around",
-    [
-        lambda own: Expanded(own, RECORDED),
-        lambda own: CrossEncoderRetriever(own, PASSAGES, lambda pairs: np.zeros(len(pairs))),
-        lambda own: Diversified(own, vectors=VECTORS),
-    ],
-)
-def test_an_ill_formed_retriever_is_named_wherever_it_is_used(around):
-    with pytest.raises(InputError, match=r"^twice: passage 'a' is listed twice"):
-        around(Twice()).search(QUESTIONS, 2)

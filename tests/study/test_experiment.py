@@ -20,7 +20,7 @@ from berdslib.evaluation.measures import MRecall, Precision, evaluate
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
 from berdslib.judging.store import VerdictStore
-from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
+from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import mean_interval, paired_test
 from berdslib.study.experiment import Experiment, experiment, write_experiment
 from berdslib.study.tables import MACRO, escape, file_stems, paper_table, score_table
@@ -202,17 +202,6 @@ def test_one_system_a_list_and_a_mapping():
     assert systems_of(named) == ["ours", "words", "theirs"]
     pd.testing.assert_frame_equal(named.runs["theirs"], run)
     pd.testing.assert_frame_equal(named.runs["words"], alone.runs["bm25"])
-
-
-def test_systems_that_share_a_beginning_search_it_once(monkeypatch):
-    monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
-    first = Fixed("mine", "b", "a")
-    RETRIEVERS.add("mine", own_retriever(lambda passages: first))
-    names = ["mine", "mine+mmr:1", "mine+cover:1"]
-    found = experiment(names, CATS, "MRecall@2", depth=2)
-    assert first.asked == [("q", "Cats?", 2)]
-    assert all(run["docno"].tolist() == ["b", "a"] for run in found.runs.values())
-    assert systems_of(found) == names
 
 
 # ---------------------------------------------------------------- several collections

@@ -191,33 +191,7 @@ def test_fairness_stands_over_relevance_and_less_rkl_is_higher():
         figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@2"])
 
 
-def test_many_groups_stand_in_two_panels_and_a_property_is_not_torn_apart():
-    table = pd.DataFrame({
-        "property": ["age"] * 4 + ["gender"] * 13 + ["home"] * 7, "group": [f"g{i}" for i in range(24)],
-        "ratio": 1.5, "low": 0.9, "high": 1.7,
-    })  # fmt: skip
-    left, right = figures.groups_shown({"text": table}).axes
-    assert [len(axis.get_yticks()) for axis in (left, right)] == [17, 7]
-    assert (
-        set(right.containers[0].lines[0].get_xdata()) == {1.5} and right.get_yticklabels()[0].get_text() == "home: g17"
-    )
-    (one,) = figures.groups_shown({"text": table.head(9)}).axes
-    assert len(one.get_yticks()) == 9
-
-
 # ---------------------------------------------------------------- training
-
-
-SCORED = ("f1", "f1_low", "f1_high", "auc", "auc_low", "auc_high")
-
-
-def test_scores_of_judges_with_the_line_of_yes_to_all():
-    rows = [("all yes", 0.5, 0.4, 0.6, 0.5, 0.5, 0.5), (BROKEN, 0.7, 0.6, 0.8, 0.9, 0.8, 1.0)]
-    figure = figures.judge_scores(pd.DataFrame(rows, columns=["judge", *SCORED]))
-    assert (BROKEN, False) in shown(figure) and not any(text == "all yes" for text, _ in shown(figure))
-    for axis, value in zip(figure.axes, (70, 90), strict=True):
-        assert [line.get_xdata()[0] for line in axis.lines if line.get_ls() == "--"] == [50]
-        assert axis.containers[0].lines[0].get_xdata().tolist() == pytest.approx([value])
 
 
 def test_tokens_are_escaped_and_the_answer_is_written_out():
@@ -251,9 +225,3 @@ def test_marks_stand_at_their_values_with_their_own_intervals():
     ends = [segment[:, 0].tolist() for segment in first.containers[0].lines[2][0].get_segments()]
     np.testing.assert_allclose(ends, [[40, 90], [10, 30]])
     assert (first.get_title(), second.get_title()) == ("x", "y") and second.containers[0].lines[0].get_ydata()[1] == 1
-
-
-def test_every_figure_is_found_by_its_name_and_no_import_is():
-    assert {"intervals", "lines", "rank_table", "sides_figure"} <= set(dir(figures)) and "pd" not in dir(figures)
-    with pytest.raises(AttributeError, match="no attribute 'intervalls'"):
-        figures.intervalls  # noqa: B018

@@ -1,10 +1,8 @@
 """The front door: import berdslib as bd; what it does, keeps apart where several things come together, and refuses."""
 
 import json
-import os
 import subprocess
 import sys
-import textwrap
 import threading
 import uuid
 from pathlib import Path
@@ -162,41 +160,7 @@ def test_judges_of_ones_own_are_named(tmp_path):
     assert len(store) == 2 * len(verdicts)  # and of random: members keep their own verdicts
 
 
-def test_a_data_set_of_ones_own_is_named_everywhere():
-    bd.register("dataset", "pets", lambda: PETS)
-    assert "pets" in bd.names("dataset")
-    by_name, by_hand = (bd.experiment("bm25", data, "MRecall@2").table for data in ("pets", PETS))
-    pd.testing.assert_frame_equal(by_name, by_hand)
-    run = bd.search("bm25", "pets", 1)
-    assert set(bd.evaluate(run, GOLD, "pets").index) == set(bd.judge(run, "pets", None)["qid"]) == {"p", "q"}
-    bd.register("dataset", "pets", lambda: PETS.only(QUESTIONS[:1]))
-    assert len(bd.load("pets").questions) == 1
-
-
 # ---------------------------------------------------------------- the package itself
-
-
-def python(code):
-    root = str(Path(bd.__file__).parents[1])
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])},
-    )  # fmt: skip
-
-
-@pytest.mark.slow
-def test_importing_the_package_loads_nothing_heavy():
-    done = python("""
-        import sys
-        import berdslib as bd
-        heavy = {"pandas", "numpy", "torch", "scipy", "transformers", "ir_measures", "click", "sqlite3"}
-        assert not heavy & set(sys.modules), heavy & set(sys.modules)
-        assert {"load", "experiment", "MRecall"} <= set(dir(bd))
-        assert not heavy & set(sys.modules), "dir() loads something"
-        bd.Question("q", "Cats?")
-        assert "torch" not in sys.modules and "transformers" not in sys.modules
-    """)
-    assert done.returncode == 0, done.stderr
 
 
 FRONT_DOOR = {
@@ -324,21 +288,6 @@ def test_a_judge_is_made_once_for_all_collections_and_says_so_where_it_praises_i
     bd.experiment(systems, data, judge="heavy", aspect_judge="heavy")
     assert len(made) == 1
     assert caplog.text.count("heavy both reorders lists and scores them, so what it gains by that is circular") == 1
-
-
-def test_a_cross_encoder_is_loaded_and_asked_once_however_many_systems_and_collections_use_it(monkeypatch):
-    loaded, scored = [], []
-
-    def scorer(pairs):
-        scored.extend(pairs)
-        return [float(len(text)) for _, text in pairs]
-
-    monkeypatch.setattr("berdslib.retrieval.systems.load_scorer", lambda name: loaded.append(name) or scorer)
-    data = [bd.Collection(name, [question(name)], TEA) for name in "xy"]
-    systems = ["bm25+cross:m", "bm25+cross:m+cover:0.9"]
-    scores = bd.experiment(systems, data, "MRecall@2", judge=yes).scores
-    assert loaded == ["m"] and set(scores) == set(systems)
-    assert len(scored) == 2 * len(set(scored)) == 6  # each passage once for each of the two questions
 
 
 def test_a_search_needs_no_place_for_verdicts(monkeypatch, tmp_path):

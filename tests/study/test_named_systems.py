@@ -34,10 +34,6 @@ def sample():
 ASPECTS = {"aspect_judge": lambda: make_judge("overlap"), "store": None}
 
 
-def pairs(run):
-    return run[["qid", "docno"]].values.tolist()
-
-
 def test_depth_reaches_a_retriever_that_re_ranks_by_itself(sample, monkeypatch):
     """As tart-full does: whatever re-ranks is told the depth, and nothing else is."""
     monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
@@ -47,16 +43,6 @@ def test_depth_reaches_a_retriever_that_re_ranks_by_itself(sample, monkeypatch):
     RETRIEVERS.add("plain", own_retriever(lambda passages: made))
     make_systems(["deep", "plain"], sample, depth=7)
     assert told == [7]
-
-
-def test_strings_are_built_and_everything_else_is_as_it_came(sample):
-    run = search("bm25", sample, 3)
-    runs = scoring.search({"a": "bm25", "b": " bm25+mmr:1 ", "c": run}, sample, 3, **ASPECTS)
-    assert list(runs) == ["a", "b", "c"] and all(pairs(one) == pairs(run) for one in runs.values())
-    bare = Collection("bare", sample.questions)  # nothing is to be built, so no corpus is needed
-    assert pairs(scoring.search({"c": run}, bare, 3, **ASPECTS)["c"]) == pairs(run)
-    with pytest.raises(InputError, match=r"\[depth\]"):
-        scoring.search({"a": "bm25"}, sample, 3, depth=0, **ASPECTS)
 
 
 def test_a_diversifier_reads_the_text_that_the_retriever_encoded(monkeypatch):

@@ -248,13 +248,3 @@ def test_shipped_goes_by_the_package_and_not_by_the_current_folder(checkout, tmp
     shutil.rmtree(installed / "_shipped")
     with pytest.raises(MissingDataError, match=r"'sample'.*_shipped"):
         paths.shipped("sample")
-
-
-def test_local_data_dir(tmp_path, monkeypatch):
-    monkeypatch.delenv("BERDS_DATA", raising=False)
-    assert paths.local_data_dir() is None
-    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
-    assert paths.local_data_dir() == tmp_path
-    monkeypatch.setenv("BERDS_DATA", str(tmp_path / "nothing"))
-    with pytest.raises(InputError, match="BERDS_DATA"):
-        paths.local_data_dir()

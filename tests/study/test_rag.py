@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
-from berdslib.data.datasets import load, load_gold, load_passages, load_questions
-from berdslib.data.records import Passage, Question, make_verdicts, perspective_qid, ranked_run
+from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.llm.chat import Reply
 from berdslib.llm.recorded import Recorded
@@ -246,19 +246,6 @@ def test_the_sample_becomes_a_task_of_two_sided_queries():
             found = task.gold[(task.gold["qid"] == root.qid) & (task.gold["pid"] == pid)]
             assert set(found["docno"]) == set(argued["docno"])
             assert stance_of(query.perspectives[0]) == {"support": 1, "oppose": -1}[side]
-
-
-@pytest.mark.real_data
-def test_the_demo_of_pir_runs(real_data):
-    task = load("pir-demo:perspectrum")
-    sided = [q for q in task.queries if q.labels != ("general",)]
-    assert (len(task.queries), len(sided)) == (100, 85)
-    assert [stance_of(q.perspectives[0]) for q in sided] == [1 if q.labels == ("support",) else -1 for q in sided]
-    gold = {perspective_qid(*key): part["docno"].tolist() for key, part in task.gold.groupby(["qid", "pid"])}
-    run = ranked_run({q.qid: gold[q.qid] for q in sided})
-    essays = write_essays(sided, run, {p.docno: p for p in task.passages}, Extractive())
-    # The essay is made of the gold texts alone, so its tone is theirs.
-    assert alignment(essays).set_index("target").loc["retrieved passages", "r"] > 0.8
 
 
 def test_a_passage_or_topic_cannot_imitate_the_tag():

@@ -8,7 +8,6 @@ import berdslib as bd
 from berdslib.cli import main
 from berdslib.data.records import make_verdicts, ranked_run
 from berdslib.evaluation import sides as leaning
-from berdslib.study import figures
 from berdslib.study.sides import FIGURE_2, FIGURE_3
 
 PASSAGES = [
@@ -90,11 +89,3 @@ def test_the_command_prints_both_tables_and_writes_both_figures(tmp_path):
     assert {"shares.csv", "sycophancy.csv", "figure_2_sides.png", "figure_3_sycophancy.pdf"} <= names
     out = CliRunner().invoke(main, ["sides", "-q", "sample", "--limit", "2", "-r", "bm25", "--json"])
     assert out.exit_code == 0 and '"flips"' in out.stdout
-
-
-def test_figures_of_one_and_of_several_data_sets():
-    found = bd.sides("bm25", TOY, 1)
-    two = pd.concat([found.shares, found.shares.assign(dataset="another")])
-    assert len(figures.sides_figure(two.query("asked == 'question'")).axes) == 2
-    drawn = figures.sycophancy_figure(found.leaning).axes[0]
-    assert [text.get_text() for text in drawn.get_yticklabels()] == ["bm25"]
