@@ -14,11 +14,6 @@ from berdslib.retrieval.retrievers import make_retriever
 DEV = ("-q", "sample", "--split", "dev")
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(user_cache):
-    pass
-
-
 @pytest.fixture(scope="module")
 def found():
     questions, passages = load_questions("sample", "dev"), load_passages("sample")

@@ -15,11 +15,6 @@ from berdslib.study import front
 DEV = "perspective-queries/queries_dev.jsonl"
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(user_cache):
-    pass
-
-
 @pytest.fixture
 def release(tmp_path):
     return write_files(tmp_path / "release", release_files())

@@ -9,11 +9,6 @@ from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.bm25 import BM25
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(user_cache):
-    pass
-
-
 @pytest.fixture
 def files(tmp_path):
     """A question and a corpus in which one docno holds a blank."""

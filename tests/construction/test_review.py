@@ -12,10 +12,8 @@ from sklearn.metrics import cohen_kappa_score
 
 from berdslib.construction.review import (
     ANSWERS,
-    LONGEST_SOURCE,
     SheetRow,
     _chance_corrected,
-    disagreements,
     draw_sheet,
     read_sheet,
     reviewer_agreement,
@@ -49,21 +47,6 @@ def test_so_many_are_drawn_from_each_data_set_and_keep_their_texts():
         assert r.question == by_qid[r.qid].text and tuple(r.perspectives.splitlines()) == by_qid[r.qid].perspectives
         assert not r.is_begun and not r.reviewer
     assert len({r.qid for r in drawn}) == 14
-
-
-def test_sources_are_shortened_and_come_one_a_line():
-    texts = ["First\n\nargument   here.", "word " * 1000]
-    first, second = draw_sheet(questions(1, ["ponds"]), {"ponds-0": texts}, n=1)[0].sources.split("\n")
-    assert first == "First argument here."
-    assert second.startswith("word word") and second.endswith(" […]") and len(second) <= LONGEST_SOURCE
-
-
-def test_a_smaller_data_set_is_drawn_whole_and_named(caplog):
-    asked = [*questions(30, ["ponds"]), *questions(3, ["roofs"])]
-    drawn = draw_sheet(asked, {}, n=5, seed=3)
-    assert [r.qid for r in drawn[5:]] == ["roofs-0", "roofs-1", "roofs-2"]
-    assert drawn[:5] == draw_sheet(asked[:30], {}, n=5, seed=3)
-    assert caplog.messages == ["roofs has 3 questions, fewer than 5: all are drawn"]
 
 
 def test_the_stance_stands_behind_each_perspective():
@@ -248,17 +231,3 @@ def test_missing_answers_are_left_aside():
     assert nothing["n"] == 0 and nothing["remark"] == "no item that both answered" and np.isnan(nothing["percent"])
     single = compared("contradict", ["yes"], ["no"])
     assert single["percent"] == 0 and single["percent_high"] == pytest.approx(97.5) and np.isnan(single["kappa_low"])
-
-
-def test_disagreements_are_listed_with_the_notes():
-    first = [
-        SheetRow("a", "s", "", "Q?", "P", "yes", "yes", "no", "", "minor", "odd"),
-        SheetRow("b", "s", "", "R?", "P", "yes", "yes"),
-    ]
-    second = [first[0]._replace(question_ok="no", contradict="yes", severity="major", note=""), first[1]]
-    table = disagreements(first, second)
-    assert table[["qid", "column", "first", "second"]].values.tolist() == [
-        ["a", "question_ok", "yes", "no"],
-        ["a", "severity", "minor", "major"],
-    ]
-    assert table["first_note"].tolist() == ["odd", "odd"] and disagreements(first, first).empty

@@ -11,7 +11,6 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
-from synthetic_release import make_release
 
 from berdslib.data.arguments import ISSUES, Argument, ArgumentQuery, Release, in_words
 from berdslib.data.collection import Collection
@@ -20,7 +19,7 @@ from berdslib.data.scenario import Handout, open_scenario
 from berdslib.errors import InputError
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import systems as systems_module
-from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects, learn_weights, lessons_of
+from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import diversify
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
@@ -254,25 +253,6 @@ def test_fusion_is_a_logistic_regression_on_what_the_chain_finds_for_training_qu
     np.testing.assert_allclose(both["score_x"], both["score_y"], rtol=1e-5, atol=1e-5)
     shallow = system("bm25+profile:fusion", scenario, depth=5).search(scenario.questions, 8)
     pd.testing.assert_frame_equal(shallow, got[got["rank"] <= 8].reset_index(drop=True))
-
-
-class _Ranks:
-    """A retriever whose scores are ranks, as those of a fused list are."""
-
-    def __init__(self, passages):
-        self.name, self._bm25 = "ranks", BM25(passages)
-
-    def search(self, questions, k):
-        found = self._bm25.search(questions, k)
-        return found.assign(score=-found["rank"].astype(float))
-
-
-def test_scores_that_are_ranks_are_weighed_as_ranks():
-    """Standardised over a thousand, ranks hardly tell the first from the hundredth; guesses would outweigh the text."""
-    scenario = open_scenario(make_release(arguments=1200, issues=12), "explicit")
-    authors = Authors.known(lessons_of(scenario.training))
-    weights = learn_weights(_Ranks(scenario.passages), authors, depth=1000)
-    assert weights.scale == "rank" and weights.text > 0.1
 
 
 # ---------------------------------------------------------------- fusion, by guesses

@@ -419,23 +419,6 @@ def test_a_function_of_ones_own_in_the_table_is_used_by_its_name(monkeypatch):
         diversify(run, "from-behind")
 
 
-def test_a_function_of_ones_own_may_go_by_aspects(monkeypatch):
-    run, given = some_input(52)
-
-    def most_told(aspects, scores, k, weight):
-        assert aspects.dtype == np.float64 and len(aspects) == len(scores)
-        return np.argsort(-aspects.max(axis=1), kind="stable")[:k]
-
-    monkeypatch.setattr(DIVERSIFIERS, "_things", dict(DIVERSIFIERS))
-    DIVERSIFIERS.add("most-told", own_diversifier(most_told))
-    out = diversify(run, "most-told", aspects=given["aspects"], relevance_weight=0.5, k=1)
-    largest = given["aspects"].groupby(["qid", "docno"])["p"].max()
-    for qid, (docno,) in lists_of(out).items():
-        assert largest[qid, docno] == largest[qid].max()
-    with pytest.raises(InputError, match="'most-told' needs a table qid, pid, docno, p"):
-        diversify(run, "most-told", vectors=given["vectors"])
-
-
 @pytest.mark.parametrize(
     "order", [[0], [0, 1, 2], [0, 3], [-1, 0], [1, 1], [0.0, 1.0], [True, False], ["d1", "d2"], [[0, 1]],
               ([0, 1], [0.9, 0.5]), ([0, 1], [0.9]), None]
@@ -460,15 +443,11 @@ VECTORS, ASPECTS, SOME = GIVEN["vectors"], GIVEN["aspects"], RUN["docno"].iloc[3
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"method": "mrr"}, "mmr"),
         ({"normalise": "max"}, "max_per_dataset"),
         *[({"relevance_weight": weight}, "relevance_weight") for weight in (-0.1, 1.1, float("nan"))],
-        ({"k": -1}, "k must be at least 1"),
         ({"vectors": None}, "'mmr' needs vectors"),
-        ({"method": "pm2", "aspects": None}, "'pm2' needs a table"),
         ({"vectors": {d: v for d, v in VECTORS.items() if d != SOME}}, f"no vector for passage '{SOME}'"),
         ({"vectors": VECTORS | {SOME: [np.nan] * 6}}, f"passage '{SOME}' has a value that is not finite"),
-        ({"vectors": VECTORS | {SOME: [np.inf] * 6}}, f"passage '{SOME}' has a value that is not finite"),
         ({"vectors": VECTORS | {SOME: [1.0, 2.0]}}, f"passage '{SOME}' has a different shape"),
         ({"vectors": lambda docnos: np.ones((len(docnos) - 1, 3))}, "need vectors of shape"),
         ({"method": "xquad", "aspects": ASPECTS.rename(columns={"p": "p_yes"})}, "missing: p"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from berdslib.data.datasets import load_expansions, load_questions
 from berdslib.data.records import Question, make_verdicts, ranked_run
-from berdslib.errors import InputError, MissingDataError
+from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.llm.answers import SCHEMA
 from berdslib.llm.asking import UnreadableAnswerError
@@ -214,15 +214,6 @@ class Model:
 
 GOOD = {Q1.text: '{"Animal_Welfare": "Cages hurt.", "Learning": "Zoos teach."}', Q2.text: '{"Taste": "It is."}'}
 READ = {"q1": [("Animal Welfare", "Cages hurt."), ("Learning", "Zoos teach.")], "q2": [("Taste", "It is.")]}
-
-
-def test_perspectives_are_asked_for_and_can_be_read_from_the_record_again(tmp_path):
-    model, path = Model(GOOD), tmp_path / "answers.jsonl"
-    found = chat_expansions([Q1, Q2], Kept(model, path))
-    assert found == READ and list(found) == ["q1", "q2"]
-    assert chat_expansions([Q1, Q2], Recorded(path, model.id)) == READ  # with nobody left to ask
-    with pytest.raises(MissingDataError, match="holds no answer"):
-        chat_expansions([Q1, Question("q9", "Is coffee better?")], Recorded(path, model.id))
 
 
 def test_what_is_asked_asks_for_what_the_paper_needs_and_shows_no_gold():

@@ -13,7 +13,7 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.retrieval import bm25
 from berdslib.retrieval import index as module
 from berdslib.retrieval.bm25 import BM25, VARIANTS
-from berdslib.retrieval.index import FaissIndex, MilvusIndex, NumpyIndex, Rescored, index_recall, make_index
+from berdslib.retrieval.index import FaissIndex, Rescored, index_recall, make_index
 
 EXACT = ("numpy", "faiss")
 APPROXIMATE = ("faiss-ivf", "faiss-hnsw", "faiss-ivf-pq")
@@ -165,22 +165,6 @@ def test_a_file_that_was_cut_short_is_refused(name, tmp_path):
         path.write_bytes(content[:keep])
         with pytest.raises(InputError, match=f"{path}: holds no"):
             type(index).open(path)
-
-
-def test_what_is_no_index_is_refused(tmp_path):
-    (tmp_path / "text").write_text("I am no index, but I am long enough to be one." * 50)
-    np.save(tmp_path / "doubles.npy", np.zeros((3, 3)))
-    np.save(tmp_path / "flat.npy", np.zeros(3, np.float32))
-    faiss.write_index(faiss.IndexFlatL2(4), str(tmp_path / "distances"))
-    for cls in (NumpyIndex, FaissIndex, MilvusIndex):
-        for file in ("text", "missing"):
-            with pytest.raises(InputError, match="holds no"):
-                cls.open(tmp_path / file)
-    for file in ("doubles.npy", "flat.npy"):
-        with pytest.raises(InputError, match="float32"):
-            NumpyIndex.open(tmp_path / file)
-    with pytest.raises(InputError, match="dot products"):
-        FaissIndex.open(tmp_path / "distances")
 
 
 def test_index_recall_by_hand():

@@ -1,4 +1,4 @@
-"""Projection: by hand, against a loop over pairs in plain arithmetic, and on the demo tasks of PIR."""
+"""Projection: by hand, against a loop over pairs in plain arithmetic; study/test_pir.py has the demo tasks of PIR."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
-from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import docno_order, top_k
 from berdslib.retrieval.projection import (
     METHODS,
@@ -242,13 +241,3 @@ def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
     pd.testing.assert_frame_equal(found[found["qid"] == "q3"].reset_index(drop=True), baseline)
     alone = Projected(PASSAGES, Words(), method="pap+").search(QUESTIONS[:1], 5)
     pd.testing.assert_frame_equal(found[found["qid"] == "q1"].reset_index(drop=True), alone)
-
-
-# ---------------------------------------------------------------- the demo tasks
-
-
-def demo(task):
-    encoder = get_encoder("minilm")
-    roles = zip(*((q.text, q.root, q.perspectives[0]) for q in task.queries), strict=True)
-    passages = encoder.encode_passages([p.full_text for p in task.passages])
-    return *(encoder.encode_queries(list(texts)) for texts in roles), passages

@@ -18,7 +18,7 @@ from berdslib.data.records import Passage, Question
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, MissingDataError
 from berdslib.retrieval import systems as systems_module
-from berdslib.retrieval.base import checked_search, top_k
+from berdslib.retrieval.base import top_k
 from berdslib.retrieval.bm25 import BM25, RankBM25, analyser
 from berdslib.retrieval.index import make_index
 from berdslib.retrieval.retrievers import Lucene, make_retriever
@@ -153,25 +153,6 @@ ONE = [Passage("a", "one")]
 def test_what_is_refused(call, words):
     with pytest.raises(InputError, match=words):
         call()
-
-
-class Own:
-    """A user's retriever that returns what it is told to."""
-
-    name = "own"
-
-    def __init__(self, **columns):
-        self.found = pd.DataFrame(columns)
-
-    def search(self, questions, k):
-        return self.found
-
-
-def test_whatever_search_returns_is_checked():
-    found = checked_search(Own(qid="q", docno=["a", "b"], rank=[1, 0], score=[1.0, 2.0]), [question("one?")], 2)
-    assert found["docno"].tolist() == ["b", "a"] and found["rank"].tolist() == [1, 2]
-    with pytest.raises(InputError, match=r"own: lists passages for 'z', which was not asked"):
-        checked_search(Own(qid=["q", "z"], docno=["a", "b"], score=[1.0, 2.0]), [question("one?")], 2)
 
 
 # ---------------------------------------------------------------- a corpus for each question

@@ -5,18 +5,8 @@ import pytest
 
 from berdslib.data.datasets import load
 from berdslib.errors import InputError
-from berdslib.retrieval.projection import scores
 from berdslib.retrieval.strength import STRENGTHS, choose_option, dev_mask
 from berdslib.study.experiment import experiment
-
-
-def test_a_perspective_that_drowns_in_its_root_is_made_louder():
-    root, perspective = np.array([[1.0, 0, 0]] * 2), np.array([[0, 1.0, 0], [0, 0, 1.0]])
-    passages = np.array([[1.0, 0, 0], [1, 1, 0], [1, 0, 1]])  # the root alone, and seen from either perspective
-    query = root + 0.3 * perspective  # cosine .96 with the first passage, .88 with the one sought
-    of_each = {s: scores("pap", query, root, perspective, passages, strength=s) for s in STRENGTHS}
-    hits = {s: (values.argmax(axis=1) == [1, 2]).astype(float) for s, values in of_each.items()}
-    assert choose_option(hits, default=0.0) == -1
 
 
 @pytest.mark.slow

@@ -176,21 +176,6 @@ def test_a_table_of_differences_to_the_baseline():
         figures.difference_table(experiment(runs, parts, ["P@1"]), "P@1")
 
 
-def test_fairness_stands_over_relevance_and_less_rkl_is_higher():
-    values = {"a": {"nDCG@20": 0.2, "rKL@20": 0.4}, "b": {"nDCG@20": 0.8, "rKL@20": 0.1}}
-    rows = [
-        {"system": s, "measure": m, "dataset": "macro", "mean": v, "low": v - 0.1, "high": v + 0.1}
-        for s, of in values.items() for m, v in of.items()
-    ]  # fmt: skip
-    figure = figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@20", "nDCG@20"])
-    less, more = figure.axes
-    drawn = {line.get_label(): line.lines[0].get_xydata()[0].tolist() for line in less.containers}
-    assert drawn == {"a": [20, 40], "b": [80, 10]}
-    assert less.yaxis_inverted() and not more.yaxis_inverted()
-    with pytest.raises(InputError, match=r"unknown measure of the table 'rKL@2'. Did you mean 'rKL@20'"):
-        figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@2"])
-
-
 # ---------------------------------------------------------------- training
 
 
@@ -199,14 +184,6 @@ def test_tokens_are_escaped_and_the_answer_is_written_out():
     assert "<script>" not in found and "<b>Yes" not in found.replace("<b>&lt;b&gt;Yes</b>", "")
     assert "&lt;script&gt;" in found and "&quot;&amp; → <b>&lt;b&gt;Yes</b>" in found
     assert found.count("<span") == found.count("</span>") == 2
-
-
-def test_a_funnel_ends_where_nothing_more_is_left_out():
-    rows = [("s", "in the file", 5, 0), ("s", DOLLARS, 3, 2), ("s", "checks", 3, 0), ("s", "questions", 3, 0)]
-    figure = figures.funnel_figure(pd.DataFrame(rows, columns=["source", "row", "left", "left_out"]))
-    bars = [bar for bar in figure.axes[0].patches if bar.get_width()]
-    assert [(bar.get_x(), bar.get_width()) for bar in bars] == [(0, 5), (0, 3), (0, 3), (0, 3), (3, 2)]
-    assert {"s", DOLLARS, "−2", "−0", "5", "3"} <= {text for text, _ in shown(figure)}
 
 
 def test_judges_stand_beside_yes_to_all():

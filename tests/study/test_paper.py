@@ -81,17 +81,6 @@ def test_a_page_has_ours_in_the_same_shape_and_beside(tmp_path):
     assert "<table" in chains.html and "sphere" in repr(chains)
 
 
-@pytest.mark.slow
-def test_a_figure_page_says_what_the_text_states(tmp_path):
-    rows = pd.DataFrame({"group": ["Peru", "Chile"], "value": [10.0, 20.0]})
-    found = paper.figure_page(tmp_path, "3", "pir", paper.dots(rows, ["group"]), rows, "two countries")
-    assert len(found.says) == 4 and "About 80 % for those who ask for Brazil." in found.html
-    assert sorted(path.name for path in found.files)[0] == "pir_figure_3.csv"
-    nothing = paper.figure_page(tmp_path, "1", "v2", paper.dots(rows, ["group"]), rows, "two countries")
-    assert nothing.says == () and nothing.caption.endswith("Drawn: ours (two countries).")
-    assert nothing.picture is not None
-
-
 # ---------------------------------------------------------------- a grid's folder
 
 

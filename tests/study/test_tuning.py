@@ -199,13 +199,10 @@ def lists(**options):
     ("call", "words"),
     [
         (lambda: dev_test_split(QUESTIONS[:1]), "cannot be split"),
-        (lambda: gains_and_losses(SCORES, QUESTIONS, "default", cost="Precision@6"), "Precision@5"),
         (lambda: gains_and_losses(SCORES, QUESTIONS[::-1], "default"), "another order"),
-        (lambda: gain_recovered(SCORES, QUESTIONS[::-1], "default", "bold", "bold"), "another order"),
         (lambda: gain_recovered(SCORES, QUESTIONS, "default", "nobody", "bold"), "Known: bold, careful, default"),
         (lambda: choose_system(gains_and_losses(SCORES, QUESTIONS, "default").iloc[[1, 3]]), "smallest loss is 50.0%"),
         (lambda: systems_of("bm25", "mmr", []), "none to try"),
-        (lambda: systems_of("bm25", "mrm", [0.5]), "unknown part 'mrm'"),
         (lambda: lists(judge="overlap"), "scores; another judge must reorder lists"),
         (lambda: lists(aspect_judge="gold"), "; another judge must reorder lists"),
         (lambda: fusion_sweep(Lists(FOUND), replace(ZOO, expansions={})), "1 questions have no expansions, the first"),
