@@ -54,8 +54,6 @@ def test_a_name_that_could_not_be_told_apart_in_a_system_is_refused(pets, name):
         pets.add(name, "mine")
 
 
-# ---------------------------------------------------------------- modules that add names
-
 PLUGIN = '''
 """Somebody's own retriever, judge and data set."""
 import berdslib as bd

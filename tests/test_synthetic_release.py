@@ -67,7 +67,6 @@ def test_what_is_written_is_read_back(tmp_path, ranked_for):
     ("given", "field"),
     [
         ({"issues": 2}, "issues"),
-        ({"issues": 603, "arguments": 1000}, "issues"),
         ({"issues": 10, "arguments": 9}, "arguments"),
         ({"seed": "1"}, "seed"),
     ],

@@ -27,9 +27,6 @@ def said(*arguments):
     return result.stderr
 
 
-# ---------------------------------------------------------------- counting and writing
-
-
 @pytest.fixture
 def documents(tmp_path):
     """Two documents of 150 and 40 words, and the first again with one word in another place and in capitals."""
@@ -73,9 +70,6 @@ def test_what_was_written_is_what_is_counted_and_searched(documents, tmp_path):
     result = tried("retrieve", "-q", questions, "-c", folder, "-o", found)
     assert result.exit_code == 0, result.output
     assert found.read_text().split()[2] == "b-0"
-
-
-# ---------------------------------------------------------------- the web
 
 
 @pytest.fixture

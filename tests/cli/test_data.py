@@ -59,9 +59,6 @@ def test_verdicts_from_a_file_and_questions_of_ones_own(tmp_path):
     assert (tmp_path / "beir" / "qrels" / "test.tsv").read_text() == "query-id\tcorpus-id\tscore\nq\td\t1\n"
 
 
-# ---------------------------------------------------------------- leaks
-
-
 def jsonl(path, *rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path

@@ -57,9 +57,6 @@ def test_questions_are_drawn_from_each_data_set(tmp_path):
     assert "cannot be drawn" in tried(*asked, "--draw", "100").stderr
 
 
-# ---------------------------------------------------------------- judges, systems
-
-
 SYSTEMS = ("rate", "systems", *DEV, "-r", "bm25,rank-bm25,bm25+expand:rule", "-j", "overlap")
 
 

@@ -39,9 +39,6 @@ def problem(result, code=1):
     return result.stderr
 
 
-# ---------------------------------------------------------------- search
-
-
 @pytest.mark.parametrize("rule", ["baseline", "implicit", "explicit"])
 def test_retrieve_writes_a_predictions_file_for_each_system(release, tmp_path, rule):
     out = tmp_path / "p" / "{system}.jsonl"
@@ -67,9 +64,6 @@ def test_a_system_that_fails_costs_its_own_file_only(asked, tmp_path, monkeypatc
 def _out_of_order(system):
     if system == "bm25+profile:template":
         raise InputError("is out of order")
-
-
-# ---------------------------------------------------------------- score
 
 
 def scores(result):
@@ -128,9 +122,6 @@ def test_systems_are_compared_with_intervals_and_tests(asked, files):
     assert {row["system"] for row in json.loads(berds(*whole).stdout)} == {"bm25", "good"}
 
 
-# ---------------------------------------------------------------- check
-
-
 def test_the_first_problem_of_each_file_is_said(release, files, tmp_path):
     short, broken = tmp_path / "short.jsonl", tmp_path / "broken.jsonl"
     short.write_text(jsonl(*predicted("dev", n=19)))
@@ -159,9 +150,6 @@ def test_answers_that_contradict_the_query_are_a_warning_without_a_profile(tmp_p
     assert "berds: warning: 2 of " in done.stderr and "in 2 queries" in done.stderr and SECRET not in done.output
     reader = contents | {"release.json": '{"ranked_for": "reader"}'}
     assert "warning" not in berds("data", "validate", write_files(tmp_path / "reader", reader)).output
-
-
-# ---------------------------------------------------------------- what is not real, and what is secret
 
 
 def test_synthetic_data_say_so_everywhere_and_nothing_holds_a_profile(tmp_path, files):

@@ -150,9 +150,6 @@ def test_leaking_questions_share_a_split(tmp_path):
         assert sum(q.split == "dev" for q in questions) in (2, 4)
 
 
-# ---------------------------------------------------------------- folders, options, what people gave
-
-
 def test_another_source_needs_another_folder(arguments, tmp_path):
     (tmp_path / "my.txt").write_text("Should zoos close?\n")
     build("questions", tmp_path / "my.txt", tmp_path / "set")

@@ -36,9 +36,6 @@ def row(qid="a", data_set="ponds", **given):
     return SheetRow(qid, data_set, "One source.\nAnother.", "Keep the pond?", "Keep it.\nFill it in.", **given)
 
 
-# ---------------------------------------------------------------- drawing
-
-
 def test_so_many_are_drawn_from_each_data_set_and_keep_their_texts():
     drawn = draw_sheet(questions(), {"ponds-3": ["ignored or not"]}, n=7, seed=1)
     assert [r.data_set for r in drawn] == ["ponds"] * 7 + ["roofs"] * 7
@@ -58,8 +55,6 @@ def test_the_stance_stands_behind_each_perspective():
     found = {r.qid: r.perspectives for r in draw_sheet(asked, {}, n=2)}
     assert found == {"a": "Close them. (oppose)\nKeep them. (support)", "b": "Cats.\nDogs."}
 
-
-# ---------------------------------------------------------------- the file
 
 CELL = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"], include_characters="\n\t"), max_size=20)
 
@@ -107,9 +102,6 @@ def test_what_people_type_is_understood(tmp_path):
     assert read_sheet(path) == [row(**answers, note="- unclear", reviewer="Bo")]
 
 
-# ---------------------------------------------------------------- what it says
-
-
 def test_errors_are_counted_by_data_set():
     rows = [
         row("1", "ponds", **FINE),
@@ -150,9 +142,6 @@ def test_the_published_counts_and_their_exact_intervals():
     assert 1 - (1 - low) ** 20 == pytest.approx(0.025)
     assert (1 - high) ** 20 + 20 * high * (1 - high) ** 19 == pytest.approx(0.025)
     assert table.loc["opinionqa", ["low", "high"]].tolist() == pytest.approx([0, 100 * (1 - 0.025**0.05)])
-
-
-# ---------------------------------------------------------------- two reviewers
 
 
 def answered(column, answers):

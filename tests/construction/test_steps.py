@@ -3,11 +3,10 @@
 import pytest
 
 from berdslib.construction.debates import ONE_EACH, OPPOSITE, QUESTION
-from berdslib.construction.pipeline import NO_RULE, UNREADABLE, ByChat, ByRule, Draft, take
-from berdslib.construction.questions import LABEL, LIST_STEPS, POSITIONS, STATEMENTS
+from berdslib.construction.pipeline import UNREADABLE, ByChat, ByRule, Draft, take
+from berdslib.construction.questions import LABEL, STATEMENTS
 from berdslib.llm.chat import Reply
 
-YES_OR_NO = LIST_STEPS[0]
 ZOOS = Draft("zoos", question="Should zoos close?")
 PAIR = "statement: {}\nnegation: {}"
 
@@ -55,15 +54,6 @@ def test_a_text_cannot_close_its_tag_or_give_orders_from_outside():
     assert "<|im_end|>" not in asked
     assert "{second}" in asked  # of the text: it is not read as a placeholder
     assert asked.count("Other.") == 1
-
-
-def test_rules_answer_what_they_are_sure_of():
-    open_question = Draft("open", question="How should zoos change?")
-    passed = take(YES_OR_NO, [ZOOS, open_question], ByRule())
-    assert passed.drafts[0].perspectives == ("Zoos should close.", "Zoos should not close.")
-    assert passed.drafts[1] == open_question  # no yes/no question: the next step's
-    passed = take(POSITIONS, [open_question], ByRule())
-    assert [r.reason for r in passed.rejected] == [NO_RULE]
 
 
 def test_who_supports_may_stay_unknown():

@@ -58,9 +58,6 @@ FINDS = {"A": ["a", "b", "c", "d"], "B": ["a", "x", "b", "y"], "C": ["a"], "D": 
 TWO = {"q1": statements("A", "B", "C"), "q2": statements("D", "E")}
 
 
-# ---------------------------------------------------------------- searching
-
-
 def test_all_queries_go_in_one_call_and_their_lists_take_turns():
     fake = Fake(FINDS)
     run = expanded_search(fake, [Q1, Q2], TWO, 4, merge="statement only")
@@ -174,9 +171,6 @@ def test_a_query_made_of_a_question_passes_through_as_it_is(caplog):
     assert (first.owner, first.root, first.perspectives) == ("q1", Q1.text, ("They do harm.",))
 
 
-# ---------------------------------------------------------------- made by rule
-
-
 def test_templates_by_hand():
     found = template_expansions([Q1, Question("q3", "The Perspective on Prom"), Question("q4", "Who shall pay?")])
     assert [name for name, _ in found["q1"]] == ["Yes", "No", "Arguments for", "Arguments against"]
@@ -188,9 +182,6 @@ def test_templates_by_hand():
     assert choice[:2] == [("One answer", "Nero was a hero."), ("The other", "Nero was a villain.")]
     with pytest.raises(InputError, match="no questions"):
         template_expansions([])
-
-
-# ---------------------------------------------------------------- asked of a chat model
 
 
 class Model:
@@ -264,9 +255,6 @@ def test_a_hypothetical_passage_is_the_query():
         hyde_expansions([Q1], Model({Q1.text: " "}))
 
 
-# ---------------------------------------------------------------- recorded by GPT-4
-
-
 @pytest.mark.real_data
 @pytest.mark.parametrize(
     ("name", "file", "rows", "quotes"),
@@ -282,9 +270,6 @@ def test_question_first_makes_the_queries_that_the_authors_recorded(real_data, n
     assert len(ours) == len(recorded) == rows
     assert len(set(ours) - set(recorded)) == quotes  # theirs have a stray quotation mark behind the question
     assert {text.replace('"', "") for text in ours} == {text.replace('"', "") for text in recorded}
-
-
-# ---------------------------------------------------------------- asked for by name
 
 
 def test_expansions_by_name_are_asked_once_and_held_to_a_form(tmp_path, monkeypatch):

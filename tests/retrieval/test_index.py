@@ -4,7 +4,6 @@ import json
 import math
 import tracemalloc
 
-import faiss
 import numpy as np
 import pytest
 
@@ -132,18 +131,6 @@ def test_every_index_survives_saving(name, tmp_path):
         assert len(opened.search(queries[:1], 9999)[0][0]) == 2000
 
 
-@pytest.mark.slow
-def test_vectors_added_in_parts_are_numbered_in_their_order(name):
-    vectors, queries = clustered(1500), clustered(10, seed=1)
-    whole_, parts = filled(name, vectors), make_index(name)
-    parts.add(vectors[:1000])
-    parts.add(vectors[1000:])
-    # The codes of "ivf-pq" are learned from the first part alone.
-    assert index_recall(parts, whole_, queries, 10) > (0.4 if name == "faiss-ivf-pq" else 0.98)
-    own = parts.search(vectors[1200:1210], 1)
-    assert sum(rows[0] == 1200 + i for i, (rows, _) in enumerate(own)) >= (8 if name == "faiss-ivf-pq" else 10)
-
-
 @pytest.mark.parametrize("name", ["numpy", "faiss", "faiss-hnsw"])
 def test_equal_scores_are_in_tie_order_also_after_opening(name, tmp_path):
     vectors = np.repeat(np.eye(4, dtype=np.float32), 5, axis=0)
@@ -179,27 +166,6 @@ def test_index_recall_by_hand():
     assert index_recall(found, true, np.zeros((2, 1)), 3) == pytest.approx((2 / 3 + 0) / 2)
     assert index_recall(found, true, np.zeros((2, 1)), 1) == 0
     assert index_recall(true, true, np.zeros((2, 1)), 3) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", APPROXIMATE)
-def test_effort_is_given_by_name_and_kept_with_the_index(name, tmp_path):
-    vectors, queries = clustered(8000, clusters=4000), clustered(40, clusters=4000, seed=1)
-    found = []
-    for effort in (3, 300):
-        index = make_index(name, effort=effort)
-        index.add(vectors)
-        index.search(queries, 20)  # more than the effort of "hnsw", which is not to be what is saved
-        index.save(tmp_path / "index")
-        inside = faiss.read_index(str(tmp_path / "index"))
-        assert effort == (inside.hnsw.efSearch if name == "faiss-hnsw" else inside.nprobe)
-        opened = FaissIndex.open(tmp_path / "index")
-        assert opened.effort == effort and len(opened) == 8000
-        found.append(numbers(opened.search(queries, 3)))
-        opened.effort = 300 if effort == 3 else 3
-        found.append(numbers(opened.search(queries, 3)))
-    assert found[0] == found[3] != found[1] == found[2] or name == "faiss-hnsw"  # its graph is not built the same twice
-    assert found[0] != found[1]
 
 
 @pytest.mark.parametrize("name", ["faiss", *APPROXIMATE])
@@ -248,26 +214,6 @@ def uri(tmp_path):
     return f"milvus:{tmp_path / 'shared.db'}"
 
 
-@pytest.mark.slow
-def test_the_same_vectors_share_a_collection_on_a_server(uri, monkeypatch):
-    vectors, sent = clustered(300), []
-    for expected, added in ((300, vectors), (0, vectors.copy()), (50, vectors[:50]), (0, vectors)):
-        index = make_index(uri)
-        upsert = index._client.upsert
-        monkeypatch.setattr(index._client, "upsert", lambda c, rows, u=upsert: (sent.append(len(rows)), u(c, rows)))
-        index.add(added)
-        assert sum(sent) == expected and len(index) == len(added)
-        assert [rows[0] for rows in numbers(index.search(added[:20], 1))] == list(range(20))
-        sent.clear()
-    assert len(index._client.list_collections()) == 2
-    with pytest.raises(InputError, match="at once"):
-        index.add(vectors)
-    index.drop()
-    assert len(index._client.list_collections()) == 1 and len(index) == 0
-    index.add(vectors)
-    assert sum(sent) == 300 and numbers(index.search(vectors[:3], 1)) == [[0], [1], [2]]
-
-
 def test_a_collection_that_is_not_complete_is_filled(uri):
     vectors = clustered(300)
     index = filled(uri, vectors)
@@ -276,9 +222,6 @@ def test_a_collection_that_is_not_complete_is_filled(uri):
     again = filled(uri, vectors)
     assert numbers(again.search(vectors, 1)) == [[i] for i in range(300)]
     assert len(again._client.query(again.collection, filter="id >= 0", output_fields=["id"])) == 300
-
-
-# ---------------------------------------------------------------- BM25
 
 
 def zipf_passages(n, seed=0):

@@ -44,9 +44,6 @@ def circle(*degrees):
     return np.column_stack([np.cos(angles), np.sin(angles)])
 
 
-# ---------------------------------------------------------------- places
-
-
 class Fixed:
     """An encoder that knows a few texts."""
 

@@ -168,9 +168,6 @@ def test_what_does_not_fit_is_an_error(change, message):
         scores(**fine | change)
 
 
-# ---------------------------------------------------------------- large corpora
-
-
 @pytest.mark.parametrize("method", ["baseline", "add+", "cast+", "dual-sum", "pap", "pap+"])
 def test_search_exact_in_blocks_equals_sorting_all_scores(method, monkeypatch):
     monkeypatch.setattr("berdslib.retrieval.projection._ROWS", 7)
@@ -183,9 +180,6 @@ def test_search_exact_in_blocks_equals_sorting_all_scores(method, monkeypatch):
             want = np.lexsort((ties, -row))[:k]
             assert rows_.tolist() == want.tolist()
             np.testing.assert_allclose(values, row[want], atol=1e-12)
-
-
-# ---------------------------------------------------------------- the retriever
 
 
 class Words:

@@ -41,9 +41,6 @@ def bert_alone(model, words, question, passage):
     return float(logits[0] if len(logits) == 1 else logits[1] - logits[0])
 
 
-# ---------------------------------------------------------------- scores of pairs
-
-
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_scores_equal_one_pair_at_a_time(words, outputs):
     model = bert_classifier(words, outputs)
@@ -73,9 +70,6 @@ def test_a_model_without_a_classifier_is_an_error(words, tmp_path):
     words.save_pretrained(tmp_path)
     with pytest.raises(InputError, match=r"classifier.*would be random"):
         load_scorer(str(tmp_path))
-
-
-# ---------------------------------------------------------------- the retriever
 
 
 def brute_force(questions, passages, depth, k, score):
@@ -136,9 +130,6 @@ def test_awkward_wishes_are_refused():
         CrossEncoderRetriever(BM25(corpus), corpus, scorer, depth=0)
     with pytest.raises(InputError, match="'b', which is not among"):
         CrossEncoderRetriever(BM25(corpus), corpus[:1], scorer).search([Question("q", "cats")], 1)
-
-
-# ---------------------------------------------------------------- TART-full
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -155,9 +154,6 @@ def test_what_is_refused(call, words):
         call()
 
 
-# ---------------------------------------------------------------- a corpus for each question
-
-
 @pytest.fixture
 def questions(user_cache):
     return load_questions("sample", "dev")[:3]
@@ -222,55 +218,8 @@ def test_no_index_or_folder_can_be_that_of_all(questions, corpora, tmp_path, opt
     assert not make_retriever("minilm", OwnCorpora(corpora), index="numpy").search(questions, 1).empty
 
 
-# ---------------------------------------------------------------- Lucene
-
-
 PASSAGES = [Passage("a", "zoos are cruel"), Passage("b", "zoos save rare animals"), Passage("c", "tea is good")]
 QUESTIONS = [Question("q1", "cruel zoos"), Question("q2", " "), Question("q3", "rare animals")]
-
-
-@pytest.fixture
-def stand_in(monkeypatch):
-    """A module that answers as Pyserini does, by our own BM25, and remembers what it was told."""
-
-    class LuceneSearcher:
-        told = None
-
-        def __init__(self, folder):
-            self.folder = folder
-
-        @classmethod
-        def from_prebuilt_index(cls, name):
-            return None if name == "unheard-of" else cls(name)
-
-        def set_bm25(self, k1, b):
-            LuceneSearcher.told = (self.folder, k1, b)
-
-        def batch_search(self, queries, qids, k, threads):
-            run = BM25(PASSAGES).search([Question(i, t) for i, t in zip(qids, queries, strict=True)], k)
-            hits = {qid: [] for qid in qids}
-            for row in run.itertuples():
-                hits[row.qid].append(SimpleNamespace(docid=row.docno, score=row.score))
-            return hits
-
-    modules = {name: ModuleType(name) for name in ("pyserini", "pyserini.search", "pyserini.search.lucene")}
-    modules["pyserini.search.lucene"].LuceneSearcher = LuceneSearcher
-    for name, module in modules.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    return LuceneSearcher
-
-
-def test_hits_become_a_run_and_a_blank_question_finds_nothing(stand_in):
-    run = make_retriever("pyserini:wikipedia-dpr-100w", PASSAGES, k1=1.2, b=0.75).search(QUESTIONS, 2)
-    assert stand_in.told == ("wikipedia-dpr-100w", 1.2, 0.75)
-    expected = BM25(PASSAGES).search(QUESTIONS, 2)
-    assert run[["qid", "docno", "rank"]].values.tolist() == expected[["qid", "docno", "rank"]].values.tolist()
-    assert make_retriever("pyserini:x", PASSAGES).name == "pyserini:x"
-
-
-def test_an_unknown_index_is_an_error(stand_in):
-    with pytest.raises(MissingDataError, match="unheard-of"):
-        Lucene("unheard-of")
 
 
 def test_without_pyserini_the_error_says_how_to_get_it(monkeypatch):

@@ -9,8 +9,6 @@ from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.projection import OFFICIAL, PROJECTIONS
 from berdslib.retrieval.systems import PROJECTED, Part, System, is_dense, parse_system
 
-# ---------------------------------------------------------------- round trip
-
 FIRST = ["bm25", "rank-bm25", "minilm", "tart-full", "hf:org/model", "hf:folder/a+b", "pyserini:some.index"]
 WITH_STRENGTH = sorted({*PROJECTIONS, *OFFICIAL} & {*PROJECTED})
 number = st.floats(0, 1).map(lambda x: f"{x:.3g}") | st.sampled_from(["0", "1", "1.0", ".5", "1e-3"])
@@ -72,8 +70,6 @@ def test_a_plus_in_a_name_stays(text, parts):
     read = parse_system(text)
     assert list(read.parts) == parts and read.text == text
 
-
-# ---------------------------------------------------------------- refusals
 
 STRENGTHS = ", ".join((*PROJECTIONS, *OFFICIAL))
 

@@ -161,9 +161,6 @@ def test_only_what_is_there_is_offered():
         system("bm25", Collection("bare", QUESTIONS))
 
 
-# ---------------------------------------------------------------- cross-encoders
-
-
 def by_length(pairs):
     return np.array([len(passage) for _, passage in pairs], dtype=np.float64)
 
@@ -199,9 +196,6 @@ def test_a_model_that_is_missing_fails_before_anything_is_searched(monkeypatch):
     monkeypatch.setattr(systems_module, "make_retriever", lambda *_, **__: pytest.fail("built"))
     with pytest.raises(MissingDataError, match="hf download nobody/nothing"):
         make_systems(["bm25", "bm25+cross:nobody/nothing"], ZOO)
-
-
-# ---------------------------------------------------------------- retrievers of one's own, and what is remembered
 
 
 class Counting:
@@ -249,9 +243,6 @@ def test_a_system_is_called_what_it_was_typed_as_and_shares_the_search_of_its_eq
     for text in texts:
         built[text].search(QUESTIONS, 2)
     assert searched == ["bm25+mmr:.90", "bm25+mmr:1"]
-
-
-# ---------------------------------------------------------------- queries made of a question
 
 
 def test_a_query_of_one_perspective_passes_through_an_expansion_and_a_coverage_diversifier():

@@ -125,9 +125,6 @@ def test_a_finished_run_is_a_system(result, systems, sample, questions):
     assert (found.iloc[:2] == result.scores["bm25"]["Precision@10"].iloc[2:4]).all() and (found.iloc[2:] == 0).all()
 
 
-# ---------------------------------------------------------------- the paper's shape
-
-
 def test_paper_table_shows_intervals_and_stars():
     rows = [
         ("z", "d", "M@5", 9, 0.63213, 0.5512, 0.7088, 0.2, 0.049),
@@ -141,9 +138,6 @@ def test_paper_table_shows_intervals_and_stars():
         "m": "50.0 [40.0, 60.0]",
     }
     assert paper_table(table).index.tolist() == ["z", "a", "m"]  # as given, not by the alphabet
-
-
-# ---------------------------------------------------------------- whatever a system returns
 
 
 ASKED = [Question("q", "Cats?", ("Cats purr.", "Cats bite."))]
@@ -171,9 +165,6 @@ def test_an_experiment_is_written_and_read_back(tmp_path):
     pd.testing.assert_frame_equal(read_verdicts(tmp_path / "out" / "verdicts.tsv"), found.verdicts)
     assert pd.read_csv(tmp_path / "out" / "scores.csv")["system"].tolist() == found.table["system"].tolist()
     assert len(list((tmp_path / "out").iterdir())) == 4
-
-
-# ---------------------------------------------------------------- ways to name systems
 
 
 class Fixed:
@@ -204,8 +195,6 @@ def test_one_system_a_list_and_a_mapping():
     pd.testing.assert_frame_equal(named.runs["words"], alone.runs["bm25"])
 
 
-# ---------------------------------------------------------------- several collections
-
 DOGS = Collection(
     "dogs",
     [Question("w", "Dogs?", ("Dogs bark.", "Dogs sleep."), source="dogs")],
@@ -232,9 +221,6 @@ def test_each_collection_is_searched_and_judged_by_itself():
     assert set(judged.verdicts["qid"]) == {"q", "w"}
 
 
-# ---------------------------------------------------------------- p-Recall: a list for each perspective
-
-
 def test_p_recall_searches_from_each_perspective():
     one = Fixed("one", "a")
     found = experiment(one, CATS, "pRecall@1")
@@ -248,9 +234,6 @@ def test_p_recall_searches_from_each_perspective():
     only = Fixed("only", "a")
     experiment(only, CATS, "MRecall@2")
     assert [qid for qid, _, _ in only.asked] == ["q"]
-
-
-# ---------------------------------------------------------------- what is shown
 
 
 def test_an_experiment_shows_the_table_of_the_paper():

@@ -176,9 +176,6 @@ def test_a_table_of_differences_to_the_baseline():
         figures.difference_table(experiment(runs, parts, ["P@1"]), "P@1")
 
 
-# ---------------------------------------------------------------- training
-
-
 def test_tokens_are_escaped_and_the_answer_is_written_out():
     found = figures.labelled_tokens([[("<script>", "ignored"), ('"&', "<b>Yes")]])
     assert "<script>" not in found and "<b>Yes" not in found.replace("<b>&lt;b&gt;Yes</b>", "")

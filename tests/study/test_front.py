@@ -111,38 +111,6 @@ def test_the_steps_one_by_one_are_an_experiment():
 # ---------------------------------------------------------------- names of one's own
 
 
-class Last:
-    """Lists the last passages first."""
-
-    def __init__(self, passages, *, first=""):
-        self.docnos = sorted((p.docno for p in passages), reverse=True)
-        self.docnos.sort(key=lambda docno: docno != first)
-
-    def search(self, questions, k):
-        rows = [(q.qid, docno, -float(i)) for q in questions for i, docno in enumerate(self.docnos[:k])]
-        return pd.DataFrame(rows, columns=["qid", "docno", "score"])
-
-
-def test_a_retriever_of_ones_own_is_named_in_chains():
-    bd.register("retriever", "last", Last)
-    assert "last" in bd.names("retriever")
-    assert bd.search("last", PETS, 2)["docno"].tolist() == ["c", "b", "c", "b"]
-    chained = bd.search("last+expand:rule+cover:1", PETS, 2, depth=2)
-    assert chained["docno"].tolist() == ["c", "b", "c", "b"]
-    result = bd.experiment(["last", "bm25"], [PETS, other_pets()], "MRecall@2")  # over each corpus anew
-    assert result.runs["last"].groupby("qid")["docno"].agg(list).to_dict() == {
-        "q": ["c", "b"], "p": ["c", "b"], "w": ["z", "y"],
-    }  # fmt: skip
-    bd.register("retriever", "last", lambda passages: Last(passages[:1]))
-    assert bd.search("last", PETS, 2)["docno"].tolist() == ["a", "a"]
-
-
-def other_pets():
-    asked = [bd.Question("w", "Cows?", ("Cows moo.",), source="cows")]
-    verdicts = pd.DataFrame({"qid": ["w"], "pid": [0], "docno": ["y"], "supports": [True]})
-    return bd.Collection("cows", asked, [bd.Passage("y", "Cows moo."), bd.Passage("z", "Cows eat.")], verdicts)
-
-
 def test_judges_of_ones_own_are_named(tmp_path):
     never = SimpleNamespace(id="never-1", threshold=0.5, p_yes=lambda pairs: np.zeros(len(pairs)))
     bd.register("judge", "never", lambda: never)

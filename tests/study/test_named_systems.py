@@ -62,9 +62,6 @@ def test_a_diversifier_reads_the_text_that_the_retriever_encoded(monkeypatch):
     assert set(read) == {"Title [SEP] Yes.", "Other [SEP] No."}
 
 
-# ---------------------------------------------------------------- made by a chat model
-
-
 @pytest.fixture
 def two(sample, monkeypatch, tmp_path):
     """The sample with its first two questions, and a folder to work in."""

@@ -194,9 +194,6 @@ def test_it_runs(path, tmp_path, warm_cache):
     assert all(f"Exercise {n} is blank." in answer for n, answer in enumerate(said[half:], start=1)), said
 
 
-# ---------------------------------------------------------------- the runner
-
-
 def make_notebook(folder, parameters, *code):
     def cell(text, tags=()):
         return {

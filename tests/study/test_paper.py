@@ -81,9 +81,6 @@ def test_a_page_has_ours_in_the_same_shape_and_beside(tmp_path):
     assert "<table" in chains.html and "sphere" in repr(chains)
 
 
-# ---------------------------------------------------------------- a grid's folder
-
-
 def summary(folder, rows, notebook="03_retrieval", **parameters):
     columns = ["system", "dataset", "measure", "mean"]
     table = pd.DataFrame(rows, columns=columns).assign(run=f"{notebook}-0123456789", **parameters)

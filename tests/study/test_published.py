@@ -71,9 +71,6 @@ def test_errors_say_what_there_is(call, words):
         call()
 
 
-# ---------------------------------------------------------------- figures, readme, map
-
-
 NUMBERED = {  # every numbered table and figure, counted by hand in the texts
     ("BeRDS", "v1", "table"): 17, ("BeRDS", "v2", "table"): 21, ("PIR", "", "table"): 10,
     ("BeRDS", "v1", "figure"): 3, ("BeRDS", "v2", "figure"): 3, ("PIR", "", "figure"): 6,
@@ -106,8 +103,6 @@ def test_notebooks_sections_and_grids_of_the_map_exist(name):
         lines = (notebook_folder().parent / "papermill_runs" / "grids" / grid).read_text(encoding="utf-8").splitlines()
         assert f"notebook: {name}" in lines
 
-
-# ---------------------------------------------------------------- a whole table beside ours
 
 PAPERS = BERDS_SETTING._replace(corpus="wikipedia")
 
@@ -185,9 +180,6 @@ def test_a_chain_of_several_steps_has_no_cell_in_the_papers():
     twice = table_of(("minilm", "macro", "MRecall@5", 0.3), ("mpnet", "macro", "MRecall@5", 0.4))
     with pytest.raises(InputError, match="two of our numbers stand for"):
         beside("3", twice, PAPERS, stand_in={"minilm": "contriever", "mpnet": "contriever"})
-
-
-# ---------------------------------------------------------------- paths
 
 
 @pytest.fixture

@@ -59,9 +59,6 @@ class Scripted:
         return [m[-1]["content"] for m in self.asked]
 
 
-# ---------------------------------------------------------------- short answers
-
-
 def test_only_the_first_passages_are_shown_in_order():
     chat = Scripted()
     found = answer_questions(QUERIES, RIGHT, CORPUS, chat, GOLDS, workers=1)
@@ -142,8 +139,6 @@ def test_what_does_not_fit_is_refused(call, words):
         call(Scripted())
 
 
-# ---------------------------------------------------------------- essays
-
 SIDES = tuple(
     Question(f"{topic}{sign}", f"Find a claim that {verb} it: {topic}", (f"a claim that {verb} it",), root=topic)
     for topic in ("Tea is good", "Zoos must close")
@@ -183,9 +178,6 @@ def test_stances_by_their_words(perspective, stance):
     assert stance_of(perspective) == stance
 
 
-# ---------------------------------------------------------------- correlation
-
-
 def test_correlation_is_pearsons_and_its_interval_draws_whole_groups():
     rng = np.random.default_rng(5)
     x, group = rng.normal(size=24), np.repeat(np.arange(8), 3)
@@ -206,9 +198,6 @@ def test_correlation_of_what_does_not_vary_is_not_a_number():
         assert np.isnan(correlation(np.array(x), np.array(y))[:4]).all()
     two = correlation(np.array([0.0, 1.0, 0.0]), np.array([0.1, 0.3, 0.1]))  # some samples are constant
     assert two.r == pytest.approx(1.0) and (two.low, two.high) == pytest.approx((1.0, 1.0))
-
-
-# ---------------------------------------------------------------- going on, and our data as a task
 
 
 def test_a_failure_in_the_middle_loses_no_answer(tmp_path, monkeypatch):

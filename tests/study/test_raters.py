@@ -151,9 +151,6 @@ def test_what_cannot_be_compared_is_an_error(small, runs, judges, change, messag
     assert not judges["knows"]
 
 
-# ---------------------------------------------------------------- beside labels
-
-
 PAIRS = [
     LabelledPair(f"q{i % 4}", f"Cats number {i} are {'kind' if i % 3 else 'loud'}.", "Cats are kind.", i % 5 == 0)
     for i in range(40)
@@ -175,9 +172,6 @@ def test_the_table_has_auc_calibration_and_the_judge_that_always_says_yes(tmp_pa
     assert list(table.columns) == ["judge", "threshold", "measure", "value", "low", "high"]
     ordered = table[table["measure"] != "calibration_error"]
     assert (ordered["low"] <= ordered["value"] + 1e-9).all() and (ordered["value"] <= ordered["high"] + 1e-9).all()
-
-
-# ---------------------------------------------------------------- all about one judge: scripts/judge_tables.py
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from click.testing import CliRunner
 import berdslib as bd
 from berdslib.cli import main
 from berdslib.data.records import make_verdicts, ranked_run
-from berdslib.evaluation import sides as leaning
 from berdslib.study.sides import FIGURE_2, FIGURE_3
 
 PASSAGES = [
@@ -55,12 +54,6 @@ def test_bm25_follows_the_words_of_the_query():
     said = ("2.00 [nan, nan]", "nan: a data set has one issue only", "1 question with", "gold")
     assert all(words in repr(found) for words in said)
     assert "<td>" in found._repr_html_()
-
-
-def test_recorded_expansions_also_expand_the_statements():
-    data = bd.Collection("toy", [ASKED], PASSAGES, GOLD, {"zoos": [("tea", "tea drink"), ("x", "tea")]})
-    found = bd.sides("bm25+expand:recorded", data, 3)
-    assert found.listed.loc[found.listed["docno"] == "tea", "asked"].tolist() == list(leaning.ASKED)
 
 
 def test_a_finished_run_needs_lists_of_perspectives():

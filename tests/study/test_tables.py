@@ -64,9 +64,6 @@ def test_queries_of_the_baseline_are_on_one_issue_if_they_ask_the_same():
     assert row["mean"] == pytest.approx(0.35)  # over queries, though issues have different numbers of them
 
 
-# ---------------------------------------------------------------- results
-
-
 def several(base, columns):
     return pd.DataFrame(
         {name: np.full(8, base + i / 10) for i, name in enumerate(columns)}, index=[f"q{i}" for i in range(8)]

@@ -83,12 +83,6 @@ def test_the_way_to_the_oracle_is_a_share_of_the_difference():
     assert gain_recovered(SCORES, QUESTIONS, "default", "bold", "bold")["share"] == 1
 
 
-# ---------------------------------------------------------------- aspects
-
-
-# ---------------------------------------------------------------- ways to better lists
-
-
 WAYS = ("expand:recorded", "expand:rule", "multi:recorded", "coverage", "expand:rule+coverage")
 OPTIONS = {"aspect_judge": "overlap", "ways": WAYS, "weights": (0.2, 0.8), "depth": 20}
 
@@ -211,9 +205,6 @@ def lists(**options):
 def test_what_cannot_be_chosen_is_an_error(user_cache, call, words):
     with pytest.raises(InputError, match=re.escape(words)):
         call()
-
-
-# ---------------------------------------------------------------- ways to fuse
 
 
 ZOOS = Question("q", "Should zoos close?", ("Yes.", "No."))
