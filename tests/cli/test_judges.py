@@ -68,13 +68,3 @@ def test_judge_systems_prints_tables_and_draws(tmp_path, caplog):
     assert {path.name for path in out.iterdir()} == {
         "order.csv", "labels.csv", "table.csv", *(f"systems_Precision-5.{end}" for end in ("png", "pdf", "csv"))
     }  # fmt: skip
-
-
-def test_judge_systems_in_json_and_with_a_finished_run(tmp_path):
-    berds("retrieve", *DEV, "-k", "5", "-o", tmp_path / "mine.trec")
-    asked = ("--run", tmp_path / "mine.trec", "--labelled", "4", "--draws", "2", "--json")
-    found = json.loads(berds(*SYSTEMS, *asked).stdout)
-    assert {row["judge"] for row in found["order"]} == {"overlap"} and {r["systems"] for r in found["order"]} == {4}
-    means = {(r["system"], r["measure"]): r["mean"] for r in found["table"] if r["judge"] == "gold"}
-    assert means["bm25", "Precision@5"] == means["mine", "Precision@5"]
-    assert {row["labelled"] for row in found["labels"]} == {4}

@@ -114,14 +114,6 @@ def test_a4_flags_take_no_value(asked, files):
     assert "False: no such file" in problem(tried("evaluate", *asked, files[0], "--per-question", "False"))
 
 
-def test_systems_are_compared_with_intervals_and_tests(asked, files):
-    good, poor = files
-    shown = berds("experiment", *asked, "--run", poor, "--run", f"theirs={good}", "-m", "nDCG@20,alpha_nDCG@20")
-    assert "nDCG@20" in shown.stdout and "theirs" in shown.stdout and "differs from poor" in shown.stdout
-    whole = ("experiment", *asked, "-r", "bm25", "--run", good, "-m", "nDCG@20", "--long", "--json")
-    assert {row["system"] for row in json.loads(berds(*whole).stdout)} == {"bm25", "good"}
-
-
 def test_the_first_problem_of_each_file_is_said(release, files, tmp_path):
     short, broken = tmp_path / "short.jsonl", tmp_path / "broken.jsonl"
     short.write_text(jsonl(*predicted("dev", n=19)))

@@ -211,12 +211,3 @@ def test_too_few_samples_with_two_answers_give_no_interval():
     assert found["remark"].endswith("of the bootstrap samples hold one answer only: too many for an interval")
     even = compared("question_ok", *from_counts(8, 2, 3, 7), resamples=5000)
     assert even["dropped"] == 0 and not even["remark"] and even["kappa_low"] < even["kappa_high"]
-
-
-def test_missing_answers_are_left_aside():
-    found = compared("contradict", ["yes", "", "no", "yes", ""], ["yes", "no", "", "no", ""])
-    assert found["n"] == 2 and found["percent"] == 50
-    nothing = compared("contradict", ["yes", ""], ["", "no"])
-    assert nothing["n"] == 0 and nothing["remark"] == "no item that both answered" and np.isnan(nothing["percent"])
-    single = compared("contradict", ["yes"], ["no"])
-    assert single["percent"] == 0 and single["percent_high"] == pytest.approx(97.5) and np.isnan(single["kappa_low"])

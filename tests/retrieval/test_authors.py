@@ -508,12 +508,9 @@ WRONG = [
         plain,
         r"'spy\+profile:filter': profile:filter is for the scenarios .*'zoo' is none; .*open",
     ),
-    ("spy+profile:fusion", plain, "profile:fusion is for the scenarios of PerspectiveArg"),
     ("spy+profile:filter", lambda: opened(PLANTED, "baseline"), "in the baseline scenario none does; .* in: explicit$"),
-    ("spy+profile:fusion", lambda: opened(PLANTED, "baseline"), "none does; it works in: explicit and implicit$"),
     ("spy+profile:filter", lambda: opened(PLANTED, "implicit"), "the implicit scenario hides; profile:fusion guesses"),
     ("spy+profile:fusion", lambda: opened(PLANTED, "implicit", "train"), "split, and there is none; open_scenario"),
-    ("spy+xquad:0.5", lambda: opened(PLANTED, "implicit", "train"), "split, and there is none; open_scenario"),
     ("spy+xquad:0.5", kept_back, "of the training split, and its answers are kept back"),
     ("spy+xquad:0.5", lambda: opened(PLANTED, "baseline"), "generated perspectives: aspects_by must say who argues"),
 ]

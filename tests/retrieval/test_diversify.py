@@ -12,7 +12,6 @@ import pyversity
 
 from berdslib.data.records import check_run, make_run, ranked_run
 from berdslib.errors import InputError
-from berdslib.retrieval import diversify as module
 from berdslib.retrieval.diversify import (
     DIVERSIFIERS,
     NORMALISATIONS,
@@ -171,14 +170,6 @@ def test_relevance_weight_1_keeps_the_order_of_every_method(method):
             assert out["docno"].tolist() == run["docno"].tolist()
             near = diversify(run, method, relevance_weight=0, normalise=normalise, **given)
             assert near["docno"].tolist() != run["docno"].tolist()  # the dial turns the way that is documented
-
-
-def test_reordering_few_questions_at_once_changes_nothing(monkeypatch):
-    run, given = some_input(7, questions=40)
-    whole = {method: diversify(run, method, **given) for method in DIVERSIFIERS}
-    monkeypatch.setattr(module, "_AT_ONCE", 60)
-    for method, out in whole.items():
-        pd.testing.assert_frame_equal(diversify(run, method, **given), out)
 
 
 def test_a_sweep_is_each_weight_alone_and_vectors_may_be_a_function():

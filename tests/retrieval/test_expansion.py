@@ -143,11 +143,8 @@ def test_questions_without_expansions_are_searched_as_they_are_and_counted(caplo
     ("options", "message"),
     [
         ({"merge": "statement first"}, "way to merge 'statement first'"),
-        ({"duplicates": "skip"}, "treatment of duplicates 'skip'"),
-        ({"fuse": "borda"}, "fusion 'borda'"),
         ({"fuse": "rrf", "duplicates": "keep"}, "only round robin"),
         ({"number": -1}, "0 = all"),
-        ({"depth": 0}, "at least 1"),
     ],
 )
 def test_what_is_not_known_is_an_error_before_anything_is_searched(options, message):

@@ -125,19 +125,6 @@ def test_aspects_are_asked_for_what_was_found():
     assert made_of == [(RECORDED, PASSAGES)]
 
 
-def test_perspectives_that_were_not_recorded_are_made_by_rule(caplog):
-    """Recorded ones are taken where there are any, and whatever the chain expands by goes before both."""
-    used = []
-    asked = [*QUESTIONS, Question("p", "Should zoos close?", ("yes", "no"))]
-    some = Collection("zoos", asked, PASSAGES, expansions=RECORDED)
-    rule = template_expansions(asked)
-    with caplog.at_level("WARNING"):
-        for text in ("bm25+coverage:0.5", "bm25+expand:rule+coverage:0.5", "bm25+expand:recorded+coverage:0.5"):
-            system(text, some, aspects_by=lambda generated, _: used.append(dict(generated)))
-    assert used == [{"q": RECORDED["q"], "p": rule["p"]}, rule, RECORDED]
-    assert caplog.text.count("perspectives of 1 of 2 questions are made by rule") == 1
-
-
 def test_a_question_without_expansions_keeps_its_list_before_a_coverage_diversifier():
     asked = [*QUESTIONS, Question("p", "do children love zoos", ("yes", "no"))]
     some = Collection("zoos", asked, PASSAGES, expansions=RECORDED)

@@ -22,8 +22,8 @@ from berdslib.judging.baselines import Overlap
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import mean_interval, paired_test
-from berdslib.study.experiment import Experiment, experiment, write_experiment
-from berdslib.study.tables import MACRO, escape, file_stems, paper_table, score_table
+from berdslib.study.experiment import experiment, write_experiment
+from berdslib.study.tables import MACRO, escape, file_stems, paper_table
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
 COLUMNS = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
@@ -267,20 +267,6 @@ def test_systems_that_share_a_letter_do_not_differ(systems, sample, result):
     assert shown.shown.drop(columns=MACRO, level=0).equals(result.shown.drop(columns=MACRO, level=0))
     with pytest.raises(InputError, match="two systems"):
         experiment("bm25", sample, "MRecall@5").with_letters()
-
-
-def test_the_caption_says_which_intervals():
-    graded, wide = [0.2, 1.0], [0.0, 1.7]
-    questions = [Question(f"q{i}", f"{i}?", ("Yes.",)) for i in range(2)]
-
-    def caption(**columns):
-        scores = {"s": pd.DataFrame(columns, index=["q0", "q1"])}
-        table = score_table(scores, questions)
-        return Experiment(table, scores, {}, make_verdicts([], "gold")).caption
-
-    assert "intervals (Wilson);" in caption(M=[0.0, 1.0])
-    assert "intervals (Wilson; graded scores with their own spread);" in caption(M=[0.0, 1.0], P=graded)
-    assert "intervals (Wilson; rKL@2: Student's t);" in caption(M=[0.0, 1.0], **{"rKL@2": wide})
 
 
 HOSTILE = r"c$\write18{id} 50% a&b_#~^\\ }{ [x] \end{table}"

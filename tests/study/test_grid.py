@@ -140,20 +140,6 @@ def finish(run, scores=None):
         (run.folder / "scores.csv").write_text(scores)
 
 
-def test_summary_puts_parameters_beside_scores(project):
-    grid = grid_of(project, "grid: {i: [1, 2, 3, 4], ks: [[5, 10]]}\n")
-    finish(grid.runs[0], "measure,mean\nf1,0.5\nloss,2\n")
-    finish(grid.runs[1], "measure,mean,i\nf1,0.25,7\n")
-    finish(grid.runs[2])
-    table = grid_table(grid)
-    first, second, third, _ = (run.folder.name for run in grid.runs)
-    assert table["run"].tolist() == [first, first, second, third]
-    assert table["i"].tolist() == [1, 1, 2, 3]
-    assert table["ks"].tolist() == ["[5, 10]"] * 4
-    assert table["mean"].tolist()[:3] == [0.5, 2.0, 0.25] and pd.isna(table["mean"][3])
-    assert table["scores_i"].tolist()[2] == 7
-
-
 def test_a_run_json_that_is_broken_or_of_another_run_does_not_count(project):
     grid = grid_of(project, "grid: {i: [1, 2, 3, 4]}\n")
     for run, text in zip(grid.runs, ["{", '{"finished": true, "parameters": {"i": 7}}', "[]"], strict=False):
@@ -286,17 +272,6 @@ def test_a_second_call_goes_on_after_sigkill(project, held):
     assert run_grid(read_grid(path), progress=False) == {}
     assert executed(project) == [1, 2, 2, 3]
     assert all(row["state"] == "finished" for row in status(read_grid(path)))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
-def test_two_interrupts_end_it_and_what_is_finished_stays(project, held):
-    process, path = held
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(10) != 0
-    assert_it_ended_in_the_second(project, path)
 
 
 @pytest.mark.slow

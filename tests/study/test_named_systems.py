@@ -1,6 +1,5 @@
 """Systems by their strings, over the sample: the same lists as their parts, made one after the other."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +10,6 @@ from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
 from berdslib.judging.registry import make_judge
-from berdslib.llm.chat import Reply
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.expansion import template_expansions
@@ -67,19 +65,6 @@ def two(sample, monkeypatch, tmp_path):
     """The sample with its first two questions, and a folder to work in."""
     monkeypatch.chdir(tmp_path)
     return sample.only(sample.questions[:2])
-
-
-def test_several_systems_ask_once(two, monkeypatch):
-    asked = []
-    model = SimpleNamespace(id="m", complete=lambda messages: asked.append(messages) or Reply('{"For": "It helps."}'))
-    monkeypatch.setattr("berdslib.retrieval.expansion.make_chat", lambda *_, **__: model)
-    names = ["bm25+expand:chat:m", "bm25+expand:chat:m+mmr:0.9", "bm25+expand:rule"]
-    assert list(make_systems(names, two)) == names
-    assert len(asked) == len(two.questions)
-    kept = Path("kept.jsonl")
-    for _ in range(2):
-        make_systems(names, two, recordings=kept)
-    assert len(asked) == 2 * len(two.questions) == 2 * len(kept.read_text().splitlines())
 
 
 def test_diversifiers_use_the_perspectives_of_the_model_and_never_a_hypothetical_passage(two, monkeypatch):

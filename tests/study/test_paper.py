@@ -118,7 +118,6 @@ def test_a_grid_in_the_papers_setting_is_comparable(tmp_path):
     [
         ({"split": "dev"}, "other questions (arguana, kialo, opinionqa, dev, not the test questions"),
         ({"limit": 40}, "other questions (arguana, kialo, opinionqa, test, the first 40 of each, not"),
-        ({"judge": "laptop"}, "another judge (laptop, not Mistral-7B, fine-tuned)"),
         ({"corpus": "arguana-corpus"}, "another corpus (arguana-corpus, not Wikipedia, Sphere or Google's results)"),
     ],
 )

@@ -219,16 +219,6 @@ def test_a_checkout_of_somebody_else_is_not_used(checkout, monkeypatch, caplog):
     assert "belongs to another user" in caplog.text and "BERDS_PROJECT" in caplog.text
 
 
-@pytest.mark.usefixtures("installed_elsewhere")
-@pytest.mark.parametrize("toml", ['[project]\nname = "other"\n', "project = 3\n", "not [toml"])
-def test_the_root_is_found_from_the_current_folder_past_other_projects(checkout, monkeypatch, toml):
-    inner = checkout / "data"
-    (inner / "notebooks").mkdir()
-    (inner / "pyproject.toml").write_text(toml)
-    monkeypatch.chdir(inner / "notebooks")
-    assert paths.project_root() == checkout
-
-
 def test_shipped_goes_by_the_package_and_not_by_the_current_folder(checkout, tmp_path_factory, monkeypatch):
     monkeypatch.setattr(paths, "PACKAGE", checkout / "berdslib")
     assert paths.shipped("sample") == checkout / "data" / "sample"

@@ -70,15 +70,6 @@ def test_only_the_first_passages_are_shown_in_order():
     assert re.findall(r"<passage>\n(\w+)", chat.texts()[2]) == ["Title", "Nobody"]
 
 
-def test_a_shuffled_run_and_a_question_without_passages():
-    chat = Scripted()
-    run = RIGHT[RIGHT["qid"] == "1"].sample(frac=1, random_state=1)
-    found = answer_questions(QUERIES, run, CORPUS, chat, GOLDS, workers=1)
-    assert found["docnos"].tolist() == ["w", ""] and "<passage>" not in chat.texts()[1]
-    nothing = answer_questions(QUERIES, None, CORPUS, Scripted(), GOLDS)
-    assert nothing["docnos"].tolist() == ["", ""] and len(nothing) == 2
-
-
 @pytest.mark.parametrize("line_break", ["\n", "\r", "\u2028"])
 def test_s3_a_question_or_topic_begins_no_line_of_the_prompt(line_break):
     chat = Scripted()
@@ -126,7 +117,6 @@ def test_the_extractive_answerer_reads_what_it_is_given_and_never_the_stance():
         (lambda chat: answer_questions(QUERIES, RIGHT, CORPUS, chat, {"1": "7", "2": "7"}), "list of texts"),
         (lambda chat: answer_questions(QUERIES, RIGHT, CORPUS, chat, {"1": ("9",)}), "1 questions .* first is '2'"),
         (lambda chat: answer_questions(QUERIES, ranked_run({"1": ["zz"]}), CORPUS, chat, GOLDS), "lists passage 'zz'"),
-        (lambda chat: answer_questions(QUERIES, RIGHT, CORPUS, chat, GOLDS, depth=0), "depth must be at least 1"),
         (lambda chat: Extractive().complete([{"role": "user", "content": "Question:q; Answer:"}]), "our own prompts"),
         (lambda chat: correlation(np.zeros(2), np.zeros(3)), "of one length"),
         *((lambda chat, words=words: stance_of(words), named) for words, named in (

@@ -139,7 +139,6 @@ def test_questions_that_all_overlap_are_found_before_anything_is_judged(small, r
     [
         ({"systems": "bm25"}, "an order needs two systems at least"),
         ({"judges": ["gold"]}, "name judges to be compared with gold"),
-        ({"measures": "MRecall"}, "MRecall needs a cut-off, such as MRecall@5"),
         ({"measures": "pRecall@5"}, "measures of one list are compared here"),
         ({"labelled": (20, 1)}, "at least 2 questions are labelled"),
     ],
