@@ -48,20 +48,6 @@ def test_what_is_written_is_read_back(tmp_path, ranked_for):
     assert len(open_scenario(back, "implicit", "test").passages) == 300
 
 
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ({"issues": 2}, "issues"),
-        ({"issues": 10, "arguments": 9}, "arguments"),
-        ({"seed": "1"}, "seed"),
-    ],
-)
-def test_sizes_out_of_range_are_refused(given, field):
-    with pytest.raises(InputError) as error:
-        make_release(**given)
-    assert error.value.field == field
-
-
 @pytest.mark.parametrize("manifest", ['{"ranked_for": "reader"}', '{"synthetic": false}', "{"])
 def test_the_owners_data_are_never_replaced(tmp_path, manifest):
     owners = write_files(tmp_path / "owners", release_files() | {"release.json": manifest})

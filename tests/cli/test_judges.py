@@ -5,9 +5,8 @@ import json
 import pytest
 from shell import berds, tried
 
-from berdslib.data.datasets import load_gold, load_pairs, load_passages, load_questions
+from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.readers import read_labelled_pairs
-from berdslib.errors import InputError
 from berdslib.judging.examples import detection_pairs
 from berdslib.retrieval.retrievers import make_retriever
 
@@ -32,21 +31,6 @@ def test_pairs_labelled_by_gold_are_read_by_judge_eval(found, tmp_path):
     assert [p.label for p in written] == [bool(gold.get((p.qid, p.pid, p.passage.docno), False)) for p in want]
     assert done["pairs"] == len(want) and done["questions"] == len(questions) and done["judge"].startswith("gold(")
     assert "random" in berds("rate", "judge", "--data", out, "-j", "random").stdout
-
-
-def test_judge_eval_takes_the_name_of_a_data_set(tmp_path, monkeypatch):
-    table = "question\tdocument\tperspective\tlabel\nQ?\tCats are kind.\tCats are kind.\t1\nQ?\tNo.\tDogs.\t0\n"
-    (tmp_path / "berds").mkdir()
-    (tmp_path / "berds" / "pers_det.half.tsv").write_text(table)
-    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
-    done = berds("rate", "judge", "--data", "pers-det", "-j", "overlap")
-    assert "2 pairs, 1 questions, 50.0% positive" in done.stderr
-    assert load_pairs("pers-det") == load_pairs(tmp_path / "berds" / "pers_det.half.tsv")
-    with pytest.raises(InputError, match=r"load_pairs does not work with 'kialo' .* only with: pers-det"):
-        load_pairs("kialo")
-    monkeypatch.delenv("BERDS_DATA")
-    refused = tried("rate", "judge", "--data", "pers-det", "-j", "overlap")
-    assert refused.exit_code == 1 and "berds data fetch pers-det" in refused.stderr
 
 
 def test_questions_are_drawn_from_each_data_set(tmp_path):

@@ -1,6 +1,7 @@
-"""Items read by hand: the sheet, its errors, and how far two agree, with the libraries as oracles."""
+"""Items read by hand: the sheet, the form, errors, and how far two agree, with the libraries as oracles."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from nltk.metrics import binary_distance, interval_distance
 from nltk.metrics.agreement import AnnotationTask
 from sklearn.metrics import cohen_kappa_score
 
+from berdslib.construction.form import ReviewForm
 from berdslib.construction.review import (
     ANSWERS,
     SheetRow,
@@ -21,29 +23,13 @@ from berdslib.construction.review import (
     write_sheet,
 )
 from berdslib.data.records import Question
+from berdslib.errors import InputError
 
 FINE = {"belongs": "yes", "question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
 
 
-def questions(n=30, sources=("ponds", "roofs")):
-    named = [(source, i) for source in sources for i in range(n)]
-    return [
-        Question(f"{s}-{i}", f"Should {s} number {i} stay?", (f"{s} {i} yes", f"{s} {i} no"), (), s) for s, i in named
-    ]
-
-
 def row(qid="a", data_set="ponds", **given):
     return SheetRow(qid, data_set, "One source.\nAnother.", "Keep the pond?", "Keep it.\nFill it in.", **given)
-
-
-def test_so_many_are_drawn_from_each_data_set_and_keep_their_texts():
-    drawn = draw_sheet(questions(), {"ponds-3": ["ignored or not"]}, n=7, seed=1)
-    assert [r.data_set for r in drawn] == ["ponds"] * 7 + ["roofs"] * 7
-    by_qid = {q.qid: q for q in questions()}
-    for r in drawn:
-        assert r.question == by_qid[r.qid].text and tuple(r.perspectives.splitlines()) == by_qid[r.qid].perspectives
-        assert not r.is_begun and not r.reviewer
-    assert len({r.qid for r in drawn}) == 14
 
 
 def test_the_stance_stands_behind_each_perspective():
@@ -114,15 +100,8 @@ def test_errors_are_counted_by_data_set():
         row("7", "sheds"),
     ]
     table = summary(rows).set_index("data_set")
-    counts = [
-        "drawn",
-        "finished",
-        "errors",
-        "minor",
-        "major",
-        *(f"not_{c}" for c in FINE if c != "severity"),
-        "at_odds",
-    ]
+    parts = [f"not_{name}" for name in FINE if name != "severity"]
+    counts = ["drawn", "finished", "errors", "minor", "major", *parts, "at_odds"]
     assert table.loc["ponds", counts].tolist() == [4, 3, 2, 1, 1, 0, 1, 1, 1, 0]
     assert table.loc["roofs", counts].tolist() == [2, 2, 2, 0, 1, 0, 1, 0, 0, 2]
     assert table.loc["sheds", counts].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -211,3 +190,91 @@ def test_too_few_samples_with_two_answers_give_no_interval():
     assert found["remark"].endswith("of the bootstrap samples hold one answer only: too many for an interval")
     even = compared("question_ok", *from_counts(8, 2, 3, 7), resamples=5000)
     assert even["dropped"] == 0 and not even["remark"] and even["kappa_low"] < even["kappa_high"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    rows = [SheetRow(str(i), "ponds", f"Source {i}.", f"Question {i}?", "A.\nB.") for i in range(3)]
+    write_sheet(tmp_path / "s.csv", rows)
+    return tmp_path / "s.csv"
+
+
+def choose(form, **answers):
+    for name, value in answers.items():
+        form._fields[name].value = value
+
+
+def press(form, where):
+    form._moves[where].click()
+
+
+def text_of(widget):
+    return re.sub(r"<[^>]+>", "", widget.value)
+
+
+def test_every_click_is_in_the_file_at_once(path):
+    form = ReviewForm(path, "Zoë")
+    for name, value in FINE.items():
+        choose(form, **{name: value})
+        row = read_sheet(path)[0]
+        assert getattr(row, name) == value and row.reviewer == "Zoë"
+    form._fields["note"].value = "fine, =really"
+    assert read_sheet(path)[0] == SheetRow(
+        "0", "ponds", "Source 0.", "Question 0?", "A.\nB.", **FINE, note="fine, =really", reviewer="Zoë"
+    )
+    assert not any(row.is_begun or row.reviewer for row in read_sheet(path)[1:])
+    assert text_of(form._status) == "Saved to s.csv"
+
+
+def test_work_is_resumed_at_the_first_unfinished_item(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, **FINE)
+    again = ReviewForm(path, "Zoë")
+    assert text_of(again._head).startswith("2 of 3")
+    assert (again._bar.value, again._bar.max, text_of(again._done)) == (1, 3, "1 of 3 finished")
+    for _ in range(2):
+        choose(again, **FINE)
+        press(again, "next")
+    assert text_of(again._done) == "3 of 3 finished"
+    assert text_of(ReviewForm(path, "Zoë")._head).startswith("3 of 3")
+
+
+def test_what_was_filled_in_elsewhere_stays(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, question_ok="yes")
+    rows = read_sheet(path)
+    write_sheet(path, [rows[2]._replace(note="from a spreadsheet"), rows[0], rows[1]])
+    choose(form, contradict="no")
+    assert [row.note for row in read_sheet(path)] == ["from a spreadsheet", "", ""]
+    assert read_sheet(path)[1].contradict == "no" and text_of(form._head).startswith("2 of 3")
+
+
+def test_a_file_that_cannot_be_used_any_more_is_said_and_not_overwritten(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, question_ok="yes")
+    kept = path.read_text(encoding="utf-8")
+    path.write_text(kept.replace('"yes"', '"perhaps"'), encoding="utf-8")
+    choose(form, contradict="yes")
+    assert "Not saved" in text_of(form._status) and "perhaps" in text_of(form._status)
+    press(form, "next")
+    assert "perhaps" in text_of(form._status) and '"perhaps"' in path.read_text(encoding="utf-8")
+    write_sheet(path, [SheetRow("x", "ponds", "", "Another?", "A.\nB.")])
+    choose(form, contradict="no")
+    assert "no longer holds the item" in text_of(form._status)
+
+
+def test_texts_of_others_are_no_markup(tmp_path):
+    evil = "<img src=x onerror=alert(1)>&amp;"
+    write_sheet(tmp_path / "s.csv", [SheetRow(evil, evil, evil, evil, evil, note=evil)])
+    form = ReviewForm(tmp_path / "s.csv", "Zoë")
+    for widget in (form._head, form._item, form._status):
+        assert "<img" not in widget.value
+    assert form._item.value.count("&lt;img src=x onerror=alert(1)&gt;&amp;amp;") == 3
+
+
+def test_a_sheet_has_one_reviewer(path):
+    choose(ReviewForm(path, "Zoë"), question_ok="yes")
+    with pytest.raises(InputError, match=r"s\.csv \[reviewer\]: 'Zoë' has begun this sheet; 'Bo' needs a copy"):
+        ReviewForm(path, "Bo")
+    with pytest.raises(InputError, match="a name is needed"):
+        ReviewForm(path, "  ")

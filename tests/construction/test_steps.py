@@ -1,10 +1,17 @@
-"""One step: who is asked what, an answer that is sent back, and what is left out."""
+"""One step: what is read of an answer, who is asked what, an answer that is sent back, and what is left out."""
+
+import json
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from berdslib.construction.debates import ONE_EACH, OPPOSITE, QUESTION
 from berdslib.construction.pipeline import UNREADABLE, ByChat, ByRule, Draft, take
 from berdslib.construction.questions import LABEL, STATEMENTS
+from berdslib.construction.reading import LONGEST, choice, fields, lines, one_line
+from berdslib.errors import InputError
 from berdslib.llm.chat import Reply
 
 ZOOS = Draft("zoos", question="Should zoos close?")
@@ -86,3 +93,45 @@ def test_another_number_of_statements_than_answers():
     assert "2 statements for 3 answers" in chat.seen[1][-1]["content"]
     by_rule = take(ONE_EACH, [draft], ByRule()).drafts[0].perspectives
     assert by_rule == ("The best drink is tea.", "The best drink is milk.", "The best drink is water.")
+
+
+YES_NO = {"yes": ["statement", "positive statement"], "no": ["negation", "negative statement"]}
+
+
+READ = {
+    "one line": lambda answer: one_line(answer, ["question"]),
+    "fields": lambda answer: fields(answer, YES_NO),
+    "lines": lambda answer: lines(answer, ["statement"]),
+    "choice": lambda answer: choice(answer, {"a": ["1", "perspective 1"], "b": ["2", "perspective 2"]}),
+}
+
+
+def test_answers_in_many_forms():
+    """Rows of answers.jsonl: how an answer is read, the answer, and what is read, null where it is refused."""
+    for line in (Path(__file__).parent / "answers.jsonl").read_text(encoding="utf-8").splitlines():
+        how, answer, expected = json.loads(line)
+        if expected is None:
+            with pytest.raises(InputError):
+                READ[how](answer)
+        else:
+            assert READ[how](answer) == expected, line
+    for answer, problem in (("statement: Zoos help.", "'negation' is missing"), ("x" * (LONGEST + 1), "characters")):
+        with pytest.raises(InputError, match=problem):
+            fields(answer, YES_NO)
+
+
+def test_lines_lose_their_marks_only():
+    assert lines("1. Tea is best.\n2) Milk.\n(3) Water.\n- Beer.\n\n* Wine: the red one.") == [
+        "Tea is best.", "Milk.", "Water.", "Beer.", "Wine: the red one.",
+    ]  # fmt: skip
+    assert lines("1984 is the best book.") == ["1984 is the best book."]
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_or_refused(answer):
+    for read in (one_line, lines, lambda a: fields(a, YES_NO), lambda a: choice(a, {"a": ["yes"], "b": ["no"]})):
+        try:
+            found = read(answer)
+        except InputError:
+            continue
+        assert found

@@ -368,18 +368,6 @@ def test_p_is_that_of_scikit_learn_on_folds_of_whole_issues():
     assert np.corrcoef(got, want)[0, 1] > 0.97
 
 
-def test_an_issue_on_which_a_value_is_not_asked_for_tells_nothing_of_it():
-    """By hand: young are a and b on the first issue, and c is not; nobody says what d and e are."""
-    rows = [("a", 1, "age", "young"), ("b", 1, "age", "young"), ("b", 1, "gender", "male"), ("c", 1, "gender", "male"),
-            ("d", 2, "gender", "male"), ("e", 2, "", "")]  # fmt: skip
-    answers = pd.DataFrame(rows, columns=["docno", "issue", "property", "value"])
-    classifier = AuthorClassifier(answers, [Passage(d, f"text {d}") for d in "abcdef"], Words())
-    assert classifier.values == {"age": ("young",), "gender": ("male",)}
-    assert classifier.prior("age", "young") == (2 + 1) / (3 + 2)
-    assert classifier.prior("gender", "male") == (3 + 1) / (5 + 2)
-    assert classifier.prior("gender", "female") == 1 / 2
-
-
 def test_a_value_without_enough_answers_has_its_prior(caplog):
     scenario = opened(PLANTED, "implicit")
     classifier = AuthorClassifier.learn(scenario.training, Words())

@@ -58,15 +58,6 @@ FINDS = {"A": ["a", "b", "c", "d"], "B": ["a", "x", "b", "y"], "C": ["a"], "D": 
 TWO = {"q1": statements("A", "B", "C"), "q2": statements("D", "E")}
 
 
-def test_all_queries_go_in_one_call_and_their_lists_take_turns():
-    fake = Fake(FINDS)
-    run = expanded_search(fake, [Q1, Q2], TWO, 4, merge="statement only")
-    assert fake.calls == [(["A", "B", "C", "D", "E"], 4)]
-    # q1: a from A, again from B and C; then b from A and x from B; then c from A, and b again. q2: t, u; u again, v.
-    assert lists_of(run) == {"q1": ["a", "b", "x", "c"], "q2": ["t", "u", "v"]}
-    assert list(run.columns) == ["qid", "docno", "rank", "score"] and run["rank"].tolist() == [1, 2, 3, 4, 1, 2, 3]
-
-
 def test_the_question_stands_before_the_statement_unless_it_is_left_out():
     fake = Fake({})
     expanded_search(fake, [Q1], TWO, 2)

@@ -230,19 +230,3 @@ def test_a_system_is_called_what_it_was_typed_as_and_shares_the_search_of_its_eq
     for text in texts:
         built[text].search(QUESTIONS, 2)
     assert searched == ["bm25+mmr:.90", "bm25+mmr:1"]
-
-
-def test_a_query_of_one_perspective_passes_through_an_expansion_and_a_coverage_diversifier():
-    """It has its perspective already: there is nothing to expand it by, and no other to cover."""
-
-    def aspects(run, questions):
-        assert [q.qid for q in questions] == ["q"] and set(run["qid"]) == {"q"}
-        return pd.DataFrame({"qid": "q", "pid": [0, 1], "docno": ["a", "c"], "p": [0.9, 0.8]})
-
-    asked = [*QUESTIONS, *ZOO.queries]
-    run = system("bm25+expand:recorded+coverage:0", aspects_by=lambda *_: aspects).search(asked, 2)
-    plain = BM25(PASSAGES).search(ZOO.queries, 2)
-    passed = run[run["qid"] != "q"].reset_index(drop=True)
-    assert passed[["qid", "docno"]].values.tolist() == plain[["qid", "docno"]].values.tolist()
-    assert set(passed["qid"]) == {"q#0", "q#1"}
-    assert run[run["qid"] == "q"]["docno"].tolist() == ["a", "c"]

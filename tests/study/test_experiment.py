@@ -23,7 +23,7 @@ from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import mean_interval, paired_test
 from berdslib.study.experiment import experiment, write_experiment
-from berdslib.study.tables import MACRO, escape, file_stems, paper_table
+from berdslib.study.tables import MACRO, escape, file_stems
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
 COLUMNS = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
@@ -123,21 +123,6 @@ def test_a_finished_run_is_a_system(result, systems, sample, questions):
     found = experiment({"some": some}, sample.only(questions[2:]), [Precision @ 10]).scores["some"]["Precision@10"]
     assert found.index.tolist() == [q.qid for q in questions[2:]]
     assert (found.iloc[:2] == result.scores["bm25"]["Precision@10"].iloc[2:4]).all() and (found.iloc[2:] == 0).all()
-
-
-def test_paper_table_shows_intervals_and_stars():
-    rows = [
-        ("z", "d", "M@5", 9, 0.63213, 0.5512, 0.7088, 0.2, 0.049),
-        ("a", "d", "M@5", 9, 0.43213, 0.3512, 0.5088, 0.0, np.nan),
-        ("m", "d", "M@5", 9, 0.5, 0.4, 0.6, 0.07, 0.05),
-    ]
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    assert paper_table(table, intervals=True)[("d", "M@5")].to_dict() == {
-        "z": "63.2* [55.1, 70.9]",
-        "a": "43.2 [35.1, 50.9]",
-        "m": "50.0 [40.0, 60.0]",
-    }
-    assert paper_table(table).index.tolist() == ["z", "a", "m"]  # as given, not by the alphabet
 
 
 ASKED = [Question("q", "Cats?", ("Cats purr.", "Cats bite."))]

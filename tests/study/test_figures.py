@@ -32,17 +32,6 @@ def shown(figure):
 
 
 @pytest.mark.parametrize("name", [DOLLARS, BROKEN])
-def test_dollars_in_questions_perspectives_and_names(name):
-    question = Question("q", name, (name, "No."))
-    runs = {name: ranked_run({"q": ["a", "b"]})}
-    verdicts = make_verdicts([("q", 0, "a", 1.0, True)], "hand")
-    table = figures.rank_table(question, runs, verdicts, 2)
-    drawn = shown(figures.perspectives_by_rank(question, table, 2))
-    assert (name, False) in drawn and {math for _, math in drawn} == {False}
-    assert any(text.startswith(f"{name}  →") for text, _ in drawn)
-
-
-@pytest.mark.parametrize("name", [DOLLARS, BROKEN])
 def test_dollars_in_every_other_figure(name):
     scores = {"dataset": "macro", "n": 3, "mean": 0.5, "low": 0.4, "high": 0.6}
     means = pd.DataFrame([{"system": name, "measure": name, **scores}])

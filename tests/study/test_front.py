@@ -1,6 +1,5 @@
 """The front door: import berdslib as bd; what it does, keeps apart where several things come together, and refuses."""
 
-import json
 import subprocess
 import sys
 import threading
@@ -197,20 +196,6 @@ def question(qid, *perspectives, **fields):
 
 def yes(pairs):
     return [1.0] * len(pairs)
-
-
-def test_collections_from_files_are_data_sets_of_their_own(tmp_path):
-    for name, n in (("first", 2), ("second", 6)):
-        rows = [{"_id": f"{name}{i}", "question": "Tea?", "perspectives": ["Tea is good."]} for i in range(n)]
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    data = [bd.load(f"{name}.jsonl", passages=TEA) for name in ("first", "second")]
-
-    def only_the_first(pairs):
-        return [float(pair.qid.startswith("first")) for pair in pairs]
-
-    table = bd.experiment("bm25", data, "MRecall@3", judge=only_the_first).table.set_index("dataset")
-    assert table["n"].to_dict() == {"first": 2, "second": 6, "macro": 8}
-    assert table["mean"].to_dict() == {"first": 1.0, "second": 0.0, "macro": 0.5}
 
 
 def test_diversifiers_never_cover_the_perspectives_that_a_task_of_pir_is_scored_by():

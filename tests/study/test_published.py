@@ -170,18 +170,6 @@ def test_a_comparison_shows_itself_as_html_latex_and_csv():
     assert caption_of(found.to_latex()) == f"{found.title}. {found.sentence}"
 
 
-def test_a_chain_of_several_steps_has_no_cell_in_the_papers():
-    chains = ["bm25+expand:rule+mmr:0.9", "contriever+mmr:0.9+expand:rule", "minilm+pap+:0.5+mmr:0.9"]
-    ours = table_of(*((chain, "macro", "MRecall@5", 0.3) for chain in chains))
-    assert long_table(ours)["system"].tolist() == ["expand:rule+mmr:0.9", "mmr:0.9+expand:rule", "pap+:0.5+mmr:0.9"]
-    found = beside("5", long_table(ours).drop(columns="dataset"), PAPERS)
-    assert found.cells["ours"].isna().all() and not found.comparable
-    assert found.sentence == "Not comparable (0 of 80 numbers have ours beside them)."
-    twice = table_of(("minilm", "macro", "MRecall@5", 0.3), ("mpnet", "macro", "MRecall@5", 0.4))
-    with pytest.raises(InputError, match="two of our numbers stand for"):
-        beside("3", twice, PAPERS, stand_in={"minilm": "contriever", "mpnet": "contriever"})
-
-
 @pytest.fixture
 def checkout(tmp_path):
     (tmp_path / "notebooks").mkdir()

@@ -156,12 +156,8 @@ def test_essays_are_asked_for_by_topic_and_stance_and_carry_their_polarity():
     [
         ("a claim that supports the argument", 1),
         ("a claim that opposes the argument", -1),
-        ("claim that this sentence refutes", -1),
-        ("Undermine", -1),
-        ("SUPPORT", 1),
         ("against it", -1),
         ("claims that speak for it", 1),
-        ("a statement that it contradicts", -1),
     ],
 )
 def test_stances_by_their_words(perspective, stance):
