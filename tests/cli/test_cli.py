@@ -35,17 +35,6 @@ def test_retrieve_judge_evaluate(tmp_path):
         assert value == pytest.approx(want[measure].groupby(sources).mean().mean())
 
 
-def test_experiment_writes_runs_verdicts_and_scores(tmp_path):
-    output = berds(
-        "experiment", "-q", "sample", "-r", "bm25,rank-bm25", "--limit", "6", "-o", str(tmp_path / "out")
-    ).stdout
-    assert "MRecall@5" in output
-    written = {p.name for p in (tmp_path / "out").iterdir()}
-    assert written == {"bm25.trec", "rank-bm25.trec", "verdicts.tsv", "scores.csv"}
-    scores = pd.read_csv(tmp_path / "out" / "scores.csv")
-    assert set(scores["system"]) == {"bm25", "rank-bm25"}
-
-
 def test_evaluate_official_file_with_two_recorded_judges(tmp_path):
     questions = [Question("1", "Cats?", ("Cats are kind.", "Cats are not kind."))]
     passages = {d: Passage(d, f"text {d}", "t") for d in ("a", "b")}

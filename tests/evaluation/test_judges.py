@@ -62,10 +62,7 @@ def test_calibration_figure_shows_every_judge_and_its_counts():
     tables = {name: calibration_table(*both) for name, both in judged.items()}
     figure = calibration_curve_figure(tables, {name: p for name, (_, p) in judged.items()})
     top, *counts = figure.axes
-    assert [t.get_text() for t in top.get_legend().get_texts()] == [
-        "means what it says",
-        *(f"{name} (300 pairs)" for name in tables),
-    ]
+    assert [t.get_text() for t in top.get_legend().get_texts()] == ["means what it says", *(f"{name} (300 pairs)" for name in tables)]
     for i, (name, table) in enumerate(tables.items()):
         line = next(one for one in top.lines if str(one.get_label()).startswith(name))
         np.testing.assert_array_equal(line.get_xydata(), table[["mean_p", "share_yes"]].to_numpy())

@@ -16,11 +16,16 @@ from berdslib.data.catalogue import DATASETS
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
-from berdslib.judging.registry import JUDGES
+from berdslib.judging.registry import JUDGES, make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
+from berdslib.models.cards import CARDS, ModelCard
+from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.retrievers import RETRIEVERS
+from berdslib.retrieval.expansion import template_expansions
+from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.retrieval.systems import make_systems
+from berdslib.study import scoring
 
 QUESTIONS = [
     bd.Question("q", "Cats?", ("Cats purr.", "Cats bite.")),
@@ -275,6 +280,76 @@ def test_a_plugin_that_takes_its_time_is_waited_for_by_other_threads(monkeypatch
     for thread in threads:
         thread.join()
     assert found == [1, 1, 1]
+
+
+ASPECTS = {"aspect_judge": lambda: make_judge("overlap"), "store": None}
+
+
+def test_depth_reaches_a_retriever_that_re_ranks_by_itself():
+    """As tart-full does: whatever re-ranks is told the depth, and nothing else is."""
+    told, made = [], SimpleNamespace(search=print)
+    deep = own_retriever(lambda passages, depth=100: told.append(depth) or made)
+    RETRIEVERS.add("deep", deep._replace(reranks=True))
+    RETRIEVERS.add("plain", own_retriever(lambda passages: made))
+    make_systems(["deep", "plain"], PETS, depth=7)
+    assert told == [7]
+
+
+def test_a_diversifier_reads_the_text_that_the_retriever_encoded(monkeypatch):
+    """A card's title separator holds for both, so that no passage is encoded twice."""
+    read = []
+
+    def encode(texts):
+        read.extend(texts)
+        return np.eye(len(texts), 4, dtype=np.float32)
+
+    listening = SimpleNamespace(id="listening", encode_passages=encode, encode_queries=encode)
+    monkeypatch.setitem(CARDS, "listening", ModelCard("listening", "nowhere", title_separator=" [SEP] "))
+    monkeypatch.setattr(systems_module, "get_encoder", lambda *_: listening)
+    passages = [bd.Passage("d1", "Yes.", "Title"), bd.Passage("d2", "No.", "Other")]
+    asked = bd.Collection("two", [bd.Question("q", "title other yes no")], passages)
+    make_systems(["bm25+mmr:0.5"], asked, encoder="listening")["bm25+mmr:0.5"].search(asked.questions, 2)
+    assert set(read) == {"Title [SEP] Yes.", "Other [SEP] No."}
+
+
+@pytest.fixture
+def two():
+    """The sample with its first two questions."""
+    whole = bd.load("sample", split="dev")
+    return whole.only(whole.questions[:2])
+
+
+def test_diversifiers_use_the_perspectives_of_the_model_and_never_a_hypothetical_passage(two, monkeypatch):
+    made = {kind: {q.qid: [("For", "Yes.")] for q in two.questions} for kind in ("chat:m", "hyde:m")}
+    monkeypatch.setattr(systems_module, "expansions_by", lambda name, *_, **__: made[name])
+    used = []
+    monkeypatch.setattr(scoring, "judged_aspects", lambda generated, *_: used.append(generated) or nobody)
+    names = [f"bm25+expand:{kind}+coverage:0.5" for kind in ("chat:m", "hyde:m", "rule")]
+    bare = bd.Collection("bare", two.questions, two.passages)
+    chains = {name: name for name in names}
+    scoring.search(chains, bare, 5, **ASPECTS)
+    rule = template_expansions(two.questions)
+    assert used == [made["chat:m"], rule, rule]
+    used.clear()
+    scoring.search({names[1]: names[1]}, two, 5, **ASPECTS)
+    assert used == [two.expansions | {q: rule[q] for q in rule if q not in two.expansions}]
+
+
+def nobody(run, questions):
+    """Say of no passage that it argues anything."""
+    return run[["qid", "docno"]].assign(pid=0, p=0.0)
+
+
+def test_who_argues_a_generated_perspective_is_the_aspect_judge_of_the_call(two, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        scoring, "judged_aspects", lambda generated, passages, judge, store: asked.append(judge.id) or nobody
+    )
+    for name in ("overlap", "random"):
+        bd.search("bm25+coverage:0.5", two, 5, aspect_judge=name)
+    assert len(asked) == 2 and asked[0].startswith("overlap") and asked[1].startswith("random")
+    with pytest.raises(InputError, match=r"unknown judge 'overlop'. Did you mean 'overlap'"):
+        bd.search("bm25+coverage:0.5", two, 5, aspect_judge="overlop")
 
 
 # ---------------------------------------------------------------- wrong calls

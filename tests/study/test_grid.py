@@ -169,22 +169,6 @@ def test_best_is_chosen_by_the_mean_over_the_rows_named(project, best, i, value,
     assert got["run"] == grid.runs[i - 1].folder.name
 
 
-@pytest.mark.parametrize(
-    ("best", "words"),
-    [
-        ("{column: f1}", r"small.yaml \[best\]: unknown column of scores.csv 'f1'.*mean"),
-        ("{column: mean, where: {measure: auc}}", "no finished run has a value of 'mean' in rows where"),
-        ("{column: measure}", r"\[best.column\]: column 'measure'.*f1"),
-    ],
-)
-def test_best_that_cannot_be_found(project, best, words):
-    grid = grid_of(project, f"grid: {{i: [1]}}\nbest: {best}\n")
-    assert best_run(grid, grid_table(grid)) is None  # nothing is finished yet
-    finish(grid.runs[0], "measure,mean\nf1,5\n")
-    with pytest.raises(InputError, match=words):
-        best_run(grid, grid_table(grid))
-
-
 # ---------------------------------------------------------------- running
 
 
