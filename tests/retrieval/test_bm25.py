@@ -1,4 +1,4 @@
-"""How BM25 reads words and weighs them, against bm25s' own `index`, the regular expression, and what it may hold."""
+"""How BM25 reads words and weighs them, against bm25s' own `index` and the regular expression."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Retrievers: BM25 against rank-bm25, own corpora against each alone, Lucene on a stand-in, and awkward inputs."""
+"""Retrievers: BM25 against rank-bm25, own corpora against each alone, and awkward inputs."""
 
 import hashlib
 import importlib.util

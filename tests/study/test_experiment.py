@@ -14,8 +14,6 @@ from berdslib.data.collection import Collection
 from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_run, read_verdicts
-from berdslib.errors import InputError
-from berdslib.evaluation import compare
 from berdslib.evaluation.measures import MRecall, Precision, evaluate
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
@@ -238,20 +236,6 @@ def test_an_experiment_shows_the_table_of_the_paper():
     two = experiment("bm25", [CATS, DOGS], "MRecall@2")
     assert two.shown.columns.tolist() == [(d, "MRecall@2") for d in ("cats", "dogs", MACRO)]
     assert two.caption == "Percent with 95% intervals (Wilson); cats n = 1, dogs n = 1; verdicts: gold."
-
-
-def test_systems_that_share_a_letter_do_not_differ(systems, sample, result):
-    shown = result.with_letters()
-    of = compare.letters(result.scores, result.questions, "Precision@10")
-    plain, lettered = result.shown[MACRO], shown.shown[MACRO]
-    for system in systems:
-        assert lettered.loc[system, "Precision@10"] == f"{plain.loc[system, 'Precision@10']} {of[system]}"
-    assert "share a letter" in shown.caption and "share a letter" not in result.caption
-    for text in (repr(shown), shown._repr_html_(), shown.to_latex()):
-        assert lettered.iloc[0, 0] in text
-    assert shown.shown.drop(columns=MACRO, level=0).equals(result.shown.drop(columns=MACRO, level=0))
-    with pytest.raises(InputError, match="two systems"):
-        experiment("bm25", sample, "MRecall@5").with_letters()
 
 
 HOSTILE = r"c$\write18{id} 50% a&b_#~^\\ }{ [x] \end{table}"

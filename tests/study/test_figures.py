@@ -178,13 +178,3 @@ def test_judges_stand_beside_yes_to_all():
     left, right = figures.judges_figure(table).axes
     # Of all pairs, precision * said_yes / recall are a yes: .25 * .4 / .5 = .2; yes to all has F1 2 * .2 / 1.2.
     assert [axis.lines[-1].get_xdata()[0] for axis in (left, right)] == pytest.approx([100 / 3, 20])
-
-
-def test_marks_stand_at_their_values_with_their_own_intervals():
-    rows = [("a", "x", 0.5, 0.4, 0.9), ("b", "x", 0.2, 0.1, 0.3), ("b", "y", 0.6, 0.6, 0.6)]
-    table = pd.DataFrame(rows, columns=["system", "panel", "mean", "low", "high"])
-    first, second = figures.intervals(table, "system", panel="panel").axes
-    assert first.containers[0].lines[0].get_xydata().tolist() == [[50, 0], [20, 1]]
-    ends = [segment[:, 0].tolist() for segment in first.containers[0].lines[2][0].get_segments()]
-    np.testing.assert_allclose(ends, [[40, 90], [10, 30]])
-    assert (first.get_title(), second.get_title()) == ("x", "y") and second.containers[0].lines[0].get_ydata()[1] == 1

@@ -1,4 +1,4 @@
-"""Choosing on one half, by hand-made scores; aspects from a judge; ways to better lists, and to fuse them."""
+"""Choosing on one half, by hand-made scores; ways to better lists, and to fuse them."""
 
 import re
 from dataclasses import replace
