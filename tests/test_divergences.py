@@ -39,9 +39,6 @@ def test_every_test_that_the_document_names_exists():
         assert file, f"{row} names no test"
 
 
-# ---------------------------------------------------------------- rows whose published figure needs no other test file
-
-
 def test_b8_no_rows_are_dropped_by_the_name_of_the_file(tmp_path):
     rows = [{"id": f"q{i}", "question": f"Is {i}?", "perspectives": ["yes"], "ctxs": []} for i in range(760)]
     path = tmp_path / "arguana_output.jsonl"

@@ -30,14 +30,6 @@ def test_chunks_start_at_the_same_places_whoever_watches(n, size, starts, capfd)
     assert work(n, size) == starts and len(told) == len(starts)
 
 
-def test_it_is_told_before_each_chunk_and_not_ahead_of_the_work():
-    order = []
-    with watched(lambda _, done, __: order.append(f"told {done}")):
-        for start in chunk_starts(3, 1, "x"):
-            order.append(f"did {start}")
-    assert order == ["told 0", "did 0", "told 1", "did 1", "told 2", "did 2"]
-
-
 def test_whoever_raises_stops_the_work_and_watches_no_more():
     done, told = [], []
 

@@ -1,10 +1,9 @@
 """Pairs labelled elsewhere: what belongs to one story, and the two halves."""
 
 import hashlib
-from collections import Counter
 
 import pytest
-from stance import StancePair, fake_news, half_of, held_out, of_half, related
+from stance import StancePair, fake_news, half_of, of_half, related
 
 from berdslib.errors import InputError
 
@@ -62,18 +61,3 @@ def test_halves_go_by_the_last_bit_of_the_hash_and_share_no_article():
         assert half_of(pair.question) == ("A" if even else "B")
     with pytest.raises(InputError, match="unknown half 'C'"):
         of_half(pairs, "C")
-
-
-@pytest.mark.real_data
-def test_half_a_of_the_files_of_others(real_data):
-    found = held_out(real_data, "A")
-    assert {name: len(pairs) for name, pairs in found.items()} == {
-        "fake news, related": 3439, "fake news": 12307, "iam stance": 2282, "iam evidence": 6061, "points": 2432
-    }  # fmt: skip
-    kinds = Counter(p.kind for p in found["fake news"])
-    assert kinds == {"agree": 1116, "disagree": 504, "discuss": 1819, "unrelated": 8868}
-    # No story is on both sides.
-    one, other = found["fake news, related"], held_out(real_data, "B")["fake news, related"]
-    for of in ("question", "document", "perspective"):
-        assert {getattr(p, of) for p in one}.isdisjoint(getattr(p, of) for p in other)
-    assert len({p.question for p in one}) == 57

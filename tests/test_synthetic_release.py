@@ -1,7 +1,6 @@
 """The generator of releases: always the same bytes, to the schema, and never over the owners' data."""
 
 import gzip
-import hashlib
 import json
 import subprocess
 import sys
@@ -11,18 +10,13 @@ import pytest
 from synthetic_release import SIGNALS, make_release, write_release
 from tiny_release import release_files, write_files
 
-from berdslib.data.arguments import PROPERTIES, Release, is_release, read_release
+from berdslib.data.arguments import Release, is_release, read_release
 from berdslib.data.datasets import dataset
 from berdslib.data.scenario import load_release, open_scenario
 from berdslib.errors import InputError
 from berdslib.paths import project_root, shipped
 
 SAMPLE = "perspectivearg-sample"
-# sha256 of all files of a release, told in the order of their names, as the generator has made them since it was there.
-KNOWN = {
-    ("author", 7): "44282e23714f2df4771e33f25d849c3004e3d68657b5e175e7c76dd08d67bd33",
-    ("reader", 7): "6dcd6b7b9ef6a14cafcd5dcf715aaab2fbb376aa958b271675ffbb90d0b8fb3a",
-}
 
 
 def contents(folder):
@@ -42,15 +36,6 @@ def test_the_shipped_release_is_what_the_script_makes(tmp_path):
     assert is_release(shipped(SAMPLE)) and load_release(SAMPLE).arguments == read_release(tmp_path / "made").arguments
 
 
-@pytest.mark.parametrize(("ranked_for", "seed"), list(KNOWN))
-def test_a_seed_gives_the_same_bytes_for_ever(tmp_path, ranked_for, seed):
-    write_release(tmp_path / "r", make_release(seed=seed, arguments=600, issues=12, ranked_for=ranked_for))
-    digest = hashlib.sha256()
-    for name, path in contents(tmp_path / "r").items():
-        digest.update(name.encode() + path.read_bytes())
-    assert digest.hexdigest() == KNOWN[ranked_for, seed]
-
-
 @pytest.mark.parametrize("ranked_for", ["author", "reader"])
 def test_what_is_written_is_read_back(tmp_path, ranked_for):
     made = make_release(arguments=300, issues=10, seed=5, name="mine", ranked_for=ranked_for)
@@ -61,34 +46,6 @@ def test_what_is_written_is_read_back(tmp_path, ranked_for):
     manifest = json.loads((tmp_path / "new" / "release" / "release.json").read_text())
     assert manifest == {"name": "mine", "synthetic": True, "ranked_for": ranked_for, "seed": 5}
     assert len(open_scenario(back, "implicit", "test").passages) == 300
-
-
-def test_answers_are_all_arguments_on_an_issue_or_those_by_authors_with_the_value():
-    release = make_release(arguments=1_000, issues=20)
-    there = {}
-    for one in release.arguments:
-        there.setdefault(one.issue, []).append(one)
-    for query in release.baseline:
-        assert query.relevant == tuple(one.docno for one in there[query.text])
-    for query in release.perspective:
-        ((name, (value,)),) = query.asked.items()
-        assert query.relevant == tuple(one.docno for one in there[query.text] if value in one.profile.get(name, ()))
-    assert {name for query in release.perspective for name in query.asked} == set(PROPERTIES)
-
-
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ({"issues": 2}, "issues"),
-        ({"issues": 603, "arguments": 1000}, "issues"),
-        ({"issues": 10, "arguments": 9}, "arguments"),
-        ({"seed": "1"}, "seed"),
-    ],
-)
-def test_sizes_out_of_range_are_refused(given, field):
-    with pytest.raises(InputError) as error:
-        make_release(**given)
-    assert error.value.field == field
 
 
 @pytest.mark.parametrize("manifest", ['{"ranked_for": "reader"}', '{"synthetic": false}', "{"])

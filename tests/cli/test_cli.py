@@ -9,16 +9,13 @@ import pytest
 from shell import berds
 
 import berdslib as bd
-from berdslib.data.datasets import load_gold, load_questions
+from berdslib.cli.inputs import named_files, read_collection, read_collections
+from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.formats import write_berds
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_run
+from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, Precision, evaluate
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(user_cache):
-    pass
 
 
 def test_retrieve_judge_evaluate(tmp_path):
@@ -36,17 +33,6 @@ def test_retrieve_judge_evaluate(tmp_path):
     macro = {row["measure"]: row["mean"] for row in table if row["dataset"] == "macro"}
     for measure, value in macro.items():
         assert value == pytest.approx(want[measure].groupby(sources).mean().mean())
-
-
-def test_experiment_writes_runs_verdicts_and_scores(tmp_path):
-    output = berds(
-        "experiment", "-q", "sample", "-r", "bm25,rank-bm25", "--limit", "6", "-o", str(tmp_path / "out")
-    ).stdout
-    assert "MRecall@5" in output
-    written = {p.name for p in (tmp_path / "out").iterdir()}
-    assert written == {"bm25.trec", "rank-bm25.trec", "verdicts.tsv", "scores.csv"}
-    scores = pd.read_csv(tmp_path / "out" / "scores.csv")
-    assert set(scores["system"]) == {"bm25", "rank-bm25"}
 
 
 def test_evaluate_official_file_with_two_recorded_judges(tmp_path):
@@ -88,6 +74,27 @@ def test_importing_the_package_and_asking_for_help_load_nothing_heavy():
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_several_sets_share_the_corpus_that_is_named_or_have_their_own():
+    (shared,) = read_collections({"questions": "sample,pir-sample:stories", "corpus": "sample"})
+    assert len(shared.questions) == 8 + 20 and len(shared.passages) == len(load_passages("sample"))
+    first, second = read_collections({"questions": "sample,pir-sample:stories"})
+    assert (len(first.passages), len(second.passages)) == (len(load_passages("sample")), 40)
+    with pytest.raises(InputError, match="--corpus is required, because the questions come from several data sets"):
+        read_collection({"questions": "sample,pir-sample:stories"})
+
+
+def test_a_run_is_called_as_it_is_told_or_like_its_file(tmp_path):
+    odd = tmp_path / "a=b.trec"
+    odd.write_text("")
+    assert named_files([f"{tmp_path}/one.trec.gz", "theirs=two.jsonl", str(odd)]) == {
+        "one": f"{tmp_path}/one.trec.gz", "theirs": "two.jsonl", "a=b": str(odd)
+    }  # fmt: skip
+    assert named_files(["x/run.trec", "y/run.trec"]) == {"x/run.trec": "x/run.trec", "y/run.trec": "y/run.trec"}
+    for twice in (["run.trec", "run.trec"], ["a=x.trec", "a=y.trec"]):
+        with pytest.raises(InputError, match="is named twice"):
+            named_files(twice)
 
 
 @pytest.mark.real_data

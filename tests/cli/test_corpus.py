@@ -19,20 +19,12 @@ from berdslib.retrieval.retrievers import make_retriever
 KEY = "k3y-of-a-test"
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(user_cache):
-    pass
-
-
 def said(*arguments):
     """What a command that must fail says, on one line."""
     result = tried(*arguments)
     assert result.exit_code == 1, result.output
     assert result.stderr.count("\n") == 1
     return result.stderr
-
-
-# ---------------------------------------------------------------- counting and writing
 
 
 @pytest.fixture
@@ -78,21 +70,6 @@ def test_what_was_written_is_what_is_counted_and_searched(documents, tmp_path):
     result = tried("retrieve", "-q", questions, "-c", folder, "-o", found)
     assert result.exit_code == 0, result.output
     assert found.read_text().split()[2] == "b-0"
-
-
-def test_repeats_are_dropped_as_asked(documents, tmp_path):
-    folder = tmp_path / "corpus"
-    counts = {}
-    for kind in ("keep", "exact", "near"):
-        text = berds("data", "export", folder, "-c", documents, "--cut", "words", "--duplicates", kind).stderr
-        counts[kind] = len(Corpus(folder))
-    assert counts == {"keep": 5, "exact": 4, "near": 3}  # c-0 is a-0 in capitals, c-1 is a-1 with one more word
-    assert text.startswith("3 passages (1 exact and 1 near repeats dropped), ")
-    berds("data", "export", folder, "-c", documents, "--limit", "1")  # replaces it
-    assert [p.docno for p in Corpus(folder)] == ["a"]
-
-
-# ---------------------------------------------------------------- the web
 
 
 @pytest.fixture

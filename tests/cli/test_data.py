@@ -2,18 +2,12 @@
 
 import json
 
-import pytest
 from shell import berds, tried
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.formats import read_berds
 from berdslib.data.records import ranked_run
 from berdslib.data.trec import write_trec_run
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(user_cache):
-    pass
 
 
 def test_a_beir_folder_is_written_and_scored_as_any_other_set(tmp_path):
@@ -37,12 +31,6 @@ def test_a_beir_folder_is_written_and_scored_as_any_other_set(tmp_path):
     assert scored[0]["mean"] == whole[0]["mean"] > 0
 
 
-def test_verdicts_that_are_not_written_are_not_counted(tmp_path):
-    said = berds("data", "export", tmp_path / "out", "-q", "sample", "--limit", "2", "--layout", "trec").stderr
-    written = (tmp_path / "out" / "qrels.txt").read_text().splitlines()
-    assert f" {len(written)} verdicts → " in said and len(written) < len(load_gold("sample"))
-
-
 def test_the_official_rows_hold_a_run_and_its_gold(tmp_path):
     first, passages = load_questions("sample", "dev")[0], load_passages("sample")
     run, path = tmp_path / "run.trec", tmp_path / "out.jsonl"
@@ -63,9 +51,6 @@ def test_verdicts_from_a_file_and_questions_of_ones_own(tmp_path):
     assert "give a file of verdicts with --gold" in tried(*command).stderr
     berds(*command, "--gold", gold)
     assert (tmp_path / "beir" / "qrels" / "test.tsv").read_text() == "query-id\tcorpus-id\tscore\nq\td\t1\n"
-
-
-# ---------------------------------------------------------------- leaks
 
 
 def jsonl(path, *rows):
@@ -103,19 +88,6 @@ def test_leaks_across_splits_fail_the_check(tmp_path):
     pair = {"first": "a", "second": "b", "kind": "text", "overlap": 1.0, "first_split": "dev", "second_split": "test"}
     counts = {"questions": 4, "splits": ["dev", "test"], "overlaps": 2, "across": 1}
     assert json.loads(result.stdout) == {**counts, "pairs": [pair]}
-
-
-def test_leaks_of_gold_passages_and_of_some_kinds(tmp_path):
-    path = jsonl(tmp_path / "q.jsonl", *TWICE[1:3])
-    gold, corpus = tmp_path / "v.tsv", tmp_path / "c.jsonl"
-    gold.write_text("qid\tpid\tdocno\tp_yes\nb\t0\tx\t1\nc\t0\ty\t1\n")
-    jsonl(corpus, {"_id": "x", "text": "Tea is free."}, {"_id": "y", "text": "tea is  free."})
-    berds("data", "leaks", "-q", path, "--gold", gold)
-    same = ("data", "leaks", "-q", path, "--gold", gold, "-c", corpus)
-    assert tried(*same).stdout.splitlines()[1].split()[:3] == ["b", "c", "passages"]
-    berds(*same, "--kinds", "text,perspectives")
-    assert "unknown kind of overlap 'passage'" in tried(*same, "--kinds", "passage").stderr
-    assert tried(*same, "--threshold", "0").exit_code == 2
 
 
 def test_the_passages_of_two_corpora_are_told_by_their_words_alone(tmp_path):

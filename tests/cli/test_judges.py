@@ -5,18 +5,12 @@ import json
 import pytest
 from shell import berds, tried
 
-from berdslib.data.datasets import load_gold, load_pairs, load_passages, load_questions
+from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.readers import read_labelled_pairs
-from berdslib.errors import InputError
 from berdslib.judging.examples import detection_pairs
 from berdslib.retrieval.retrievers import make_retriever
 
 DEV = ("-q", "sample", "--split", "dev")
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(user_cache):
-    pass
 
 
 @pytest.fixture(scope="module")
@@ -39,30 +33,12 @@ def test_pairs_labelled_by_gold_are_read_by_judge_eval(found, tmp_path):
     assert "random" in berds("rate", "judge", "--data", out, "-j", "random").stdout
 
 
-def test_judge_eval_takes_the_name_of_a_data_set(tmp_path, monkeypatch):
-    table = "question\tdocument\tperspective\tlabel\nQ?\tCats are kind.\tCats are kind.\t1\nQ?\tNo.\tDogs.\t0\n"
-    (tmp_path / "berds").mkdir()
-    (tmp_path / "berds" / "pers_det.half.tsv").write_text(table)
-    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
-    done = berds("rate", "judge", "--data", "pers-det", "-j", "overlap")
-    assert "2 pairs, 1 questions, 50.0% positive" in done.stderr
-    assert load_pairs("pers-det") == load_pairs(tmp_path / "berds" / "pers_det.half.tsv")
-    with pytest.raises(InputError, match=r"load_pairs does not work with 'kialo' .* only with: pers-det"):
-        load_pairs("kialo")
-    monkeypatch.delenv("BERDS_DATA")
-    refused = tried("rate", "judge", "--data", "pers-det", "-j", "overlap")
-    assert refused.exit_code == 1 and "berds data fetch pers-det" in refused.stderr
-
-
 def test_questions_are_drawn_from_each_data_set(tmp_path):
     out = tmp_path / "pairs.tsv"
     asked = ("rate", "pairs", "-q", "sample", "--split", "all", "-r", "bm25", "-k", "1", "-o", out, "--json")
     sources = {q.source for q in load_questions("sample", "all")}
     assert json.loads(berds(*asked, "--draw", "1").stdout)["questions"] == len(sources)
     assert "cannot be drawn" in tried(*asked, "--draw", "100").stderr
-
-
-# ---------------------------------------------------------------- judges, systems
 
 
 SYSTEMS = ("rate", "systems", *DEV, "-r", "bm25,rank-bm25,bm25+expand:rule", "-j", "overlap")
@@ -76,13 +52,3 @@ def test_judge_systems_prints_tables_and_draws(tmp_path, caplog):
     assert {path.name for path in out.iterdir()} == {
         "order.csv", "labels.csv", "table.csv", *(f"systems_Precision-5.{end}" for end in ("png", "pdf", "csv"))
     }  # fmt: skip
-
-
-def test_judge_systems_in_json_and_with_a_finished_run(tmp_path):
-    berds("retrieve", *DEV, "-k", "5", "-o", tmp_path / "mine.trec")
-    asked = ("--run", tmp_path / "mine.trec", "--labelled", "4", "--draws", "2", "--json")
-    found = json.loads(berds(*SYSTEMS, *asked).stdout)
-    assert {row["judge"] for row in found["order"]} == {"overlap"} and {r["systems"] for r in found["order"]} == {4}
-    means = {(r["system"], r["measure"]): r["mean"] for r in found["table"] if r["judge"] == "gold"}
-    assert means["bm25", "Precision@5"] == means["mine", "Precision@5"]
-    assert {row["labelled"] for row in found["labels"]} == {4}

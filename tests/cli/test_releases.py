@@ -15,11 +15,6 @@ from berdslib.study import front
 DEV = "perspective-queries/queries_dev.jsonl"
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(user_cache):
-    pass
-
-
 @pytest.fixture
 def release(tmp_path):
     return write_files(tmp_path / "release", release_files())
@@ -42,9 +37,6 @@ def files(release):
 def problem(result, code=1):
     assert result.exit_code == code and "Traceback" not in result.output
     return result.stderr
-
-
-# ---------------------------------------------------------------- search
 
 
 @pytest.mark.parametrize("rule", ["baseline", "implicit", "explicit"])
@@ -74,9 +66,6 @@ def _out_of_order(system):
         raise InputError("is out of order")
 
 
-# ---------------------------------------------------------------- score
-
-
 def scores(result):
     table = pd.DataFrame(json.loads(result.stdout))
     return table.set_index(["system", "measure"])["mean"]
@@ -94,16 +83,6 @@ def test_scores_are_those_counted_by_hand(asked, files):
     assert "3 queries (dev), 30 arguments" in done.stderr and len(means) == 2 * 16
     per_query = json.loads(berds("evaluate", *asked, files[0], "-m", "P@2", "--per-question", "--json").stdout)
     assert [row["P@2"] for row in per_query] == [0.5, 0.5, 1.0]
-
-
-def test_results_are_written_in_the_shape_of_the_task(asked, files, tmp_path):
-    berds("evaluate", *asked, *files, "-o", tmp_path / "out")
-    relevance, diversity = (pd.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("relevance", "diversity"))
-    assert list(relevance.columns) == ["system", "k", "nDCG", "P", "synthetic"] and len(relevance) == 8
-    assert list(diversity.columns) == ["system", "k", "alpha_nDCG", "rKL", "synthetic"] and len(diversity) == 8
-    whole = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert (whole["settings"]["split"], whole["settings"]["definitions"]) == ("dev", "papers")
-    pd.testing.assert_frame_equal(pd.DataFrame(whole["relevance"]), relevance)
 
 
 def test_a_file_that_cannot_be_used_costs_its_own_scores_only(asked, files, tmp_path):
@@ -135,17 +114,6 @@ def test_a4_flags_take_no_value(asked, files):
     assert "False: no such file" in problem(tried("evaluate", *asked, files[0], "--per-question", "False"))
 
 
-def test_systems_are_compared_with_intervals_and_tests(asked, files):
-    good, poor = files
-    shown = berds("experiment", *asked, "--run", poor, "--run", f"theirs={good}", "-m", "nDCG@20,alpha_nDCG@20")
-    assert "nDCG@20" in shown.stdout and "theirs" in shown.stdout and "differs from poor" in shown.stdout
-    whole = ("experiment", *asked, "-r", "bm25", "--run", good, "-m", "nDCG@20", "--long", "--json")
-    assert {row["system"] for row in json.loads(berds(*whole).stdout)} == {"bm25", "good"}
-
-
-# ---------------------------------------------------------------- check
-
-
 def test_the_first_problem_of_each_file_is_said(release, files, tmp_path):
     short, broken = tmp_path / "short.jsonl", tmp_path / "broken.jsonl"
     short.write_text(jsonl(*predicted("dev", n=19)))
@@ -174,9 +142,6 @@ def test_answers_that_contradict_the_query_are_a_warning_without_a_profile(tmp_p
     assert "berds: warning: 2 of " in done.stderr and "in 2 queries" in done.stderr and SECRET not in done.output
     reader = contents | {"release.json": '{"ranked_for": "reader"}'}
     assert "warning" not in berds("data", "validate", write_files(tmp_path / "reader", reader)).output
-
-
-# ---------------------------------------------------------------- what is not real, and what is secret
 
 
 def test_synthetic_data_say_so_everywhere_and_nothing_holds_a_profile(tmp_path, files):

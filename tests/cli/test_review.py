@@ -10,11 +10,6 @@ from berdslib.construction.review import disagreements, read_sheet, reviewer_agr
 FINE = {"belongs": "yes", "question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(user_cache):
-    pass
-
-
 @pytest.fixture
 def drawn(tmp_path):
     berds("rate", "questions", "sample", "--split", "all", "-n", "4", "--seed", "2", "-o", tmp_path / "sheet.csv")

@@ -18,11 +18,6 @@ from berdslib.cli.root import MOVED, main
 STEER, SPELT = "\x9b2J", "\\x9b2J"
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(user_cache):
-    pass
-
-
 def leaves(command, *names):
     """Return the names of every command below one."""
     below = getattr(command, "commands", {})

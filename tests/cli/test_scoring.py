@@ -5,15 +5,8 @@ import json
 import pytest
 from shell import berds, tried
 
-from berdslib.data.corpus import Corpus, write_corpus
-from berdslib.data.datasets import load_passages
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.bm25 import BM25
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(user_cache):
-    pass
 
 
 @pytest.fixture
@@ -25,20 +18,6 @@ def files(tmp_path):
     )
     corpus.write_text('{"_id": "a b", "text": "Cats are kind."}\n{"_id": "c", "text": "Cats are not kind."}\n')
     return questions, corpus
-
-
-def test_judging_a_corpus_on_disk_reads_only_what_the_run_lists(tmp_path, monkeypatch):
-    corpus, run = tmp_path / "corpus", tmp_path / "run.trec"
-    write_corpus(load_passages("sample"), corpus)
-    berds("retrieve", "-q", "sample", "--limit", "2", "-k", "3", "-o", run)
-
-    def all_of_it(self):
-        raise AssertionError("read the whole corpus")
-
-    monkeypatch.setattr(Corpus, "__iter__", all_of_it)
-    common = ("-q", "sample", "--limit", "2", "-c", corpus, "--run", run)
-    berds("judge", *common, "-j", "overlap", "-o", tmp_path / "v.tsv")
-    berds("rate", "pairs", *common, "-o", tmp_path / "pairs.tsv")
 
 
 @pytest.mark.parametrize("command", ["retrieve", "experiment"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.construction.checks import MOST_STATEMENTS, REASONS, problems_of
+from berdslib.construction.checks import REASONS, problems_of
 from berdslib.data.datasets import load_questions
 
 YES, NO = "Night trains should replace short flights.", "Night trains should not replace short flights."
@@ -54,12 +54,6 @@ def test_a_question_copied_from_a_longer_source_is_found():
     assert reasons(sources=["Night trains replace short flights, he says."]) == []
 
 
-@pytest.mark.parametrize(("count", "fits"), [(0, False), (1, False), (2, True), (MOST_STATEMENTS, True), (99, False)])
-def test_the_number_of_statements_is_checked(count, fits):
-    letters = [f"Trains run {chr(97 + i % 26) * (1 + i // 26)}." for i in range(count)]
-    assert ("number of statements" not in reasons(perspectives=letters)) is fits
-
-
 def test_statements_that_are_the_same_are_found_pair_by_pair():
     problems = problems_of(ASKED, [YES, NO, "night trains should replace short flights", NO.upper()])
     assert [p.detail for p in problems if p.reason == "same statement"] == ["statements 1 and 3", "statements 2 and 4"]
@@ -89,18 +83,6 @@ def test_a_statement_about_something_else_is_found_and_a_paraphrase_is_not():
     assert reasons(perspectives=[YES, "Trains at night are no substitute for short flights."]) == []
     # The two may share the words that the question lacks.
     assert reasons("Should capital punishment hurt?", ["Executions should be painful.", "Executions should not."]) == []
-
-
-@pytest.mark.parametrize(
-    ("question", "perspectives"),
-    [
-        ("Do ghosts exist?", ["Ghosts exist.", "Ghosts do not exist."]),
-        ("都市は車を禁止すべきか？", ["都市は車を禁止すべきだ。", "都市は車を禁止すべきでない。"]),
-        ("ควรห้ามรถไหม?", ["ควรห้ามรถ", "ไม่ควรห้ามรถ"]),
-    ],
-)
-def test_two_words_may_say_all_that_is_asked(question, perspectives):
-    assert "too short" not in reasons(question, perspectives)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
-"""Items read by hand: the sheet, its errors, and how far two agree, with the libraries as oracles."""
+"""Items read by hand: the sheet, the form, errors, and how far two agree, with the libraries as oracles."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -10,61 +11,25 @@ from nltk.metrics import binary_distance, interval_distance
 from nltk.metrics.agreement import AnnotationTask
 from sklearn.metrics import cohen_kappa_score
 
+from berdslib.construction.form import ReviewForm
 from berdslib.construction.review import (
     ANSWERS,
-    LONGEST_SOURCE,
     SheetRow,
     _chance_corrected,
-    disagreements,
     draw_sheet,
     read_sheet,
-    read_sources,
     reviewer_agreement,
     summary,
     write_sheet,
 )
 from berdslib.data.records import Question
+from berdslib.errors import InputError
 
 FINE = {"belongs": "yes", "question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
 
 
-def questions(n=30, sources=("ponds", "roofs")):
-    named = [(source, i) for source in sources for i in range(n)]
-    return [
-        Question(f"{s}-{i}", f"Should {s} number {i} stay?", (f"{s} {i} yes", f"{s} {i} no"), (), s) for s, i in named
-    ]
-
-
 def row(qid="a", data_set="ponds", **given):
     return SheetRow(qid, data_set, "One source.\nAnother.", "Keep the pond?", "Keep it.\nFill it in.", **given)
-
-
-# ---------------------------------------------------------------- drawing
-
-
-def test_so_many_are_drawn_from_each_data_set_and_keep_their_texts():
-    drawn = draw_sheet(questions(), {"ponds-3": ["ignored or not"]}, n=7, seed=1)
-    assert [r.data_set for r in drawn] == ["ponds"] * 7 + ["roofs"] * 7
-    by_qid = {q.qid: q for q in questions()}
-    for r in drawn:
-        assert r.question == by_qid[r.qid].text and tuple(r.perspectives.splitlines()) == by_qid[r.qid].perspectives
-        assert not r.is_begun and not r.reviewer
-    assert len({r.qid for r in drawn}) == 14
-
-
-def test_sources_are_shortened_and_come_one_a_line():
-    texts = ["First\n\nargument   here.", "word " * 1000]
-    first, second = draw_sheet(questions(1, ["ponds"]), {"ponds-0": texts}, n=1)[0].sources.split("\n")
-    assert first == "First argument here."
-    assert second.startswith("word word") and second.endswith(" […]") and len(second) <= LONGEST_SOURCE
-
-
-def test_a_smaller_data_set_is_drawn_whole_and_named(caplog):
-    asked = [*questions(30, ["ponds"]), *questions(3, ["roofs"])]
-    drawn = draw_sheet(asked, {}, n=5, seed=3)
-    assert [r.qid for r in drawn[5:]] == ["roofs-0", "roofs-1", "roofs-2"]
-    assert drawn[:5] == draw_sheet(asked[:30], {}, n=5, seed=3)
-    assert caplog.messages == ["roofs has 3 questions, fewer than 5: all are drawn"]
 
 
 def test_the_stance_stands_behind_each_perspective():
@@ -76,14 +41,6 @@ def test_the_stance_stands_behind_each_perspective():
     found = {r.qid: r.perspectives for r in draw_sheet(asked, {}, n=2)}
     assert found == {"a": "Close them. (oppose)\nKeep them. (support)", "b": "Cats.\nDogs."}
 
-
-def test_sources_are_read_from_a_file_of_questions(tmp_path):
-    path = tmp_path / "questions.jsonl"
-    path.write_text('{"qid": "a", "sources": ["One.", "Two."]}\n{"id": "b"}\n{"key": 7, "sources": []}\n')
-    assert read_sources(path) == {"a": ("One.", "Two."), "7": ()}
-
-
-# ---------------------------------------------------------------- the file
 
 CELL = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"], include_characters="\n\t"), max_size=20)
 
@@ -131,9 +88,6 @@ def test_what_people_type_is_understood(tmp_path):
     assert read_sheet(path) == [row(**answers, note="- unclear", reviewer="Bo")]
 
 
-# ---------------------------------------------------------------- what it says
-
-
 def test_errors_are_counted_by_data_set():
     rows = [
         row("1", "ponds", **FINE),
@@ -146,15 +100,8 @@ def test_errors_are_counted_by_data_set():
         row("7", "sheds"),
     ]
     table = summary(rows).set_index("data_set")
-    counts = [
-        "drawn",
-        "finished",
-        "errors",
-        "minor",
-        "major",
-        *(f"not_{c}" for c in FINE if c != "severity"),
-        "at_odds",
-    ]
+    parts = [f"not_{name}" for name in FINE if name != "severity"]
+    counts = ["drawn", "finished", "errors", "minor", "major", *parts, "at_odds"]
     assert table.loc["ponds", counts].tolist() == [4, 3, 2, 1, 1, 0, 1, 1, 1, 0]
     assert table.loc["roofs", counts].tolist() == [2, 2, 2, 0, 1, 0, 1, 0, 0, 2]
     assert table.loc["sheds", counts].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -174,9 +121,6 @@ def test_the_published_counts_and_their_exact_intervals():
     assert 1 - (1 - low) ** 20 == pytest.approx(0.025)
     assert (1 - high) ** 20 + 20 * high * (1 - high) ** 19 == pytest.approx(0.025)
     assert table.loc["opinionqa", ["low", "high"]].tolist() == pytest.approx([0, 100 * (1 - 0.025**0.05)])
-
-
-# ---------------------------------------------------------------- two reviewers
 
 
 def answered(column, answers):
@@ -228,15 +172,6 @@ def test_kappa_and_alpha_are_those_of_the_libraries(column, data):
     assert alpha == pytest.approx(AnnotationTask(said, distance=distance).alpha())
 
 
-def test_intervals_hold_the_value_and_shrink_with_more_items():
-    counts = ([k * m for k in (20, 5, 10, 15)] for m in (1, 16))
-    few, many = (compared("question_ok", *from_counts(*one), resamples=2000) for one in counts)
-    for name in ("kappa", "alpha"):
-        widths = [one[f"{name}_high"] - one[f"{name}_low"] for one in (few, many)]
-        assert all(one[f"{name}_low"] < one[name] < one[f"{name}_high"] for one in (few, many))
-        assert widths[1] == pytest.approx(widths[0] / 4, rel=0.2)
-
-
 def test_with_one_answer_only_kappa_and_alpha_are_undefined_and_said_so():
     found = compared("question_ok", ["yes"] * 20, ["yes"] * 20)
     assert found["percent"] == 100 and found[["kappa", "alpha", "kappa_low", "alpha_high"]].isna().all()
@@ -257,24 +192,89 @@ def test_too_few_samples_with_two_answers_give_no_interval():
     assert even["dropped"] == 0 and not even["remark"] and even["kappa_low"] < even["kappa_high"]
 
 
-def test_missing_answers_are_left_aside():
-    found = compared("contradict", ["yes", "", "no", "yes", ""], ["yes", "no", "", "no", ""])
-    assert found["n"] == 2 and found["percent"] == 50
-    nothing = compared("contradict", ["yes", ""], ["", "no"])
-    assert nothing["n"] == 0 and nothing["remark"] == "no item that both answered" and np.isnan(nothing["percent"])
-    single = compared("contradict", ["yes"], ["no"])
-    assert single["percent"] == 0 and single["percent_high"] == pytest.approx(97.5) and np.isnan(single["kappa_low"])
+@pytest.fixture
+def path(tmp_path):
+    rows = [SheetRow(str(i), "ponds", f"Source {i}.", f"Question {i}?", "A.\nB.") for i in range(3)]
+    write_sheet(tmp_path / "s.csv", rows)
+    return tmp_path / "s.csv"
 
 
-def test_disagreements_are_listed_with_the_notes():
-    first = [
-        SheetRow("a", "s", "", "Q?", "P", "yes", "yes", "no", "", "minor", "odd"),
-        SheetRow("b", "s", "", "R?", "P", "yes", "yes"),
-    ]
-    second = [first[0]._replace(question_ok="no", contradict="yes", severity="major", note=""), first[1]]
-    table = disagreements(first, second)
-    assert table[["qid", "column", "first", "second"]].values.tolist() == [
-        ["a", "question_ok", "yes", "no"],
-        ["a", "severity", "minor", "major"],
-    ]
-    assert table["first_note"].tolist() == ["odd", "odd"] and disagreements(first, first).empty
+def choose(form, **answers):
+    for name, value in answers.items():
+        form._fields[name].value = value
+
+
+def press(form, where):
+    form._moves[where].click()
+
+
+def text_of(widget):
+    return re.sub(r"<[^>]+>", "", widget.value)
+
+
+def test_every_click_is_in_the_file_at_once(path):
+    form = ReviewForm(path, "Zoë")
+    for name, value in FINE.items():
+        choose(form, **{name: value})
+        row = read_sheet(path)[0]
+        assert getattr(row, name) == value and row.reviewer == "Zoë"
+    form._fields["note"].value = "fine, =really"
+    assert read_sheet(path)[0] == SheetRow(
+        "0", "ponds", "Source 0.", "Question 0?", "A.\nB.", **FINE, note="fine, =really", reviewer="Zoë"
+    )
+    assert not any(row.is_begun or row.reviewer for row in read_sheet(path)[1:])
+    assert text_of(form._status) == "Saved to s.csv"
+
+
+def test_work_is_resumed_at_the_first_unfinished_item(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, **FINE)
+    again = ReviewForm(path, "Zoë")
+    assert text_of(again._head).startswith("2 of 3")
+    assert (again._bar.value, again._bar.max, text_of(again._done)) == (1, 3, "1 of 3 finished")
+    for _ in range(2):
+        choose(again, **FINE)
+        press(again, "next")
+    assert text_of(again._done) == "3 of 3 finished"
+    assert text_of(ReviewForm(path, "Zoë")._head).startswith("3 of 3")
+
+
+def test_what_was_filled_in_elsewhere_stays(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, question_ok="yes")
+    rows = read_sheet(path)
+    write_sheet(path, [rows[2]._replace(note="from a spreadsheet"), rows[0], rows[1]])
+    choose(form, contradict="no")
+    assert [row.note for row in read_sheet(path)] == ["from a spreadsheet", "", ""]
+    assert read_sheet(path)[1].contradict == "no" and text_of(form._head).startswith("2 of 3")
+
+
+def test_a_file_that_cannot_be_used_any_more_is_said_and_not_overwritten(path):
+    form = ReviewForm(path, "Zoë")
+    choose(form, question_ok="yes")
+    kept = path.read_text(encoding="utf-8")
+    path.write_text(kept.replace('"yes"', '"perhaps"'), encoding="utf-8")
+    choose(form, contradict="yes")
+    assert "Not saved" in text_of(form._status) and "perhaps" in text_of(form._status)
+    press(form, "next")
+    assert "perhaps" in text_of(form._status) and '"perhaps"' in path.read_text(encoding="utf-8")
+    write_sheet(path, [SheetRow("x", "ponds", "", "Another?", "A.\nB.")])
+    choose(form, contradict="no")
+    assert "no longer holds the item" in text_of(form._status)
+
+
+def test_texts_of_others_are_no_markup(tmp_path):
+    evil = "<img src=x onerror=alert(1)>&amp;"
+    write_sheet(tmp_path / "s.csv", [SheetRow(evil, evil, evil, evil, evil, note=evil)])
+    form = ReviewForm(tmp_path / "s.csv", "Zoë")
+    for widget in (form._head, form._item, form._status):
+        assert "<img" not in widget.value
+    assert form._item.value.count("&lt;img src=x onerror=alert(1)&gt;&amp;amp;") == 3
+
+
+def test_a_sheet_has_one_reviewer(path):
+    choose(ReviewForm(path, "Zoë"), question_ok="yes")
+    with pytest.raises(InputError, match=r"s\.csv \[reviewer\]: 'Zoë' has begun this sheet; 'Bo' needs a copy"):
+        ReviewForm(path, "Bo")
+    with pytest.raises(InputError, match="a name is needed"):
+        ReviewForm(path, "  ")

@@ -7,17 +7,14 @@ import pytest
 
 from berdslib.construction.build import read_items
 from berdslib.construction.debates import LONE, NO_ANSWERS, read_arguments, read_discussions
-from berdslib.construction.opinionqa import FEW_OPTIONS, FILTER, SIDES, read_survey, shown
+from berdslib.construction.opinionqa import FEW_OPTIONS, FILTER, read_survey, shown
 from berdslib.construction.pipeline import ByRule, take
-from berdslib.construction.questions import TWICE, read_list
+from berdslib.construction.questions import read_list
 
 
 def wrote(path, *rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
-
-
-# ---------------------------------------------------------------- arguments
 
 
 def argument(docno, text="Because.", title=""):
@@ -55,25 +52,6 @@ def test_a_sample_is_drawn_once_and_for_all(tmp_path):
     assert (len(keys), first.usable, first.unusable) == (8, 30, [])
 
 
-# ---------------------------------------------------------------- discussions
-
-EXPORT = """Discussion Title: Should the zoo close?
-
-1. The zoo should close.
-1.1. Pro: Cages are small.
-1.1.1. Con: They were made larger.
-1.2. Con: Children learn there.
-"""
-OPEN_EXPORT = """Discussion Title: what should replace the zoo?
-
-1. What should replace the zoo?
-1.1. A park.
-1.1.1. Pro: Trees are good.
-1.2. A museum.
-1.3. Flats.
-"""
-
-
 def test_a_claim_may_run_over_several_lines(tmp_path):
     path = tmp_path / "k.txt"
     path.write_text("Discussion Title: Which?\n\n1. Trams are\nthe best way.\n\nNo claim.\n2. Buses are best.\n")
@@ -98,22 +76,6 @@ def test_rows_of_discussions(tmp_path):
         ("one", NO_ANSWERS, "kialo.jsonl:4"),
     ]
 
-
-def test_exports(tmp_path):
-    folder = tmp_path / "exports"
-    folder.mkdir()
-    (folder / "close.txt").write_text(EXPORT, encoding="utf-8")
-    (folder / "replace.txt").write_text(OPEN_EXPORT, encoding="utf-8")
-    found, left_out = read_discussions(folder)
-    assert [(d.key, d.question, d.perspectives, d.options) for d in found] == [
-        ("close", "Should the zoo close?", ("The zoo should close.",), ()),
-        ("replace", "What should replace the zoo?", (), ("A park.", "A museum.", "Flats.")),
-    ]
-    assert not left_out
-    assert read_discussions(folder / "close.txt")[0] == found[:1]
-
-
-# ---------------------------------------------------------------- surveys
 
 SURVEY = """key,question,references
 A_1,"How  safe do you feel?","['Very safe', 'Not safe', 'Refused']"
@@ -148,37 +110,6 @@ def test_the_filter_by_rule(tmp_path, question, out):
     path = wrote(tmp_path / "s.jsonl", {"key": "a", "question": question, "options": ["Yes", "No"]})
     passed = take(FILTER, read_survey(path)[0], ByRule())
     assert [r.reason for r in passed.rejected] == ([out] if out else [])
-
-
-def test_yes_and_no_need_no_conversion(tmp_path):
-    path = wrote(tmp_path / "s.jsonl", {"key": "a", "question": "Should zoos close?", "options": ["Yes", "No"]})
-    made = take(SIDES, read_survey(path)[0], ByRule()).drafts[0]
-    assert made.question == "Should zoos close?"
-    assert made.perspectives == ("Zoos should close.", "Zoos should not close.")
-
-
-# ---------------------------------------------------------------- lists of questions
-
-
-def test_a_list_of_questions(tmp_path):
-    path = tmp_path / "my.txt"
-    path.write_text("# transport\nshould cars go?\n\nWhat is best?\nShould  cars go?\n", encoding="utf-8")
-    found, twice = read_list(path)
-    assert [(d.key, d.where, d.question) for d in found] == [
-        ("my-2", "my.txt:2", "Should cars go?"),
-        ("my-4", "my.txt:4", "What is best?"),
-    ]
-    assert [(r.draft.where, r.reason, r.detail) for r in twice] == [("my.txt:5", TWICE, "as in my.txt:2")]
-
-
-def test_questions_with_perspectives_keep_them(tmp_path):
-    rows = [
-        {"qid": "z", "question": "Zoos?", "perspectives": ["Open.", "Closed."], "stances": ["support", "oppose"]},
-        {"qid": "a", "question": "Tea?", "perspectives": ["A.", "B."], "split": "test"},
-    ]
-    first, second = read_list(wrote(tmp_path / "my.jsonl", *rows))[0]
-    assert (first.perspectives, first.stances, first.split) == (("Open.", "Closed."), ("support", "oppose"), "")
-    assert (second.stances, second.split) == ((), "test")
 
 
 def test_a_list_may_be_packed_and_of_any_case(tmp_path):

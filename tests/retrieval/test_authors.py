@@ -11,17 +11,15 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
-from synthetic_release import make_release
 
 from berdslib.data.arguments import ISSUES, Argument, ArgumentQuery, Release, in_words
 from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.scenario import Handout, open_scenario
 from berdslib.errors import InputError
-from berdslib.evaluation.judges import calibration_error
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import systems as systems_module
-from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects, learn_weights, lessons_of
+from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import diversify
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
@@ -192,18 +190,6 @@ def test_filter_looks_ten_times_as_deep_until_the_list_is_full(spy, monkeypatch,
     assert spy.depths == depths
 
 
-def test_a_list_is_an_author_with_each_of_several_values():
-    people = {"a": {ISSUES: ("x", "y"), "age": ("old",)}, "b": {ISSUES: ("x",)}, "c": {"age": ("old",)}}
-    authors = Authors.known(
-        Handout("three", [Question("q", "?")], [Passage(docno, "") for docno in people], profiles=people)
-    )
-    assert authors.groups == (("age", "old"), (ISSUES, "x"), (ISSUES, "y"))
-    assert authors.evidence({ISSUES: ("x", "y")}).tolist() == [[1, 0], [0, 0], [0, 1]]
-    assert authors.evidence({ISSUES: ("x",), "age": ("old",)}).tolist() == [[1, 0], [0, 1], [0, 1]]
-    assert authors.evidence({"gender": ("none",)}).tolist() == [[0, 1]] * 3
-    assert authors.membership().tolist() == [[1, 1, 1], [0, 1, 0], [1, 0, 0]]
-
-
 # ---------------------------------------------------------------- template
 
 
@@ -269,25 +255,6 @@ def test_fusion_is_a_logistic_regression_on_what_the_chain_finds_for_training_qu
     pd.testing.assert_frame_equal(shallow, got[got["rank"] <= 8].reset_index(drop=True))
 
 
-class _Ranks:
-    """A retriever whose scores are ranks, as those of a fused list are."""
-
-    def __init__(self, passages):
-        self.name, self._bm25 = "ranks", BM25(passages)
-
-    def search(self, questions, k):
-        found = self._bm25.search(questions, k)
-        return found.assign(score=-found["rank"].astype(float))
-
-
-def test_scores_that_are_ranks_are_weighed_as_ranks():
-    """Standardised over a thousand, ranks hardly tell the first from the hundredth; guesses would outweigh the text."""
-    scenario = open_scenario(make_release(arguments=1200, issues=12), "explicit")
-    authors = Authors.known(lessons_of(scenario.training))
-    weights = learn_weights(_Ranks(scenario.passages), authors, depth=1000)
-    assert weights.scale == "rank" and weights.text > 0.1
-
-
 # ---------------------------------------------------------------- fusion, by guesses
 
 
@@ -295,22 +262,6 @@ def in_ids(run, scenario):
     """A run with ids of the release, ready to be compared: docnos break ties, and those are of another key."""
     frame = run.assign(docno=run["docno"].map(scenario.ids), score=run["score"].round(5))
     return frame.set_index(["qid", "docno"])["score"].sort_index()
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_weights_and_guesses_come_of_the_training_split_only(rule):
-    """Answers of the dev split may be others, or none at all: the run stays. Those of the training split matter."""
-
-    def run(change):
-        release = replace(PLANTED, perspective=tuple(change(q) for q in PLANTED.perspective))
-        scenario = open_scenario(release, rule)
-        return in_ids(system("bm25+profile:fusion", scenario).search(scenario.questions, 10), scenario)
-
-    plain = run(lambda q: q)
-    other = PLANTED.arguments[0].docno
-    pd.testing.assert_series_equal(run(lambda q: q if q.split == "train" else q._replace(relevant=None)), plain)
-    pd.testing.assert_series_equal(run(lambda q: q if q.split == "train" else q._replace(relevant=(other,))), plain)
-    assert not run(lambda q: q._replace(relevant=q.relevant[::2]) if q.split == "train" else q).equals(plain)
 
 
 class Forbidden(Mapping):
@@ -372,22 +323,6 @@ def truth(scenario, name, value):
     return np.array([value in scenario.authors[p.docno].get(name, ()) for p in scenario.passages])
 
 
-@pytest.mark.slow
-def test_p_is_calibrated_on_issues_that_were_not_seen():
-    """Also where, as here, not every value is asked for on every issue: a third of the queries is not there."""
-    scenario = open_scenario(planted(issues=20, each=100), "implicit")
-    some = [q for i, q in enumerate(scenario.training.questions) if i % 3]
-    classifier = AuthorClassifier.learn(replace(scenario.training, questions=some), Words())
-    learnt = set(scenario.training.gold["docno"])
-    unseen = np.array([p.docno not in learnt for p in scenario.passages])
-    groups = [(name, value) for name, values in classifier.values.items() for value in values]
-    p = [classifier.p(*group, scenario.passages)[unseen] for group in groups]
-    has = [truth(scenario, *group)[unseen] for group in groups]
-    assert calibration_error(np.concatenate(has), np.concatenate(p)) < 0.03
-    # Not by saying the share of everybody.
-    assert len(p) == 7 and all(one.std() > 0.05 and roc_auc_score(h, one) > 0.6 for one, h in zip(p, has, strict=True))
-
-
 def test_a_passage_that_was_learnt_from_is_judged_without_its_issue():
     """Of vectors without meaning a model learns its rows by heart; p must not know them, or a fusion would trust it."""
 
@@ -431,18 +366,6 @@ def test_p_is_that_of_scikit_learn_on_folds_of_whole_issues():
     # Folds may be dealt in another order of the issues.
     np.testing.assert_allclose(got, want, atol=0.06)
     assert np.corrcoef(got, want)[0, 1] > 0.97
-
-
-def test_an_issue_on_which_a_value_is_not_asked_for_tells_nothing_of_it():
-    """By hand: young are a and b on the first issue, and c is not; nobody says what d and e are."""
-    rows = [("a", 1, "age", "young"), ("b", 1, "age", "young"), ("b", 1, "gender", "male"), ("c", 1, "gender", "male"),
-            ("d", 2, "gender", "male"), ("e", 2, "", "")]  # fmt: skip
-    answers = pd.DataFrame(rows, columns=["docno", "issue", "property", "value"])
-    classifier = AuthorClassifier(answers, [Passage(d, f"text {d}") for d in "abcdef"], Words())
-    assert classifier.values == {"age": ("young",), "gender": ("male",)}
-    assert classifier.prior("age", "young") == (2 + 1) / (3 + 2)
-    assert classifier.prior("gender", "male") == (3 + 1) / (5 + 2)
-    assert classifier.prior("gender", "female") == 1 / 2
 
 
 def test_a_value_without_enough_answers_has_its_prior(caplog):
@@ -573,12 +496,9 @@ WRONG = [
         plain,
         r"'spy\+profile:filter': profile:filter is for the scenarios .*'zoo' is none; .*open",
     ),
-    ("spy+profile:fusion", plain, "profile:fusion is for the scenarios of PerspectiveArg"),
     ("spy+profile:filter", lambda: opened(PLANTED, "baseline"), "in the baseline scenario none does; .* in: explicit$"),
-    ("spy+profile:fusion", lambda: opened(PLANTED, "baseline"), "none does; it works in: explicit and implicit$"),
     ("spy+profile:filter", lambda: opened(PLANTED, "implicit"), "the implicit scenario hides; profile:fusion guesses"),
     ("spy+profile:fusion", lambda: opened(PLANTED, "implicit", "train"), "split, and there is none; open_scenario"),
-    ("spy+xquad:0.5", lambda: opened(PLANTED, "implicit", "train"), "split, and there is none; open_scenario"),
     ("spy+xquad:0.5", kept_back, "of the training split, and its answers are kept back"),
     ("spy+xquad:0.5", lambda: opened(PLANTED, "baseline"), "generated perspectives: aspects_by must say who argues"),
 ]
@@ -589,21 +509,3 @@ def test_what_a_scenario_forbids_is_refused_before_anything_is_built(text, colle
     with pytest.raises(InputError, match=words):
         system(text, collection())
     assert spy.read == [] or "aspects_by" in words
-
-
-def test_what_is_not_of_the_scenario_is_refused(spy):
-    scenario = opened(PLANTED, "explicit")
-    for text in ("bm25+profile:filter", "bm25+profile:template", "bm25+profile:fusion", "bm25+xquad:0.5"):
-        with pytest.raises(InputError, match="no property is known that question 'mine' asks for"):
-            system(text, scenario).search([Question("mine", "topic6a")], 5)
-    authors = Authors.known(lessons_of(scenario.training))
-    spy.docnos = [scenario.gold["docno"].iloc[0]]
-    with pytest.raises(InputError, match="nothing that is found for the training queries is an answer"):
-        learn_weights(spy, authors, depth=5)
-    filtering = system("spy+profile:filter", scenario)
-    spy.docnos = ["web"]
-    with pytest.raises(InputError, match="'web' is not among the passages of the scenario"):
-        filtering.search(scenario.questions, 5)
-    both = {qid: {"age": ("65+",), "gender": ("male",)} for qid in scenario.training.asked}
-    with pytest.raises(InputError, match="no query of the training split names one value and has answers"):
-        AuthorClassifier.learn(replace(scenario.training, asked=both), Words())

@@ -9,12 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import pyversity
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from berdslib.data.records import check_run, make_run, ranked_run
 from berdslib.errors import InputError
-from berdslib.retrieval import diversify as module
 from berdslib.retrieval.diversify import (
     DIVERSIFIERS,
     NORMALISATIONS,
@@ -175,14 +172,6 @@ def test_relevance_weight_1_keeps_the_order_of_every_method(method):
             assert near["docno"].tolist() != run["docno"].tolist()  # the dial turns the way that is documented
 
 
-def test_reordering_few_questions_at_once_changes_nothing(monkeypatch):
-    run, given = some_input(7, questions=40)
-    whole = {method: diversify(run, method, **given) for method in DIVERSIFIERS}
-    monkeypatch.setattr(module, "_AT_ONCE", 60)
-    for method, out in whole.items():
-        pd.testing.assert_frame_equal(diversify(run, method, **given), out)
-
-
 def test_a_sweep_is_each_weight_alone_and_vectors_may_be_a_function():
     run, given = some_input(8)
     table = given["vectors"]
@@ -279,15 +268,6 @@ def test_negative_scores_stay_in_order_and_constant_ones_equal():
         for name in NORMALISATIONS.keys() - {"rank"}:
             assert np.ptp(relevance_by(name, ["q"] * 50, [constant] * 50)) < 1e-5
     assert relevance_by("minmax", list("qqq"), [1.0, 1.0, 0.0]) == pytest.approx([1, 1, 0])
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.floats(-1e38, 1e38), min_size=1, max_size=8))
-def test_no_normalisation_turns_the_order_or_leaves_the_numbers(scores):
-    for normalise in NORMALISATIONS:
-        found = relevance_by(normalise, ["q"] * len(scores), scores)
-        assert np.isfinite(found).all() and (np.diff(found) <= 0).all()
 
 
 # ---------------------------------------------------------------- against the papers
@@ -387,30 +367,6 @@ def test_coverage_is_greedy_on_the_expected_number_of_perspectives():
                 assert covered[k + 1] >= max(others) - 1e-12
 
 
-def test_coverage_is_monotone_in_aspects():
-    # One perspective more, or any p raised, and neither the first passage nor the whole list covers less.
-    rng = np.random.default_rng(15)
-    run, aspects, _ = random_aspects(rng, 200, grid=False)
-    last = aspects["pid"] == aspects.groupby("qid")["pid"].transform("max")
-    lowered = aspects.assign(p=aspects["p"] * rng.random(len(aspects)))
-    more, fewer, less = (
-        diversify(run, "coverage", relevance_weight=0, aspects=some).groupby("qid")["value"].agg(["first", "sum"])
-        for some in (aspects, aspects[~last | (aspects["pid"] == 0)], lowered)
-    )
-    for part in (fewer, less):
-        assert (more >= part - 1e-12).all(axis=None) and (more > part + 1e-3).any().all()
-
-
-@pytest.mark.parametrize("m", [1, 2, 4])
-def test_coverage_is_xquad_with_the_dial_elsewhere(m):
-    # Where m aspects are averaged, w / (1 - w) has to be m times smaller.
-    run, aspects, exact = random_aspects(np.random.default_rng(13), 80, grid=False)
-    some = run[run["qid"].map(lambda qid: exact[qid].shape[1]) == m]
-    counted = diversify(some, "coverage", relevance_weight=0.5, aspects=aspects)
-    averaged = diversify(some, "xquad", relevance_weight=1 / (1 + m), aspects=aspects)
-    assert counted["docno"].tolist() == averaged["docno"].tolist() != some["docno"].tolist()
-
-
 # ---------------------------------------------------------------- pyversity
 
 
@@ -433,27 +389,6 @@ def test_pyversity_agrees_with_its_dial_turned_round(method):
 # ---------------------------------------------------------------- functions of one's own
 
 
-def mmr_of_one_question(vectors, scores, k, weight):
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    order, left = [int(np.argmax(scores))], set(range(len(scores))) - {int(np.argmax(scores))}
-    while len(order) < k:
-        nearest = (unit @ unit[order].T).max(axis=1)
-        best = max(sorted(left), key=lambda i: weight * scores[i] - (1 - weight) * nearest[i])
-        order.append(best)
-        left.remove(best)
-    return order
-
-
-@pytest.mark.parametrize("k", [0, 2, 5])
-def test_a_function_of_ones_own_reorders_as_the_method_it_is_written_after(k):
-    run, given = some_input(50, questions=40)
-    for weight in (0.0, 0.5, 1.0):
-        options = {"vectors": given["vectors"], "relevance_weight": weight, "k": k, "normalise": "minmax"}
-        out = diversify(run, mmr_of_one_question, **options)
-        assert out["docno"].tolist() == diversify(run, "mmr", **options)["docno"].tolist()
-        pd.testing.assert_frame_equal(check_run(out), out.drop(columns="value"))
-
-
 def test_a_function_of_ones_own_in_the_table_is_used_by_its_name(monkeypatch):
     run, given = some_input(51)
     seen = []
@@ -473,23 +408,6 @@ def test_a_function_of_ones_own_in_the_table_is_used_by_its_name(monkeypatch):
     assert sorted(seen, key=repr) == sorted(expected, key=repr)
     with pytest.raises(InputError, match="'from-behind' needs vectors"):
         diversify(run, "from-behind")
-
-
-def test_a_function_of_ones_own_may_go_by_aspects(monkeypatch):
-    run, given = some_input(52)
-
-    def most_told(aspects, scores, k, weight):
-        assert aspects.dtype == np.float64 and len(aspects) == len(scores)
-        return np.argsort(-aspects.max(axis=1), kind="stable")[:k]
-
-    monkeypatch.setattr(DIVERSIFIERS, "_things", dict(DIVERSIFIERS))
-    DIVERSIFIERS.add("most-told", own_diversifier(most_told))
-    out = diversify(run, "most-told", aspects=given["aspects"], relevance_weight=0.5, k=1)
-    largest = given["aspects"].groupby(["qid", "docno"])["p"].max()
-    for qid, (docno,) in lists_of(out).items():
-        assert largest[qid, docno] == largest[qid].max()
-    with pytest.raises(InputError, match="'most-told' needs a table qid, pid, docno, p"):
-        diversify(run, "most-told", vectors=given["vectors"])
 
 
 @pytest.mark.parametrize(
@@ -516,15 +434,11 @@ VECTORS, ASPECTS, SOME = GIVEN["vectors"], GIVEN["aspects"], RUN["docno"].iloc[3
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"method": "mrr"}, "mmr"),
         ({"normalise": "max"}, "max_per_dataset"),
         *[({"relevance_weight": weight}, "relevance_weight") for weight in (-0.1, 1.1, float("nan"))],
-        ({"k": -1}, "k must be at least 1"),
         ({"vectors": None}, "'mmr' needs vectors"),
-        ({"method": "pm2", "aspects": None}, "'pm2' needs a table"),
         ({"vectors": {d: v for d, v in VECTORS.items() if d != SOME}}, f"no vector for passage '{SOME}'"),
         ({"vectors": VECTORS | {SOME: [np.nan] * 6}}, f"passage '{SOME}' has a value that is not finite"),
-        ({"vectors": VECTORS | {SOME: [np.inf] * 6}}, f"passage '{SOME}' has a value that is not finite"),
         ({"vectors": VECTORS | {SOME: [1.0, 2.0]}}, f"passage '{SOME}' has a different shape"),
         ({"vectors": lambda docnos: np.ones((len(docnos) - 1, 3))}, "need vectors of shape"),
         ({"method": "xquad", "aspects": ASPECTS.rename(columns={"p": "p_yes"})}, "missing: p"),
@@ -536,11 +450,6 @@ VECTORS, ASPECTS, SOME = GIVEN["vectors"], GIVEN["aspects"], RUN["docno"].iloc[3
 def test_what_cannot_be_used_is_named(given, words):
     with pytest.raises(InputError, match=words):
         diversify(RUN, **{"vectors": VECTORS, "aspects": ASPECTS} | given)
-
-
-def test_a_sweep_needs_weights():
-    with pytest.raises(InputError, match="no weights"):
-        mmr_sweep(RUN, [], vectors=VECTORS)
 
 
 def test_a_pair_that_is_not_listed_has_p_0_and_strangers_do_not_matter():

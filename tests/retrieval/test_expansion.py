@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from berdslib.data.datasets import load_expansions, load_questions
 from berdslib.data.records import Question, make_verdicts, ranked_run
-from berdslib.errors import InputError, MissingDataError
+from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.llm.answers import SCHEMA
 from berdslib.llm.asking import UnreadableAnswerError
 from berdslib.llm.chat import Reply
-from berdslib.llm.prompting import import_prompt
 from berdslib.llm.recorded import Kept, Recorded
 from berdslib.retrieval.expansion import (
     SEARCHED,
@@ -57,18 +56,6 @@ def lists_of(run):
 
 FINDS = {"A": ["a", "b", "c", "d"], "B": ["a", "x", "b", "y"], "C": ["a"], "D": ["t", "u"], "E": ["u", "v"]}
 TWO = {"q1": statements("A", "B", "C"), "q2": statements("D", "E")}
-
-
-# ---------------------------------------------------------------- searching
-
-
-def test_all_queries_go_in_one_call_and_their_lists_take_turns():
-    fake = Fake(FINDS)
-    run = expanded_search(fake, [Q1, Q2], TWO, 4, merge="statement only")
-    assert fake.calls == [(["A", "B", "C", "D", "E"], 4)]
-    # q1: a from A, again from B and C; then b from A and x from B; then c from A, and b again. q2: t, u; u again, v.
-    assert lists_of(run) == {"q1": ["a", "b", "x", "c"], "q2": ["t", "u", "v"]}
-    assert list(run.columns) == ["qid", "docno", "rank", "score"] and run["rank"].tolist() == [1, 2, 3, 4, 1, 2, 3]
 
 
 def test_the_question_stands_before_the_statement_unless_it_is_left_out():
@@ -147,11 +134,8 @@ def test_questions_without_expansions_are_searched_as_they_are_and_counted(caplo
     ("options", "message"),
     [
         ({"merge": "statement first"}, "way to merge 'statement first'"),
-        ({"duplicates": "skip"}, "treatment of duplicates 'skip'"),
-        ({"fuse": "borda"}, "fusion 'borda'"),
         ({"fuse": "rrf", "duplicates": "keep"}, "only round robin"),
         ({"number": -1}, "0 = all"),
-        ({"depth": 0}, "at least 1"),
     ],
 )
 def test_what_is_not_known_is_an_error_before_anything_is_searched(options, message):
@@ -175,9 +159,6 @@ def test_a_query_made_of_a_question_passes_through_as_it_is(caplog):
     assert (first.owner, first.root, first.perspectives) == ("q1", Q1.text, ("They do harm.",))
 
 
-# ---------------------------------------------------------------- made by rule
-
-
 def test_templates_by_hand():
     found = template_expansions([Q1, Question("q3", "The Perspective on Prom"), Question("q4", "Who shall pay?")])
     assert [name for name, _ in found["q1"]] == ["Yes", "No", "Arguments for", "Arguments against"]
@@ -189,17 +170,6 @@ def test_templates_by_hand():
     assert choice[:2] == [("One answer", "Nero was a hero."), ("The other", "Nero was a villain.")]
     with pytest.raises(InputError, match="no questions"):
         template_expansions([])
-
-
-@settings(deadline=None)
-@given(st.text(max_size=80))
-def test_any_question_has_distinct_templates(text):
-    found = template_expansions([Question("q", text)])["q"]
-    assert 3 <= len(found) <= 4 and len({s for _, s in found}) == len(found)
-    assert all(s.strip() and s == s.strip() for _, s in found)
-
-
-# ---------------------------------------------------------------- asked of a chat model
 
 
 class Model:
@@ -223,15 +193,6 @@ class Model:
 
 GOOD = {Q1.text: '{"Animal_Welfare": "Cages hurt.", "Learning": "Zoos teach."}', Q2.text: '{"Taste": "It is."}'}
 READ = {"q1": [("Animal Welfare", "Cages hurt."), ("Learning", "Zoos teach.")], "q2": [("Taste", "It is.")]}
-
-
-def test_perspectives_are_asked_for_and_can_be_read_from_the_record_again(tmp_path):
-    model, path = Model(GOOD), tmp_path / "answers.jsonl"
-    found = chat_expansions([Q1, Q2], Kept(model, path))
-    assert found == READ and list(found) == ["q1", "q2"]
-    assert chat_expansions([Q1, Q2], Recorded(path, model.id)) == READ  # with nobody left to ask
-    with pytest.raises(MissingDataError, match="holds no answer"):
-        chat_expansions([Q1, Question("q9", "Is coffee better?")], Recorded(path, model.id))
 
 
 def test_what_is_asked_asks_for_what_the_paper_needs_and_shows_no_gold():
@@ -267,16 +228,6 @@ def test_unreadable_answers_are_named_and_the_others_kept(tmp_path):
         chat_expansions(questions[2:], Recorded(path, model.id))
 
 
-def test_the_published_wording_is_used_once_it_is_imported(user_cache, tmp_path):
-    model = Model(GOOD)
-    with pytest.raises(MissingDataError, match="berds prompts fetch perspective_generation"):
-        chat_expansions([Q1], model, wording="published")
-    (tmp_path / "theirs.txt").write_text("Say what people think. Question: [Question]", encoding="utf-8")
-    import_prompt("perspective_generation", tmp_path / "theirs.txt", ("question",))
-    assert chat_expansions([Q1], model, wording="published") == {"q1": READ["q1"]}
-    assert model.asked[-1] == [{"role": "user", "content": f"Say what people think. Question: {Q1.text}"}]
-
-
 def test_a_hypothetical_passage_is_the_query():
     model = Model({Q1.text: "<think>Hm.</think>\nZoos  keep\nanimals. ", Q2.text: "Tea is a drink."})
     found = hyde_expansions([Q1, Q2], model)
@@ -290,9 +241,6 @@ def test_a_hypothetical_passage_is_the_query():
     assert lists_of(run) == {"q1": ["d1", "d2"]}
     with pytest.raises(UnreadableAnswerError, match="'q1': it is empty"):
         hyde_expansions([Q1], Model({Q1.text: " "}))
-
-
-# ---------------------------------------------------------------- recorded by GPT-4
 
 
 @pytest.mark.real_data
@@ -312,9 +260,6 @@ def test_question_first_makes_the_queries_that_the_authors_recorded(real_data, n
     assert {text.replace('"', "") for text in ours} == {text.replace('"', "") for text in recorded}
 
 
-# ---------------------------------------------------------------- asked for by name
-
-
 def test_expansions_by_name_are_asked_once_and_held_to_a_form(tmp_path, monkeypatch):
     model, asked, path = Model(GOOD), [], tmp_path / "said.jsonl"
     monkeypatch.setattr(
@@ -331,16 +276,3 @@ def test_expansions_by_name_are_asked_once_and_held_to_a_form(tmp_path, monkeypa
     assert found == {"q2": [("hypothetical passage", "Tea is a drink.")]}
     fake = Fake({"Tea is a drink.": ["d1"]})
     assert lists_of(Expanded(fake, found, **SEARCHED["hyde"]).search([Q2], 2)) == {"q2": ["d1"]}
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("gpt-4o", "unknown way to ask for expansions 'gpt-4o'"),
-        ("chat:", "is not a chat model"),
-        ("hyde:recorded:none.jsonl", "cannot be read"),
-    ],
-)
-def test_names_that_ask_nobody(name, words):
-    with pytest.raises(InputError, match=words):
-        expansions_by(name, [Q1])

@@ -44,20 +44,6 @@ def circle(*degrees):
     return np.column_stack([np.cos(angles), np.sin(angles)])
 
 
-def test_what_lies_between_cannot_be_left_out():
-    """On a circle the scores fall off to both sides of one direction: two passages, and none of those between them."""
-    corpus = circle(0, 20, 40, 180)
-    assert separating_vector(corpus, np.array([0, 2])) is None
-    found = separating_vector(corpus, np.array([0, 1, 2]))
-    assert np.allclose(found, circle(20)[0], atol=0.4)
-    directions = circle(*np.arange(0, 360, 0.1))
-    hit = [(corpus @ v)[[0, 2]].min() > (corpus @ v)[[1, 3]].max() for v in directions]
-    assert not any(hit)
-
-
-# ---------------------------------------------------------------- places
-
-
 class Fixed:
     """An encoder that knows a few texts."""
 

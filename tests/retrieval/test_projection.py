@@ -1,4 +1,4 @@
-"""Projection: by hand, against a loop over pairs in plain arithmetic, and on the demo tasks of PIR."""
+"""Projection: by hand, against a loop over pairs in plain arithmetic; and choosing how much to project."""
 
 import numpy as np
 import pandas as pd
@@ -7,10 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berdslib.data.datasets import load
-from berdslib.data.records import Passage, Question, make_run
+from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import evaluate
-from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import docno_order, top_k
 from berdslib.retrieval.projection import (
     METHODS,
@@ -21,6 +19,8 @@ from berdslib.retrieval.projection import (
     scores,
     search_exact,
 )
+from berdslib.retrieval.strength import STRENGTHS, choose_option, dev_mask
+from berdslib.study.experiment import experiment
 
 ROOT_HALF = np.sqrt(0.5)
 
@@ -77,19 +77,6 @@ def test_the_closed_form_equals_the_loop_over_pairs(method, seed):
 
 finite = st.floats(-100, 100).filter(lambda x: abs(x) > 1e-3)
 rows = st.lists(st.lists(finite, min_size=5, max_size=5), min_size=4, max_size=4)
-
-
-@settings(max_examples=40, deadline=None)
-@given(rows, st.floats(-2, 1))
-def test_a_projected_query_has_no_component_along_the_perspective(values, strength):
-    x, p = np.array(values)[:2], np.array(values)[2:]
-    along, before = ((project(x, p, s) * p).sum(axis=1) for s in (1.0, 0.0))
-    size = np.linalg.norm(x, axis=1) * np.linalg.norm(p, axis=1)
-    np.testing.assert_allclose(along / size, 0, atol=1e-12)
-    np.testing.assert_allclose(before, (x * p).sum(axis=1))
-    np.testing.assert_allclose(
-        (project(x, p, strength) * p).sum(axis=1) / size, (1 - strength) * before / size, atol=1e-12
-    )
 
 
 @pytest.mark.parametrize("method", ["pap", "pap+"])
@@ -155,25 +142,14 @@ def test_p5_the_difference_as_perspective_and_no_difference_at_all():
         assert np.isfinite(scores(method, q, r, q, c, source="difference")).all(), method
 
 
-def test_a_difference_that_is_rounding_changes_nothing():
-    rng = np.random.default_rng(0)
-    q = rng.standard_normal((3, 384)).astype(np.float32)
-    r = q * np.float32(1 + 1e-7)  # the same text, encoded in another batch
-    c = rng.standard_normal((9, 384)).astype(np.float32)
-    a = scores("pap+", q, r, q, c, source="difference")
-    np.testing.assert_allclose(a, scores("baseline", q, r, q, c), atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"method": "papp"}, "Did you mean 'pap"),
-        ({"source": "words"}, "Known: difference, text"),
         ({"method": "add", "strength": 0.5}, "has no strength"),
         ({"strength": float("nan")}, "finite"),
         ({"root": np.zeros((2, 3))}, "one shape"),
         ({"passages": np.zeros((2, 4))}, "4 numbers each, queries 3"),
-        ({"passages": np.zeros(3)}, r"passages.*not of shape \(3,\)"),
         ({"query": np.array([[np.nan, 0, 0]])}, "query.*not finite"),
     ],
 )
@@ -182,9 +158,6 @@ def test_what_does_not_fit_is_an_error(change, message):
     scores(**fine)
     with pytest.raises(InputError, match=message):
         scores(**fine | change)
-
-
-# ---------------------------------------------------------------- large corpora
 
 
 @pytest.mark.parametrize("method", ["baseline", "add+", "cast+", "dual-sum", "pap", "pap+"])
@@ -199,9 +172,6 @@ def test_search_exact_in_blocks_equals_sorting_all_scores(method, monkeypatch):
             want = np.lexsort((ties, -row))[:k]
             assert rows_.tolist() == want.tolist()
             np.testing.assert_allclose(values, row[want], atol=1e-12)
-
-
-# ---------------------------------------------------------------- the retriever
 
 
 class Words:
@@ -250,12 +220,6 @@ def test_the_retriever_equals_scores(method, monkeypatch):
     assert "blank" not in set(run["qid"])
 
 
-def test_an_unknown_method_fails_before_anything_is_encoded():
-    with pytest.raises(InputError, match="unknown method 'pup'"):
-        Projected(PASSAGES, None, method="pup")
-    assert Projected(PASSAGES, Words()).search(QUESTIONS[-1:], 1).empty
-
-
 def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
     plain = Question("q3", "left dogs good", ("left", "good"))
     found = Projected(PASSAGES, Words(), method="pap+").search([plain, QUESTIONS[0]], 5)
@@ -265,52 +229,46 @@ def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
     pd.testing.assert_frame_equal(found[found["qid"] == "q1"].reset_index(drop=True), alone)
 
 
-def test_root_and_perspective_can_be_cut_out_of_the_query():
-    asked = [Question("q1", "left dogs good", ("something",), root="anything")]
-
-    def extract(texts):
-        return [("dogs good", "left") for _ in texts]
-
-    found = Projected(PASSAGES, Words(), method="pap+", extract=extract).search(asked, 5)
-    known = Projected(PASSAGES, Words(), method="pap+").search(QUESTIONS[:1], 5)
-    pd.testing.assert_frame_equal(found, known)
-
-
-# ---------------------------------------------------------------- the demo tasks
-
-# p-Recall@5 with minilm on the released demo, roots with one query kept.
-FIGURES = {
-    "perspectrum": ("text", {"baseline": 55.5, "pap": 55.8, "pap+": 55.8}),
-    "ambigqa": ("difference", {"baseline": 66.8, "pap": 69.0, "pap+": 68.0}),
-    "allsides": ("text", {"baseline": 20.8, "pap": 28.6, "pap+": 28.6}),
-    "exfever": ("text", {"baseline": 90.2, "pap": 92.2, "pap+": 92.2}),
-}
-
-
-def demo(task):
-    encoder = get_encoder("minilm")
-    roles = zip(*((q.text, q.root, q.perspectives[0]) for q in task.queries), strict=True)
-    passages = encoder.encode_passages([p.full_text for p in task.passages])
-    return *(encoder.encode_queries(list(texts)) for texts in roles), passages
-
-
-def mean_p_recall(task, values, k=5):
-    docnos = [p.docno for p in task.passages]
-    found = [(q.qid, top_k(row, k, docno_order(docnos))) for q, row in zip(task.queries, values, strict=True)]
-    rows_ = [(qid, docnos[j], -rank) for qid, best in found for rank, j in enumerate(best)]
-    run = make_run(*zip(*rows_, strict=True))
-    return 100 * evaluate(run, task.gold, task.questions, f"pRecall@{k}").iloc[:, 0].mean()
-
-
-@pytest.mark.real_data
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FIGURES)
-def test_figures_of_the_demo_tasks(real_data, name):
-    task = load(f"pir-demo:{name}")
-    v = demo(task)
-    source, figures = FIGURES[name]
-    got = {m: mean_p_recall(task, scores(m, *v, source=source)) for m in figures}
-    assert got == pytest.approx(figures, abs=0.3)
-    if name == "ambigqa":
-        assert all(q.perspectives[0] == q.text for q in task.queries)
-        assert mean_p_recall(task, scores("pap", *v, source="text")) < 10  # P5: the text ruins it
+def test_a_strength_is_chosen_by_an_experiment_on_half_of_the_roots():
+    """As the module says it: places are what is sought here, so nothing is projected out."""
+    task = load("pir-sample:location")
+    systems = {s: f"minilm+pap:{s:g}" for s in STRENGTHS}
+    found = experiment(list(systems.values()), task, "pRecall@5").scores
+    half = dev_mask([q.text for q in task.questions])
+    assert half.sum() == 10
+    by_root = {s: found[name]["pRecall@5"].to_numpy() for s, name in systems.items()}
+    strength = choose_option({s: values[half] for s, values in by_root.items()}, default=0.0)
+    assert strength <= 0 and by_root[strength][~half].mean() > by_root[1.0][~half].mean() + 0.4
+    plain = experiment("minilm", task, "pRecall@5").scores["minilm"]["pRecall@5"]
+    assert by_root[0.0].tolist() == plain.tolist()  # strength 0 is the query as it is
+
+
+def test_half_of_roots_splits_by_root():
+    roots = [f"root {i // 3}" for i in range(33)]
+    mask = dev_mask(roots)
+    chosen = {r for r, m in zip(roots, mask, strict=True) if m}
+    assert len(chosen) == 6 and not chosen & {r for r, m in zip(roots, mask, strict=True) if not m}
+    shuffled = np.random.default_rng(1).permutation(33)
+    assert (dev_mask([roots[i] for i in shuffled]) == mask[shuffled]).all()
+    assert (dev_mask(roots, seed=1) != mask).any()
+
+
+def test_choose_needs_more_than_luck():
+    base = np.array([0.5, 0.5, 0.5, 0.5])
+    lucky = np.array([1.0, 0.5, 0.5, 0.0]) + 0.05  # mean gain .05, standard error .20
+    steady = np.array([0.6, 0.6, 0.5, 0.6])  # .075, .025
+    assert choose_option({0: base, 1: lucky}, default=0) == 0
+    assert choose_option({0: base, 1: lucky, 2: steady}, default=0) == 2
+    assert choose_option({0: base, 1: base - 0.1}, default=0) == 0
+    for n in range(2, 60):  # one root that gains is one standard error exactly, whatever the rounding says
+        assert choose_option({0: np.zeros(n), 1: np.eye(n)[0] * 100}, default=0) == 0
+    for n in (0, 1):  # the default wins a draw
+        assert choose_option({s: np.full(4, n) for s in reversed(STRENGTHS)}, default=0.0) == 0
+    for options, default, message in (
+        ({1: base}, 0, "not among"),
+        ({0: base[:1]}, 0, "two roots"),
+        ({0: base, 1: base[:2]}, 0, "one score"),
+    ):
+        with pytest.raises(InputError, match=message):
+            choose_option(options, default=default)

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -14,7 +13,6 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import AutoTokenizer, BertModel, PreTrainedTokenizerFast, T5Config, T5EncoderModel
 
 from berdslib.data.collection import Collection
-from berdslib.data.corpus import write_corpus
 from berdslib.data.datasets import load_passages, load_questions
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
@@ -43,9 +41,6 @@ def bert_alone(model, words, question, passage):
     return float(logits[0] if len(logits) == 1 else logits[1] - logits[0])
 
 
-# ---------------------------------------------------------------- scores of pairs
-
-
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_scores_equal_one_pair_at_a_time(words, outputs):
     model = bert_classifier(words, outputs)
@@ -69,20 +64,12 @@ def test_the_passage_is_cut_and_the_question_never(words):
         scorer([("short", "x"), ("word " * 61, "x")])
 
 
-def test_three_classes_are_not_a_score(words):
-    with pytest.raises(InputError, match="this has 3"):
-        PairScorer(bert_classifier(words, 3), words)
-
-
 def test_a_model_without_a_classifier_is_an_error(words, tmp_path):
     # The library would put random weights on top.
     BertModel(bert_classifier(words, 1).config).save_pretrained(tmp_path)
     words.save_pretrained(tmp_path)
     with pytest.raises(InputError, match=r"classifier.*would be random"):
         load_scorer(str(tmp_path))
-
-
-# ---------------------------------------------------------------- the retriever
 
 
 def brute_force(questions, passages, depth, k, score):
@@ -131,14 +118,6 @@ def test_each_distinct_pair_is_scored_once_and_none_beyond_depth():
     assert sorted(asked) == [("cats", "cats"), ("cats", "cats sleep")]
 
 
-def test_a_corpus_on_disk_is_read_by_docno(words, tmp_path):
-    scorer = PairScorer(bert_classifier(words, 1), words)
-    on_disk = write_corpus(CORPUS, tmp_path / "corpus")
-    first = BM25(CORPUS)
-    want = CrossEncoderRetriever(first, CORPUS, scorer, depth=8).search(QUESTIONS, 4)
-    pd.testing.assert_frame_equal(CrossEncoderRetriever(first, on_disk, scorer, depth=8).search(QUESTIONS, 4), want)
-
-
 def test_awkward_wishes_are_refused():
     corpus = [Passage("a", "cats"), Passage("b", "cats sleep")]
     scorer = lambda pairs: np.zeros(len(pairs))  # noqa: E731
@@ -151,9 +130,6 @@ def test_awkward_wishes_are_refused():
         CrossEncoderRetriever(BM25(corpus), corpus, scorer, depth=0)
     with pytest.raises(InputError, match="'b', which is not among"):
         CrossEncoderRetriever(BM25(corpus), corpus[:1], scorer).search([Question("q", "cats")], 1)
-
-
-# ---------------------------------------------------------------- TART-full
 
 
 @pytest.fixture(scope="module")

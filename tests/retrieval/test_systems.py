@@ -16,7 +16,7 @@ from berdslib.retrieval.diversify import Diversified, diversify, passage_vectors
 from berdslib.retrieval.expansion import Expanded, expanded_search, template_expansions
 from berdslib.retrieval.rerank import CrossEncoderRetriever
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.retrieval.systems import EXPANSION, PARTS, PartKind, make_systems, offers
+from berdslib.retrieval.systems import make_systems
 
 PASSAGES = [
     Passage("a", "zoos are cruel to animals"),
@@ -82,12 +82,6 @@ def test_multi_is_the_question_beside_its_expansions_fused_by_reciprocal_ranks()
     assert found["docno"].tolist() == sorted(score, key=lambda d: (-score[d], d))
 
 
-def test_hypothetical_passages_are_searched_beside_the_question(counting, monkeypatch):
-    monkeypatch.setattr(systems_module, "expansions_by", lambda *_, **__: {"q": [("passage", "zoos hurt")]})
-    system("counting+multi:hyde:m").search(QUESTIONS, 2)
-    assert counting.asked[0][0] == [QUESTIONS[0].text, "zoos hurt"]
-
-
 def test_a_diversifier_takes_the_vectors_of_the_retriever_before_it(monkeypatch):
     """Of two passages that are alike to one encoder and unlike to the other, its own retriever's counts."""
 
@@ -131,19 +125,6 @@ def test_aspects_are_asked_for_what_was_found():
     assert made_of == [(RECORDED, PASSAGES)]
 
 
-def test_perspectives_that_were_not_recorded_are_made_by_rule(caplog):
-    """Recorded ones are taken where there are any, and whatever the chain expands by goes before both."""
-    used = []
-    asked = [*QUESTIONS, Question("p", "Should zoos close?", ("yes", "no"))]
-    some = Collection("zoos", asked, PASSAGES, expansions=RECORDED)
-    rule = template_expansions(asked)
-    with caplog.at_level("WARNING"):
-        for text in ("bm25+coverage:0.5", "bm25+expand:rule+coverage:0.5", "bm25+expand:recorded+coverage:0.5"):
-            system(text, some, aspects_by=lambda generated, _: used.append(dict(generated)))
-    assert used == [{"q": RECORDED["q"], "p": rule["p"]}, rule, RECORDED]
-    assert caplog.text.count("perspectives of 1 of 2 questions are made by rule") == 1
-
-
 def test_a_question_without_expansions_keeps_its_list_before_a_coverage_diversifier():
     asked = [*QUESTIONS, Question("p", "do children love zoos", ("yes", "no"))]
     some = Collection("zoos", asked, PASSAGES, expansions=RECORDED)
@@ -160,41 +141,11 @@ def test_a_question_without_expansions_keeps_its_list_before_a_coverage_diversif
     pd.testing.assert_frame_equal(check_run(found), found)
 
 
-def test_a_new_kind_of_part_is_one_entry_of_a_table(monkeypatch):
-    class First:
-        name = "first"
-
-        def __init__(self, before, n):
-            self.search = lambda questions, k: before.search(questions, min(k, n))
-
-    kind = PartKind(
-        lambda shop, system: First(shop.build(system.before), int(system.last.value)),
-        lambda part: "" if part.value.isdigit() else "first needs a number",
-        menu=EXPANSION,
-        offers=("first:1",),
-    )
-    monkeypatch.setitem(PARTS, "first", kind)
-    found = system("bm25+mmr:0.5+first:1").search(QUESTIONS, 3)
-    assert found["docno"].tolist() == system("bm25+mmr:0.5").search(QUESTIONS, 1)["docno"].tolist()
-    assert "first:1" in offers(EXPANSION)
-    with pytest.raises(InputError, match=r"'bm25\+first:x': first needs a number"):
-        system("bm25+first:x")
-
-
-def test_nothing_found_is_an_empty_run():
-    assert system("bm25+mmr:0.5").search([Question("x", "quark")], 3).empty
-    covering = system("bm25+coverage:0.5", aspects_by=lambda *_: lambda *_: pytest.fail("nothing was found"))
-    assert covering.search([Question("x", "quark")], 3).empty
-
-
 def test_only_what_is_there_is_offered():
     with pytest.raises(InputError, match=r"set of expansions 'recorded'.*Known: chat:MODEL, hyde:MODEL, rule$"):
         system("bm25+expand:recorded", Collection("bare", QUESTIONS, PASSAGES))
     with pytest.raises(InputError, match=r"\[passages\]: 'bare' has questions only; name the corpus to search"):
         system("bm25", Collection("bare", QUESTIONS))
-
-
-# ---------------------------------------------------------------- cross-encoders
 
 
 def by_length(pairs):
@@ -232,9 +183,6 @@ def test_a_model_that_is_missing_fails_before_anything_is_searched(monkeypatch):
     monkeypatch.setattr(systems_module, "make_retriever", lambda *_, **__: pytest.fail("built"))
     with pytest.raises(MissingDataError, match="hf download nobody/nothing"):
         make_systems(["bm25", "bm25+cross:nobody/nothing"], ZOO)
-
-
-# ---------------------------------------------------------------- retrievers of one's own, and what is remembered
 
 
 class Counting:
@@ -282,52 +230,3 @@ def test_a_system_is_called_what_it_was_typed_as_and_shares_the_search_of_its_eq
     for text in texts:
         built[text].search(QUESTIONS, 2)
     assert searched == ["bm25+mmr:.90", "bm25+mmr:1"]
-
-
-# ---------------------------------------------------------------- queries made of a question
-
-
-def test_a_query_of_one_perspective_passes_through_an_expansion_and_a_coverage_diversifier():
-    """It has its perspective already: there is nothing to expand it by, and no other to cover."""
-
-    def aspects(run, questions):
-        assert [q.qid for q in questions] == ["q"] and set(run["qid"]) == {"q"}
-        return pd.DataFrame({"qid": "q", "pid": [0, 1], "docno": ["a", "c"], "p": [0.9, 0.8]})
-
-    asked = [*QUESTIONS, *ZOO.queries]
-    run = system("bm25+expand:recorded+coverage:0", aspects_by=lambda *_: aspects).search(asked, 2)
-    plain = BM25(PASSAGES).search(ZOO.queries, 2)
-    passed = run[run["qid"] != "q"].reset_index(drop=True)
-    assert passed[["qid", "docno"]].values.tolist() == plain[["qid", "docno"]].values.tolist()
-    assert set(passed["qid"]) == {"q#0", "q#1"}
-    assert run[run["qid"] == "q"]["docno"].tolist() == ["a", "c"]
-
-
-def test_aspects_are_asked_for_only_where_they_are_used():
-    def aspects(run, questions):
-        raise AssertionError("asked")
-
-    for text in ("bm25+mmr:0.5", "bm25+coverage:1"):
-        assert len(system(text, aspects_by=lambda *_: aspects).search(QUESTIONS, 2)) == 2
-
-
-class Twice:
-    """Somebody's own retriever, which lists a passage twice."""
-
-    name = "twice"
-
-    def search(self, questions, k):
-        return pd.DataFrame({"qid": "q", "docno": ["a", "a"], "rank": [1, 2], "score": [2.0, 1.0]})
-
-
-@pytest.mark.parametrize(
-    "around",
-    [
-        lambda own: Expanded(own, RECORDED),
-        lambda own: CrossEncoderRetriever(own, PASSAGES, lambda pairs: np.zeros(len(pairs))),
-        lambda own: Diversified(own, vectors=VECTORS),
-    ],
-)
-def test_an_ill_formed_retriever_is_named_wherever_it_is_used(around):
-    with pytest.raises(InputError, match=r"^twice: passage 'a' is listed twice"):
-        around(Twice()).search(QUESTIONS, 2)

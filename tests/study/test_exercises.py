@@ -26,37 +26,26 @@ CASES = [((6, 3), 2), ((1, 0), 0)]
     ("given", "expected", "words"),
     [
         (..., 3, "is blank"),
-        (None, [1], "is blank"),
         (lambda x: None, [((1,), 1)], "is blank"),
         (41.76, 41.7, "41.76 is too large"),
         (0.417, 41.7, "asked for in percent"),
         (41.7, 0.417, "as a share of 1"),
         (float("nan"), 1, "NaN"),
         ("41.7", 41.7, "A number is asked for, and this is a str"),
-        (True, 1.0, "True is not the answer"),
         ("BM25", "bm25", "differs in capital letters only"),
         ({"a"}, {"a", "b"}, "1 of 2 are missing, and 0 do not belong"),
-        ([1, 2], [1, 2, 3], "3 items are asked for, not 2"),
         ([2, 1], [1, 2], "The items are right, and their order is not"),
         ([1, 5], [1, 2], "Item 2: 5 is too large"),
         ({"a": 1}, {"a": 1, "b": 2}, "There is no value for ['b']"),
-        ({"a": 1, "c": 2}, {"a": 1}, "['c'] does not belong"),
         (pd.Series({"a": 1.0}), {"a": 2}, "For 'a': 1 is too small"),
         (divides, CASES, "divides(1, 0) raises ZeroDivisionError: division by zero."),
-        (lambda a, b: 3, CASES, "<lambda>(6, 3): 3 is too large"),
         (partial(divides, 1), [((0,), 0)], "your function(0) raises ZeroDivisionError"),
         (lambda x: x or None, [((1,), 1), ((0,), 0)], "<lambda>(0) returns nothing."),
-        (lambda x: x, [((None,), None), ((1,), 2)], "<lambda>(1): 1 is too small"),
         (3, CASES, "A function is asked for, and this is an int"),
         ([[1], [2]], {1, 2}, "The items are lists themselves"),
-        (0.0, 0.04, "0 is too small"),
-        (0.0085, 0.85, "0.0085 is too small"),
-        (-0.032, -3.2, "asked for in percent"),
         (np.array([1, 3]), np.array([1, 2]), "Item 2: 3 is too large"),
-        (pd.Series([1.0, 2.0]), pd.Series([1.0, 2.5]), "For 1: 2 is too small"),
         (pd.Series([1, 2], index=["a", "a"]), pd.Series([3, 2], index=["a", "a"]), "Item 1: Item 2: 1 is too small"),
         (pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [1, 3]}), "For 'a': For 1: 2 is too small"),
-        (3, np.array([1, 2]), "A list of 2 is asked for, and this is an int"),
     ],
 )
 def test_a_wrong_answer_is_told_what_is_wrong(given, expected, words):
@@ -69,22 +58,17 @@ def test_a_wrong_answer_is_told_what_is_wrong(given, expected, words):
     ("given", "expected"),
     [
         (41.72, 41.7),
-        (np.float32(41.7), 41.7),
         (np.bool_(True), True),
         (" bm25", "bm25"),
         (["b", "a"], {"a", "b"}),
         (np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
         (pd.Series([1.0, 2.0], index=["a", "b"]), {"a": 1, "b": 2}),
-        (pd.Index(["a"]), ["a"]),
         ({"a": 1}.keys(), ["a"]),
         ([float("nan")], [float("nan")]),
         (torch.tensor(2.0), 2),
         ({"a": np.float64(0.5), "b": [np.int64(1)]}, {"a": 0.5, "b": [1]}),
         (lambda x: None, [((1,), None)]),
-        (np.array([[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]])),
-        (np.array([]), np.array([])),
         (pd.Series([1, None], dtype="Int64"), pd.Series([1, None], dtype="Int64")),
-        (pd.Series([pd.Timestamp("2024-01-01")]), pd.Series([pd.Timestamp("2024-01-01")])),
         (pd.DataFrame({"a": [1.0], "b": ["x"]}), pd.DataFrame({"a": [1.001], "b": ["x"]})),
         (lambda a, b: a / b if b else 0, CASES),
     ],
@@ -127,14 +111,6 @@ def test_of_a_solution_what_the_check_needs_is_left_blank():
     assert 'def mean(values):\n    """Return the mean."""\n    ...' in left
     assert "high = ..." in left and "last = ..." in left
     assert left.endswith("# Check\nbd.check_answer(1, [mean(numbers), high, last], [2, 3, 3])")
-
-
-def test_the_blank_cell_runs_and_the_solved_one_is_right():
-    for source, right in ((SOLVED, True), (blanked(SOLVED), False)):
-        names = {"bd": bd}
-        code, check = source.split("# Check\n")
-        exec(code, names)
-        assert eval(check, names).right is right
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,14 @@ from berdslib.data.collection import Collection
 from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_run, read_verdicts
-from berdslib.errors import InputError
-from berdslib.evaluation import compare
 from berdslib.evaluation.measures import MRecall, Precision, evaluate
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
 from berdslib.judging.store import VerdictStore
-from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever, own_retriever
+from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import mean_interval, paired_test
-from berdslib.study.experiment import Experiment, experiment, write_experiment
-from berdslib.study.tables import MACRO, escape, file_stems, paper_table, score_table
+from berdslib.study.experiment import experiment, write_experiment
+from berdslib.study.tables import MACRO, escape, file_stems
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
 COLUMNS = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
@@ -125,27 +123,6 @@ def test_a_finished_run_is_a_system(result, systems, sample, questions):
     assert (found.iloc[:2] == result.scores["bm25"]["Precision@10"].iloc[2:4]).all() and (found.iloc[2:] == 0).all()
 
 
-# ---------------------------------------------------------------- the paper's shape
-
-
-def test_paper_table_shows_intervals_and_stars():
-    rows = [
-        ("z", "d", "M@5", 9, 0.63213, 0.5512, 0.7088, 0.2, 0.049),
-        ("a", "d", "M@5", 9, 0.43213, 0.3512, 0.5088, 0.0, np.nan),
-        ("m", "d", "M@5", 9, 0.5, 0.4, 0.6, 0.07, 0.05),
-    ]
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    assert paper_table(table, intervals=True)[("d", "M@5")].to_dict() == {
-        "z": "63.2* [55.1, 70.9]",
-        "a": "43.2 [35.1, 50.9]",
-        "m": "50.0 [40.0, 60.0]",
-    }
-    assert paper_table(table).index.tolist() == ["z", "a", "m"]  # as given, not by the alphabet
-
-
-# ---------------------------------------------------------------- whatever a system returns
-
-
 ASKED = [Question("q", "Cats?", ("Cats purr.", "Cats bite."))]
 CORPUS = [Passage("a", "Cats purr."), Passage("b", "Cats bite."), Passage("c", "Dogs bark.")]
 YES = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "b", 1.0, True)], "hand")
@@ -171,9 +148,6 @@ def test_an_experiment_is_written_and_read_back(tmp_path):
     pd.testing.assert_frame_equal(read_verdicts(tmp_path / "out" / "verdicts.tsv"), found.verdicts)
     assert pd.read_csv(tmp_path / "out" / "scores.csv")["system"].tolist() == found.table["system"].tolist()
     assert len(list((tmp_path / "out").iterdir())) == 4
-
-
-# ---------------------------------------------------------------- ways to name systems
 
 
 class Fixed:
@@ -204,19 +178,6 @@ def test_one_system_a_list_and_a_mapping():
     pd.testing.assert_frame_equal(named.runs["words"], alone.runs["bm25"])
 
 
-def test_systems_that_share_a_beginning_search_it_once(monkeypatch):
-    monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
-    first = Fixed("mine", "b", "a")
-    RETRIEVERS.add("mine", own_retriever(lambda passages: first))
-    names = ["mine", "mine+mmr:1", "mine+cover:1"]
-    found = experiment(names, CATS, "MRecall@2", depth=2)
-    assert first.asked == [("q", "Cats?", 2)]
-    assert all(run["docno"].tolist() == ["b", "a"] for run in found.runs.values())
-    assert systems_of(found) == names
-
-
-# ---------------------------------------------------------------- several collections
-
 DOGS = Collection(
     "dogs",
     [Question("w", "Dogs?", ("Dogs bark.", "Dogs sleep."), source="dogs")],
@@ -243,9 +204,6 @@ def test_each_collection_is_searched_and_judged_by_itself():
     assert set(judged.verdicts["qid"]) == {"q", "w"}
 
 
-# ---------------------------------------------------------------- p-Recall: a list for each perspective
-
-
 def test_p_recall_searches_from_each_perspective():
     one = Fixed("one", "a")
     found = experiment(one, CATS, "pRecall@1")
@@ -259,9 +217,6 @@ def test_p_recall_searches_from_each_perspective():
     only = Fixed("only", "a")
     experiment(only, CATS, "MRecall@2")
     assert [qid for qid, _, _ in only.asked] == ["q"]
-
-
-# ---------------------------------------------------------------- what is shown
 
 
 def test_an_experiment_shows_the_table_of_the_paper():
@@ -281,34 +236,6 @@ def test_an_experiment_shows_the_table_of_the_paper():
     two = experiment("bm25", [CATS, DOGS], "MRecall@2")
     assert two.shown.columns.tolist() == [(d, "MRecall@2") for d in ("cats", "dogs", MACRO)]
     assert two.caption == "Percent with 95% intervals (Wilson); cats n = 1, dogs n = 1; verdicts: gold."
-
-
-def test_systems_that_share_a_letter_do_not_differ(systems, sample, result):
-    shown = result.with_letters()
-    of = compare.letters(result.scores, result.questions, "Precision@10")
-    plain, lettered = result.shown[MACRO], shown.shown[MACRO]
-    for system in systems:
-        assert lettered.loc[system, "Precision@10"] == f"{plain.loc[system, 'Precision@10']} {of[system]}"
-    assert "share a letter" in shown.caption and "share a letter" not in result.caption
-    for text in (repr(shown), shown._repr_html_(), shown.to_latex()):
-        assert lettered.iloc[0, 0] in text
-    assert shown.shown.drop(columns=MACRO, level=0).equals(result.shown.drop(columns=MACRO, level=0))
-    with pytest.raises(InputError, match="two systems"):
-        experiment("bm25", sample, "MRecall@5").with_letters()
-
-
-def test_the_caption_says_which_intervals():
-    graded, wide = [0.2, 1.0], [0.0, 1.7]
-    questions = [Question(f"q{i}", f"{i}?", ("Yes.",)) for i in range(2)]
-
-    def caption(**columns):
-        scores = {"s": pd.DataFrame(columns, index=["q0", "q1"])}
-        table = score_table(scores, questions)
-        return Experiment(table, scores, {}, make_verdicts([], "gold")).caption
-
-    assert "intervals (Wilson);" in caption(M=[0.0, 1.0])
-    assert "intervals (Wilson; graded scores with their own spread);" in caption(M=[0.0, 1.0], P=graded)
-    assert "intervals (Wilson; rKL@2: Student's t);" in caption(M=[0.0, 1.0], **{"rKL@2": wide})
 
 
 HOSTILE = r"c$\write18{id} 50% a&b_#~^\\ }{ [x] \end{table}"

@@ -32,17 +32,6 @@ def shown(figure):
 
 
 @pytest.mark.parametrize("name", [DOLLARS, BROKEN])
-def test_dollars_in_questions_perspectives_and_names(name):
-    question = Question("q", name, (name, "No."))
-    runs = {name: ranked_run({"q": ["a", "b"]})}
-    verdicts = make_verdicts([("q", 0, "a", 1.0, True)], "hand")
-    table = figures.rank_table(question, runs, verdicts, 2)
-    drawn = shown(figures.perspectives_by_rank(question, table, 2))
-    assert (name, False) in drawn and {math for _, math in drawn} == {False}
-    assert any(text.startswith(f"{name}  →") for text, _ in drawn)
-
-
-@pytest.mark.parametrize("name", [DOLLARS, BROKEN])
 def test_dollars_in_every_other_figure(name):
     scores = {"dataset": "macro", "n": 3, "mean": 0.5, "low": 0.4, "high": 0.6}
     means = pd.DataFrame([{"system": name, "measure": name, **scores}])
@@ -176,63 +165,11 @@ def test_a_table_of_differences_to_the_baseline():
         figures.difference_table(experiment(runs, parts, ["P@1"]), "P@1")
 
 
-def test_fairness_stands_over_relevance_and_less_rkl_is_higher():
-    values = {"a": {"nDCG@20": 0.2, "rKL@20": 0.4}, "b": {"nDCG@20": 0.8, "rKL@20": 0.1}}
-    rows = [
-        {"system": s, "measure": m, "dataset": "macro", "mean": v, "low": v - 0.1, "high": v + 0.1}
-        for s, of in values.items() for m, v in of.items()
-    ]  # fmt: skip
-    figure = figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@20", "nDCG@20"])
-    less, more = figure.axes
-    drawn = {line.get_label(): line.lines[0].get_xydata()[0].tolist() for line in less.containers}
-    assert drawn == {"a": [20, 40], "b": [80, 10]}
-    assert less.yaxis_inverted() and not more.yaxis_inverted()
-    with pytest.raises(InputError, match=r"unknown measure of the table 'rKL@2'. Did you mean 'rKL@20'"):
-        figures.fairness_against_relevance(pd.DataFrame(rows), "nDCG@20", ["rKL@2"])
-
-
-def test_many_groups_stand_in_two_panels_and_a_property_is_not_torn_apart():
-    table = pd.DataFrame({
-        "property": ["age"] * 4 + ["gender"] * 13 + ["home"] * 7, "group": [f"g{i}" for i in range(24)],
-        "ratio": 1.5, "low": 0.9, "high": 1.7,
-    })  # fmt: skip
-    left, right = figures.groups_shown({"text": table}).axes
-    assert [len(axis.get_yticks()) for axis in (left, right)] == [17, 7]
-    assert (
-        set(right.containers[0].lines[0].get_xdata()) == {1.5} and right.get_yticklabels()[0].get_text() == "home: g17"
-    )
-    (one,) = figures.groups_shown({"text": table.head(9)}).axes
-    assert len(one.get_yticks()) == 9
-
-
-# ---------------------------------------------------------------- training
-
-
-SCORED = ("f1", "f1_low", "f1_high", "auc", "auc_low", "auc_high")
-
-
-def test_scores_of_judges_with_the_line_of_yes_to_all():
-    rows = [("all yes", 0.5, 0.4, 0.6, 0.5, 0.5, 0.5), (BROKEN, 0.7, 0.6, 0.8, 0.9, 0.8, 1.0)]
-    figure = figures.judge_scores(pd.DataFrame(rows, columns=["judge", *SCORED]))
-    assert (BROKEN, False) in shown(figure) and not any(text == "all yes" for text, _ in shown(figure))
-    for axis, value in zip(figure.axes, (70, 90), strict=True):
-        assert [line.get_xdata()[0] for line in axis.lines if line.get_ls() == "--"] == [50]
-        assert axis.containers[0].lines[0].get_xdata().tolist() == pytest.approx([value])
-
-
 def test_tokens_are_escaped_and_the_answer_is_written_out():
     found = figures.labelled_tokens([[("<script>", "ignored"), ('"&', "<b>Yes")]])
     assert "<script>" not in found and "<b>Yes" not in found.replace("<b>&lt;b&gt;Yes</b>", "")
     assert "&lt;script&gt;" in found and "&quot;&amp; → <b>&lt;b&gt;Yes</b>" in found
     assert found.count("<span") == found.count("</span>") == 2
-
-
-def test_a_funnel_ends_where_nothing_more_is_left_out():
-    rows = [("s", "in the file", 5, 0), ("s", DOLLARS, 3, 2), ("s", "checks", 3, 0), ("s", "questions", 3, 0)]
-    figure = figures.funnel_figure(pd.DataFrame(rows, columns=["source", "row", "left", "left_out"]))
-    bars = [bar for bar in figure.axes[0].patches if bar.get_width()]
-    assert [(bar.get_x(), bar.get_width()) for bar in bars] == [(0, 5), (0, 3), (0, 3), (0, 3), (3, 2)]
-    assert {"s", DOLLARS, "−2", "−0", "5", "3"} <= {text for text, _ in shown(figure)}
 
 
 def test_judges_stand_beside_yes_to_all():
@@ -241,19 +178,3 @@ def test_judges_stand_beside_yes_to_all():
     left, right = figures.judges_figure(table).axes
     # Of all pairs, precision * said_yes / recall are a yes: .25 * .4 / .5 = .2; yes to all has F1 2 * .2 / 1.2.
     assert [axis.lines[-1].get_xdata()[0] for axis in (left, right)] == pytest.approx([100 / 3, 20])
-
-
-def test_marks_stand_at_their_values_with_their_own_intervals():
-    rows = [("a", "x", 0.5, 0.4, 0.9), ("b", "x", 0.2, 0.1, 0.3), ("b", "y", 0.6, 0.6, 0.6)]
-    table = pd.DataFrame(rows, columns=["system", "panel", "mean", "low", "high"])
-    first, second = figures.intervals(table, "system", panel="panel").axes
-    assert first.containers[0].lines[0].get_xydata().tolist() == [[50, 0], [20, 1]]
-    ends = [segment[:, 0].tolist() for segment in first.containers[0].lines[2][0].get_segments()]
-    np.testing.assert_allclose(ends, [[40, 90], [10, 30]])
-    assert (first.get_title(), second.get_title()) == ("x", "y") and second.containers[0].lines[0].get_ydata()[1] == 1
-
-
-def test_every_figure_is_found_by_its_name_and_no_import_is():
-    assert {"intervals", "lines", "rank_table", "sides_figure"} <= set(dir(figures)) and "pd" not in dir(figures)
-    with pytest.raises(AttributeError, match="no attribute 'intervalls'"):
-        figures.intervalls  # noqa: B018

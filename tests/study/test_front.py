@@ -1,10 +1,7 @@
 """The front door: import berdslib as bd; what it does, keeps apart where several things come together, and refuses."""
 
-import json
-import os
 import subprocess
 import sys
-import textwrap
 import threading
 import uuid
 from pathlib import Path
@@ -19,11 +16,16 @@ from berdslib.data.catalogue import DATASETS
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
-from berdslib.judging.registry import JUDGES
+from berdslib.judging.registry import JUDGES, make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
+from berdslib.models.cards import CARDS, ModelCard
+from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.retrievers import RETRIEVERS
+from berdslib.retrieval.expansion import template_expansions
+from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.retrieval.systems import make_systems
+from berdslib.study import scoring
 
 QUESTIONS = [
     bd.Question("q", "Cats?", ("Cats purr.", "Cats bite.")),
@@ -113,38 +115,6 @@ def test_the_steps_one_by_one_are_an_experiment():
 # ---------------------------------------------------------------- names of one's own
 
 
-class Last:
-    """Lists the last passages first."""
-
-    def __init__(self, passages, *, first=""):
-        self.docnos = sorted((p.docno for p in passages), reverse=True)
-        self.docnos.sort(key=lambda docno: docno != first)
-
-    def search(self, questions, k):
-        rows = [(q.qid, docno, -float(i)) for q in questions for i, docno in enumerate(self.docnos[:k])]
-        return pd.DataFrame(rows, columns=["qid", "docno", "score"])
-
-
-def test_a_retriever_of_ones_own_is_named_in_chains():
-    bd.register("retriever", "last", Last)
-    assert "last" in bd.names("retriever")
-    assert bd.search("last", PETS, 2)["docno"].tolist() == ["c", "b", "c", "b"]
-    chained = bd.search("last+expand:rule+cover:1", PETS, 2, depth=2)
-    assert chained["docno"].tolist() == ["c", "b", "c", "b"]
-    result = bd.experiment(["last", "bm25"], [PETS, other_pets()], "MRecall@2")  # over each corpus anew
-    assert result.runs["last"].groupby("qid")["docno"].agg(list).to_dict() == {
-        "q": ["c", "b"], "p": ["c", "b"], "w": ["z", "y"],
-    }  # fmt: skip
-    bd.register("retriever", "last", lambda passages: Last(passages[:1]))
-    assert bd.search("last", PETS, 2)["docno"].tolist() == ["a", "a"]
-
-
-def other_pets():
-    asked = [bd.Question("w", "Cows?", ("Cows moo.",), source="cows")]
-    verdicts = pd.DataFrame({"qid": ["w"], "pid": [0], "docno": ["y"], "supports": [True]})
-    return bd.Collection("cows", asked, [bd.Passage("y", "Cows moo."), bd.Passage("z", "Cows eat.")], verdicts)
-
-
 def test_judges_of_ones_own_are_named(tmp_path):
     never = SimpleNamespace(id="never-1", threshold=0.5, p_yes=lambda pairs: np.zeros(len(pairs)))
     bd.register("judge", "never", lambda: never)
@@ -162,41 +132,7 @@ def test_judges_of_ones_own_are_named(tmp_path):
     assert len(store) == 2 * len(verdicts)  # and of random: members keep their own verdicts
 
 
-def test_a_data_set_of_ones_own_is_named_everywhere():
-    bd.register("dataset", "pets", lambda: PETS)
-    assert "pets" in bd.names("dataset")
-    by_name, by_hand = (bd.experiment("bm25", data, "MRecall@2").table for data in ("pets", PETS))
-    pd.testing.assert_frame_equal(by_name, by_hand)
-    run = bd.search("bm25", "pets", 1)
-    assert set(bd.evaluate(run, GOLD, "pets").index) == set(bd.judge(run, "pets", None)["qid"]) == {"p", "q"}
-    bd.register("dataset", "pets", lambda: PETS.only(QUESTIONS[:1]))
-    assert len(bd.load("pets").questions) == 1
-
-
 # ---------------------------------------------------------------- the package itself
-
-
-def python(code):
-    root = str(Path(bd.__file__).parents[1])
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])},
-    )  # fmt: skip
-
-
-@pytest.mark.slow
-def test_importing_the_package_loads_nothing_heavy():
-    done = python("""
-        import sys
-        import berdslib as bd
-        heavy = {"pandas", "numpy", "torch", "scipy", "transformers", "ir_measures", "click", "sqlite3"}
-        assert not heavy & set(sys.modules), heavy & set(sys.modules)
-        assert {"load", "experiment", "MRecall"} <= set(dir(bd))
-        assert not heavy & set(sys.modules), "dir() loads something"
-        bd.Question("q", "Cats?")
-        assert "torch" not in sys.modules and "transformers" not in sys.modules
-    """)
-    assert done.returncode == 0, done.stderr
 
 
 FRONT_DOOR = {
@@ -267,20 +203,6 @@ def yes(pairs):
     return [1.0] * len(pairs)
 
 
-def test_collections_from_files_are_data_sets_of_their_own(tmp_path):
-    for name, n in (("first", 2), ("second", 6)):
-        rows = [{"_id": f"{name}{i}", "question": "Tea?", "perspectives": ["Tea is good."]} for i in range(n)]
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    data = [bd.load(f"{name}.jsonl", passages=TEA) for name in ("first", "second")]
-
-    def only_the_first(pairs):
-        return [float(pair.qid.startswith("first")) for pair in pairs]
-
-    table = bd.experiment("bm25", data, "MRecall@3", judge=only_the_first).table.set_index("dataset")
-    assert table["n"].to_dict() == {"first": 2, "second": 6, "macro": 8}
-    assert table["mean"].to_dict() == {"first": 1.0, "second": 0.0, "macro": 0.5}
-
-
 def test_diversifiers_never_cover_the_perspectives_that_a_task_of_pir_is_scored_by():
     task, seen = bd.load("pir-sample:stories", limit=2), set()
 
@@ -326,21 +248,6 @@ def test_a_judge_is_made_once_for_all_collections_and_says_so_where_it_praises_i
     assert caplog.text.count("heavy both reorders lists and scores them, so what it gains by that is circular") == 1
 
 
-def test_a_cross_encoder_is_loaded_and_asked_once_however_many_systems_and_collections_use_it(monkeypatch):
-    loaded, scored = [], []
-
-    def scorer(pairs):
-        scored.extend(pairs)
-        return [float(len(text)) for _, text in pairs]
-
-    monkeypatch.setattr("berdslib.retrieval.systems.load_scorer", lambda name: loaded.append(name) or scorer)
-    data = [bd.Collection(name, [question(name)], TEA) for name in "xy"]
-    systems = ["bm25+cross:m", "bm25+cross:m+cover:0.9"]
-    scores = bd.experiment(systems, data, "MRecall@2", judge=yes).scores
-    assert loaded == ["m"] and set(scores) == set(systems)
-    assert len(scored) == 2 * len(set(scored)) == 6  # each passage once for each of the two questions
-
-
 def test_a_search_needs_no_place_for_verdicts(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "file" / "x"))
@@ -373,6 +280,76 @@ def test_a_plugin_that_takes_its_time_is_waited_for_by_other_threads(monkeypatch
     for thread in threads:
         thread.join()
     assert found == [1, 1, 1]
+
+
+ASPECTS = {"aspect_judge": lambda: make_judge("overlap"), "store": None}
+
+
+def test_depth_reaches_a_retriever_that_re_ranks_by_itself():
+    """As tart-full does: whatever re-ranks is told the depth, and nothing else is."""
+    told, made = [], SimpleNamespace(search=print)
+    deep = own_retriever(lambda passages, depth=100: told.append(depth) or made)
+    RETRIEVERS.add("deep", deep._replace(reranks=True))
+    RETRIEVERS.add("plain", own_retriever(lambda passages: made))
+    make_systems(["deep", "plain"], PETS, depth=7)
+    assert told == [7]
+
+
+def test_a_diversifier_reads_the_text_that_the_retriever_encoded(monkeypatch):
+    """A card's title separator holds for both, so that no passage is encoded twice."""
+    read = []
+
+    def encode(texts):
+        read.extend(texts)
+        return np.eye(len(texts), 4, dtype=np.float32)
+
+    listening = SimpleNamespace(id="listening", encode_passages=encode, encode_queries=encode)
+    monkeypatch.setitem(CARDS, "listening", ModelCard("listening", "nowhere", title_separator=" [SEP] "))
+    monkeypatch.setattr(systems_module, "get_encoder", lambda *_: listening)
+    passages = [bd.Passage("d1", "Yes.", "Title"), bd.Passage("d2", "No.", "Other")]
+    asked = bd.Collection("two", [bd.Question("q", "title other yes no")], passages)
+    make_systems(["bm25+mmr:0.5"], asked, encoder="listening")["bm25+mmr:0.5"].search(asked.questions, 2)
+    assert set(read) == {"Title [SEP] Yes.", "Other [SEP] No."}
+
+
+@pytest.fixture
+def two():
+    """The sample with its first two questions."""
+    whole = bd.load("sample", split="dev")
+    return whole.only(whole.questions[:2])
+
+
+def test_diversifiers_use_the_perspectives_of_the_model_and_never_a_hypothetical_passage(two, monkeypatch):
+    made = {kind: {q.qid: [("For", "Yes.")] for q in two.questions} for kind in ("chat:m", "hyde:m")}
+    monkeypatch.setattr(systems_module, "expansions_by", lambda name, *_, **__: made[name])
+    used = []
+    monkeypatch.setattr(scoring, "judged_aspects", lambda generated, *_: used.append(generated) or nobody)
+    names = [f"bm25+expand:{kind}+coverage:0.5" for kind in ("chat:m", "hyde:m", "rule")]
+    bare = bd.Collection("bare", two.questions, two.passages)
+    chains = {name: name for name in names}
+    scoring.search(chains, bare, 5, **ASPECTS)
+    rule = template_expansions(two.questions)
+    assert used == [made["chat:m"], rule, rule]
+    used.clear()
+    scoring.search({names[1]: names[1]}, two, 5, **ASPECTS)
+    assert used == [two.expansions | {q: rule[q] for q in rule if q not in two.expansions}]
+
+
+def nobody(run, questions):
+    """Say of no passage that it argues anything."""
+    return run[["qid", "docno"]].assign(pid=0, p=0.0)
+
+
+def test_who_argues_a_generated_perspective_is_the_aspect_judge_of_the_call(two, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        scoring, "judged_aspects", lambda generated, passages, judge, store: asked.append(judge.id) or nobody
+    )
+    for name in ("overlap", "random"):
+        bd.search("bm25+coverage:0.5", two, 5, aspect_judge=name)
+    assert len(asked) == 2 and asked[0].startswith("overlap") and asked[1].startswith("random")
+    with pytest.raises(InputError, match=r"unknown judge 'overlop'. Did you mean 'overlap'"):
+        bd.search("bm25+coverage:0.5", two, 5, aspect_judge="overlop")
 
 
 # ---------------------------------------------------------------- wrong calls
@@ -415,10 +392,7 @@ def own_data_set():
         (lambda: bd.experiment("bm25", PETS, measure="P@5"), "keyword argument 'measure'; it takes systems, data, "),
         (lambda: bd.experiment(PETS, "bm25"), "a method search(questions, k); 'pets' is of type Collection"),
         (lambda: bd.evaluate(GOLD, RUN, PETS), "a run needs columns qid, docno and score (or rank); missing: score"),
-        (lambda: bd.search("bm25", PETS, 0), "[k]: k must be at least 1, not 0"),
-        (lambda: bd.experiment("bm25", PETS, "MRecall"), "MRecall needs a cut-off, such as MRecall@5"),
         (lambda: bd.experiment("bm25", PETS, seed="x"), "[seed]: a whole number is needed, not 'x'"),
-        (lambda: bd.experiment("bm25", PETS, baseline="bm52"), "unknown baseline 'bm52'. Did you mean 'bm25'?"),
         # nothing at all, or something else
         (lambda: bd.experiment([], PETS), "[systems]: at least one system is needed, such as 'bm25'"),
         (lambda: bd.experiment(["bm25", "bm25"], PETS), "two systems are called 'bm25'; give a mapping, name"),
@@ -437,7 +411,6 @@ def own_data_set():
             "'macro' stands for the mean over all data sets",
         ),
         # frames
-        (lambda: bd.evaluate(pd.DataFrame({"query": ["q"]}), GOLD, PETS), "a run needs columns qid, docno and score "),
         (lambda: bd.evaluate(RUN, None, PETS), "verdicts are a data frame with columns qid, pid, docno, p_yes, "),
         (lambda: bd.judge(ELSEWHERE, PETS, None), "the run and the questions do not belong together: 'x' against 'q'"),
         (lambda: bd.judge(RUN.assign(docno="zzz"), PETS, "overlap"), "lists passage 'zzz', which is not in the corpus"),
@@ -457,9 +430,7 @@ def own_data_set():
         # texts
         (lambda: bd.supports([], "a", "overlap"), "[perspectives]: a text or several are needed, not none"),
         (lambda: bd.supports("a", ["b", " "]), "[passages]: a text is needed, not ' ' (number 1)"),
-        (lambda: bd.supports({"a": 1}, "b"), "[perspectives]: a text or several are needed, not dict"),
         (lambda: bd.supports("a", "b", "gold"), "recorded verdicts belong to ids"),
-        (lambda: bd.supports("a", "b", lambda pairs: [1.7]), "must return 1 probabilities from 0 to 1"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(call, words):

@@ -105,29 +105,20 @@ def test_other_code_or_another_prompt_is_another_version(tmp_path, monkeypatch):
     ("text", "words"),
     [
         ("\n- 1", "a mapping with the fields notebook, fixed, grid, runs, best was expected"),
-        ("\nnotebook: 03\ngrid: {i: [1]}", r"\[notebook\]: a notebook's name such as"),
         ("\nnotebook: 99_tinny\ngrid: {i: [1]}", r"\[notebook\]: unknown notebook .*Did you mean '99_tiny'"),
         ("grid: {ii: [1]}", r"small.yaml \[grid\]: unknown parameter.*Did you mean 'i'"),
         ("grid: {i: [1, x]}", r"small.yaml \[grid.i\]: must be int \(default 0\), not 'x'"),
-        ("grid: {name: [no]}", r"\[grid.name\]: must be str .* not False"),
         ("grid: {i: 1}", r"\[grid.i\]: a list such as \[1, 2\] was expected, not 1"),
-        ("grid: [1]", r"\[grid\]: a mapping of names to values"),
         ("grid: {i: [1]}\nfixed: {i: 1}", r"\[grid.i\]: is also in `fixed`"),
         ("runs: [{i: 1}, {i: two}]", r"\[runs, entry 2.i\]: must be int"),
-        ("runs: {i: 3}", r"\[runs\]: a list such as"),
         ("grid: {output_dir: [a]}", r"\[grid.output_dir\]: every run has its own folder"),
         ("grid: {x: [.nan]}", r"\[grid.x\]: must be float \(default 0.5\), not nan"),
-        ("grid: {ks: [[2020-01-01]]}", r"\[grid.ks\]: must be list of int .*date"),
         ("grid: {free: [[2020-01-01]]}", r"\[grid.free\]: only text.*date"),
         ("fixed: {i: 1}", "`grid` .* or `runs` .* is needed"),
         ("gird: {i: [1]}", "unknown field 'gird'. Did you mean 'grid'"),
-        ("grid: {i: [1]}\nbest: {colum: f1}", "unknown field of best 'colum'"),
         ("grid: {i: [1]}\nbest: {where: {a: 1}}", r"\[best.column\]: the name of a column"),
-        ("grid: {i: [1]}\nbest: {column: f, largest: 3}", r"\[best.largest\]: true or false"),
         ("grid:\n  i: [1]\n  i: [2]", r"small.yaml:4: .*'i' occurs twice here"),
-        ("grid: {i: [1}", "small.yaml:2: not usable YAML"),
         ("grid: !!python/name:os.system", "not usable YAML: could not determine a constructor"),
-        ("grid: {i: [!!int '']}", "not usable YAML"),
         (f"grid: {{i: {list(range(60))}, x: {list(range(60))}}}", "3600 runs are asked for; .* at most 1000"),
     ],
 )
@@ -147,20 +138,6 @@ def finish(run, scores=None):
     (run.folder / "run.json").write_text(json.dumps({"finished": True, "parameters": run.parameters, "seconds": 1.5}))
     if scores is not None:
         (run.folder / "scores.csv").write_text(scores)
-
-
-def test_summary_puts_parameters_beside_scores(project):
-    grid = grid_of(project, "grid: {i: [1, 2, 3, 4], ks: [[5, 10]]}\n")
-    finish(grid.runs[0], "measure,mean\nf1,0.5\nloss,2\n")
-    finish(grid.runs[1], "measure,mean,i\nf1,0.25,7\n")
-    finish(grid.runs[2])
-    table = grid_table(grid)
-    first, second, third, _ = (run.folder.name for run in grid.runs)
-    assert table["run"].tolist() == [first, first, second, third]
-    assert table["i"].tolist() == [1, 1, 2, 3]
-    assert table["ks"].tolist() == ["[5, 10]"] * 4
-    assert table["mean"].tolist()[:3] == [0.5, 2.0, 0.25] and pd.isna(table["mean"][3])
-    assert table["scores_i"].tolist()[2] == 7
 
 
 def test_a_run_json_that_is_broken_or_of_another_run_does_not_count(project):
@@ -190,23 +167,6 @@ def test_best_is_chosen_by_the_mean_over_the_rows_named(project, best, i, value,
     got = best_run(grid, grid_table(grid))
     assert (got["parameters"], got["value"], got["compared"]) == ({"ks": [5], "i": i}, value, compared)
     assert got["run"] == grid.runs[i - 1].folder.name
-
-
-@pytest.mark.parametrize(
-    ("best", "words"),
-    [
-        ("{column: f1}", r"small.yaml \[best\]: unknown column of scores.csv 'f1'.*mean"),
-        ("{column: mean, where: {metric: f1}}", "unknown column of scores.csv 'metric'"),
-        ("{column: mean, where: {measure: auc}}", "no finished run has a value of 'mean' in rows where"),
-        ("{column: measure}", r"\[best.column\]: column 'measure'.*f1"),
-    ],
-)
-def test_best_that_cannot_be_found(project, best, words):
-    grid = grid_of(project, f"grid: {{i: [1]}}\nbest: {best}\n")
-    assert best_run(grid, grid_table(grid)) is None  # nothing is finished yet
-    finish(grid.runs[0], "measure,mean\nf1,5\n")
-    with pytest.raises(InputError, match=words):
-        best_run(grid, grid_table(grid))
 
 
 # ---------------------------------------------------------------- running
@@ -296,17 +256,6 @@ def test_a_second_call_goes_on_after_sigkill(project, held):
     assert run_grid(read_grid(path), progress=False) == {}
     assert executed(project) == [1, 2, 2, 3]
     assert all(row["state"] == "finished" for row in status(read_grid(path)))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
-def test_two_interrupts_end_it_and_what_is_finished_stays(project, held):
-    process, path = held
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(10) != 0
-    assert_it_ended_in_the_second(project, path)
 
 
 @pytest.mark.slow

@@ -194,9 +194,6 @@ def test_it_runs(path, tmp_path, warm_cache):
     assert all(f"Exercise {n} is blank." in answer for n, answer in enumerate(said[half:], start=1)), said
 
 
-# ---------------------------------------------------------------- the runner
-
-
 def make_notebook(folder, parameters, *code):
     def cell(text, tags=()):
         return {
@@ -245,13 +242,9 @@ def test_parameters_are_read_with_help_and_take_values_of_their_types(tmp_path):
     [
         ({"kk": "5"}, "Did you mean 'k'"),
         ({"k": "5.5"}, r"\[k\]: must be int \(default 5\), not '5.5'"),
-        ({"k": True}, "must be int"),
         ({"flag": "yes"}, "must be bool"),
-        ({"ks": "null"}, "must be list"),
         ({"ks": ["x"]}, r"\[ks\]: must be list of int \(default \[1, 2\]\), not \['x'\]"),
-        ({"ks": [True]}, "must be list of int"),
         ({"flags": "[true, False]"}, r"\[flags\]"),  # half JSON, half Python
-        ({"ks": "{[]: 1}"}, "must be list"),
         ({"x": "1e999"}, "must be float"),
         ({"k": "9" * 5000}, "must be int"),
         ({"names": ["\ud800"]}, "must be list of str"),

@@ -71,9 +71,6 @@ def test_errors_say_what_there_is(call, words):
         call()
 
 
-# ---------------------------------------------------------------- figures, readme, map
-
-
 NUMBERED = {  # every numbered table and figure, counted by hand in the texts
     ("BeRDS", "v1", "table"): 17, ("BeRDS", "v2", "table"): 21, ("PIR", "", "table"): 10,
     ("BeRDS", "v1", "figure"): 3, ("BeRDS", "v2", "figure"): 3, ("PIR", "", "figure"): 6,
@@ -106,8 +103,6 @@ def test_notebooks_sections_and_grids_of_the_map_exist(name):
         lines = (notebook_folder().parent / "papermill_runs" / "grids" / grid).read_text(encoding="utf-8").splitlines()
         assert f"notebook: {name}" in lines
 
-
-# ---------------------------------------------------------------- a whole table beside ours
 
 PAPERS = BERDS_SETTING._replace(corpus="wikipedia")
 
@@ -175,21 +170,6 @@ def test_a_comparison_shows_itself_as_html_latex_and_csv():
     assert caption_of(found.to_latex()) == f"{found.title}. {found.sentence}"
 
 
-def test_a_chain_of_several_steps_has_no_cell_in_the_papers():
-    chains = ["bm25+expand:rule+mmr:0.9", "contriever+mmr:0.9+expand:rule", "minilm+pap+:0.5+mmr:0.9"]
-    ours = table_of(*((chain, "macro", "MRecall@5", 0.3) for chain in chains))
-    assert long_table(ours)["system"].tolist() == ["expand:rule+mmr:0.9", "mmr:0.9+expand:rule", "pap+:0.5+mmr:0.9"]
-    found = beside("5", long_table(ours).drop(columns="dataset"), PAPERS)
-    assert found.cells["ours"].isna().all() and not found.comparable
-    assert found.sentence == "Not comparable (0 of 80 numbers have ours beside them)."
-    twice = table_of(("minilm", "macro", "MRecall@5", 0.3), ("mpnet", "macro", "MRecall@5", 0.4))
-    with pytest.raises(InputError, match="two of our numbers stand for"):
-        beside("3", twice, PAPERS, stand_in={"minilm": "contriever", "mpnet": "contriever"})
-
-
-# ---------------------------------------------------------------- paths
-
-
 @pytest.fixture
 def checkout(tmp_path):
     (tmp_path / "notebooks").mkdir()
@@ -227,16 +207,6 @@ def test_a_checkout_of_somebody_else_is_not_used(checkout, monkeypatch, caplog):
     assert "belongs to another user" in caplog.text and "BERDS_PROJECT" in caplog.text
 
 
-@pytest.mark.usefixtures("installed_elsewhere")
-@pytest.mark.parametrize("toml", ['[project]\nname = "other"\n', "project = 3\n", "not [toml"])
-def test_the_root_is_found_from_the_current_folder_past_other_projects(checkout, monkeypatch, toml):
-    inner = checkout / "data"
-    (inner / "notebooks").mkdir()
-    (inner / "pyproject.toml").write_text(toml)
-    monkeypatch.chdir(inner / "notebooks")
-    assert paths.project_root() == checkout
-
-
 def test_shipped_goes_by_the_package_and_not_by_the_current_folder(checkout, tmp_path_factory, monkeypatch):
     monkeypatch.setattr(paths, "PACKAGE", checkout / "berdslib")
     assert paths.shipped("sample") == checkout / "data" / "sample"
@@ -248,13 +218,3 @@ def test_shipped_goes_by_the_package_and_not_by_the_current_folder(checkout, tmp
     shutil.rmtree(installed / "_shipped")
     with pytest.raises(MissingDataError, match=r"'sample'.*_shipped"):
         paths.shipped("sample")
-
-
-def test_local_data_dir(tmp_path, monkeypatch):
-    monkeypatch.delenv("BERDS_DATA", raising=False)
-    assert paths.local_data_dir() is None
-    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
-    assert paths.local_data_dir() == tmp_path
-    monkeypatch.setenv("BERDS_DATA", str(tmp_path / "nothing"))
-    with pytest.raises(InputError, match="BERDS_DATA"):
-        paths.local_data_dir()

@@ -2,7 +2,6 @@
 
 import matplotlib
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 from sklearn.metrics import f1_score, roc_auc_score
@@ -19,7 +18,6 @@ from berdslib.judging.baselines import Overlap
 from berdslib.judging.registry import JUDGES, own_judge
 from berdslib.judging.store import VerdictStore
 from berdslib.study.experiment import experiment
-from berdslib.study.figures.values import judged_systems_figure
 from berdslib.study.front import search
 from berdslib.study.notebooks import load_script
 from berdslib.study.raters import (
@@ -125,37 +123,6 @@ def test_the_scores_are_those_of_an_experiment(judges):
     assert sheet["Precision@5 random"].to_dict() == result.scores["random", "Precision@5"].mean().to_dict()
 
 
-def test_doubled_questions_change_no_interval(small, runs, monkeypatch):
-    """Twins of all questions are drawn with them, so that they add nothing."""
-
-    def answer(pairs):  # right about half of the topics, and takes the other half for its contrary
-        true = [p.passage.text.endswith(("for", "against")[p.pid]) for p in pairs]
-        return [float(t == (p.passage.text.split()[0] in TOPICS[:3])) for t, p in zip(true, pairs, strict=True)]
-
-    monkeypatch.setitem(JUDGES._things, "half right", own_judge(lambda: answer, "half right"))
-    # Differs from "none" on five questions: one more with a coin of its own, and p would be below .05.
-    most = runs["both"].merge(pd.DataFrame({"qid": TOPICS[1:]}))
-    runs = {**runs, "most": most}
-    twin = [table.assign(qid=table["qid"] + "-again") for table in (small.gold, *runs.values())]
-    gold, *lists = (pd.concat(both) for both in zip((small.gold, *runs.values()), twin, strict=True))
-    questions = (*small.questions, *(q._replace(qid=f"{q.qid}-again") for q in small.questions))
-    doubled = Collection("doubled", questions, small.passages, gold)
-    given = (["half right"], ["Coverage@2"])
-    single = judge_systems(runs, small, *given, labelled=(3,), draws=10)
-    twice = judge_systems(dict(zip(runs, lists, strict=True)), doubled, *given, labelled=(6,), draws=10)
-    assert twice.table.pop("n").tolist() == [12] * 12 and single.table.pop("n").tolist() == [6] * 12
-    assert twice.labels.pop("labelled").tolist() == [6] * 18 and single.labels.pop("labelled").tolist() == [3] * 18
-    # With twins the design effect is estimated, which takes Student's quantile: 2.57 of six topics in place of 1.96.
-    assert (twice.table["low"] <= single.table["low"]).all() and (twice.table["high"] >= single.table["high"]).all()
-    ends = ["low", "high"]
-    pd.testing.assert_frame_equal(twice.table.drop(columns=ends), single.table.drop(columns=ends), check_exact=False)
-    for name in ("order", "labels"):
-        pd.testing.assert_frame_equal(getattr(twice, name), getattr(single, name), check_exact=False)
-    spread = single.table.set_index(["system", "judge"]).loc[("most", GOLD)]
-    assert spread["low"] < spread["mean"] < spread["high"]
-    assert single.order.iloc[0]["tau_low"] < single.order.iloc[0]["tau_high"]
-
-
 def test_questions_that_all_overlap_are_found_before_anything_is_judged(small, runs, judges):
     first = small.questions[0]
     same = Collection("same", (first, first._replace(qid="again")), small.passages, small.gold)
@@ -172,7 +139,6 @@ def test_questions_that_all_overlap_are_found_before_anything_is_judged(small, r
     [
         ({"systems": "bm25"}, "an order needs two systems at least"),
         ({"judges": ["gold"]}, "name judges to be compared with gold"),
-        ({"measures": "MRecall"}, "MRecall needs a cut-off, such as MRecall@5"),
         ({"measures": "pRecall@5"}, "measures of one list are compared here"),
         ({"labelled": (20, 1)}, "at least 2 questions are labelled"),
     ],
@@ -182,21 +148,6 @@ def test_what_cannot_be_compared_is_an_error(small, runs, judges, change, messag
     with pytest.raises(InputError, match=message):
         judge_systems(given.pop("systems"), small, given.pop("judges"), given.pop("measures"), **given)
     assert not judges["knows"]
-
-
-def test_the_figure_has_a_panel_a_judge_and_a_point_a_system(small, runs, judges):
-    result = judge_systems(runs, small, ["knows", "contrary"], ["Coverage@2"], labelled=())
-    figure = judged_systems_figure(result.table, "Coverage@2")
-    panels = [axis for axis in figure.axes if axis.get_visible()]
-    assert [axis.get_title() for axis in panels] == ["knows", "contrary"]
-    for axis, judge in zip(panels, ("knows", "contrary"), strict=True):
-        drawn = [tuple(points.lines[0].get_xydata()[0]) for points in axis.containers]
-        means = result.table.pivot(index="system", columns="judge", values="mean").reindex([*runs, ORACLE]) * 100
-        assert drawn == list(zip(means[GOLD], means[judge], strict=True))
-    assert [t.get_text() for t in figure.legends[0].get_texts()] == [*runs, ORACLE]
-
-
-# ---------------------------------------------------------------- beside labels
 
 
 PAIRS = [
@@ -220,9 +171,6 @@ def test_the_table_has_auc_calibration_and_the_judge_that_always_says_yes(tmp_pa
     assert list(table.columns) == ["judge", "threshold", "measure", "value", "low", "high"]
     ordered = table[table["measure"] != "calibration_error"]
     assert (ordered["low"] <= ordered["value"] + 1e-9).all() and (ordered["value"] <= ordered["high"] + 1e-9).all()
-
-
-# ---------------------------------------------------------------- all about one judge: scripts/judge_tables.py
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,6 @@ from click.testing import CliRunner
 import berdslib as bd
 from berdslib.cli import main
 from berdslib.data.records import make_verdicts, ranked_run
-from berdslib.evaluation import sides as leaning
-from berdslib.study import figures
 from berdslib.study.sides import FIGURE_2, FIGURE_3
 
 PASSAGES = [
@@ -58,12 +56,6 @@ def test_bm25_follows_the_words_of_the_query():
     assert "<td>" in found._repr_html_()
 
 
-def test_recorded_expansions_also_expand_the_statements():
-    data = bd.Collection("toy", [ASKED], PASSAGES, GOLD, {"zoos": [("tea", "tea drink"), ("x", "tea")]})
-    found = bd.sides("bm25+expand:recorded", data, 3)
-    assert found.listed.loc[found.listed["docno"] == "tea", "asked"].tolist() == list(leaning.ASKED)
-
-
 def test_a_finished_run_needs_lists_of_perspectives():
     found = bd.sides("bm25", TOY, 2)
     again = bd.sides({"theirs": found.runs["bm25"]}, TOY, 2)
@@ -90,11 +82,3 @@ def test_the_command_prints_both_tables_and_writes_both_figures(tmp_path):
     assert {"shares.csv", "sycophancy.csv", "figure_2_sides.png", "figure_3_sycophancy.pdf"} <= names
     out = CliRunner().invoke(main, ["sides", "-q", "sample", "--limit", "2", "-r", "bm25", "--json"])
     assert out.exit_code == 0 and '"flips"' in out.stdout
-
-
-def test_figures_of_one_and_of_several_data_sets():
-    found = bd.sides("bm25", TOY, 1)
-    two = pd.concat([found.shares, found.shares.assign(dataset="another")])
-    assert len(figures.sides_figure(two.query("asked == 'question'")).axes) == 2
-    drawn = figures.sycophancy_figure(found.leaning).axes[0]
-    assert [text.get_text() for text in drawn.get_yticklabels()] == ["bm25"]

@@ -9,9 +9,8 @@ import pytest
 
 from berdslib.data.arguments import Argument, ArgumentQuery, Release
 from berdslib.data.scenario import open_scenario
-from berdslib.errors import InputError
 from berdslib.stats import holm, mean_interval, paired_test
-from berdslib.study.tables import MACRO, counted, score_table, write_csv, write_results
+from berdslib.study.tables import MACRO, counted, score_table, write_results
 from berdslib.version import __version__
 
 
@@ -65,9 +64,6 @@ def test_queries_of_the_baseline_are_on_one_issue_if_they_ask_the_same():
     assert row["mean"] == pytest.approx(0.35)  # over queries, though issues have different numbers of them
 
 
-# ---------------------------------------------------------------- results
-
-
 def several(base, columns):
     return pd.DataFrame(
         {name: np.full(8, base + i / 10) for i, name in enumerate(columns)}, index=[f"q{i}" for i in range(8)]
@@ -103,15 +99,3 @@ def test_results_of_another_run_do_not_stay_beside_new_ones(tmp_path):
     write_results(tmp_path, {"one": several(0.1, ["nDCG@20"])}, APART, "papers")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.csv", "relevance.csv", "results.json"]
     assert "diversity" not in json.loads((tmp_path / "results.json").read_text())
-
-
-def test_a_table_is_written_whole_or_not_at_all(tmp_path):
-    class Breaks:
-        def to_csv(self, file, **_):
-            file.write("half")
-            raise OSError("disk full")
-
-    (tmp_path / "kept.csv").write_text("as it was")
-    with pytest.raises((OSError, InputError)):
-        write_csv(tmp_path / "kept.csv", Breaks())
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("kept.csv", "as it was")]

@@ -1,4 +1,4 @@
-"""Choosing on one half, by hand-made scores; aspects from a judge; ways to better lists, and to fuse them."""
+"""Choosing on one half, by hand-made scores; ways to better lists, and to fuse them."""
 
 import re
 from dataclasses import replace
@@ -81,12 +81,6 @@ def test_the_way_to_the_oracle_is_a_share_of_the_difference():
     assert way["share"] == pytest.approx((7 / 12 - 0.5) / 0.5)
     assert way["gain_low"] <= way["gain"] <= way["gain_high"]
     assert gain_recovered(SCORES, QUESTIONS, "default", "bold", "bold")["share"] == 1
-
-
-# ---------------------------------------------------------------- aspects
-
-
-# ---------------------------------------------------------------- ways to better lists
 
 
 WAYS = ("expand:recorded", "expand:rule", "multi:recorded", "coverage", "expand:rule+coverage")
@@ -199,13 +193,10 @@ def lists(**options):
     ("call", "words"),
     [
         (lambda: dev_test_split(QUESTIONS[:1]), "cannot be split"),
-        (lambda: gains_and_losses(SCORES, QUESTIONS, "default", cost="Precision@6"), "Precision@5"),
         (lambda: gains_and_losses(SCORES, QUESTIONS[::-1], "default"), "another order"),
-        (lambda: gain_recovered(SCORES, QUESTIONS[::-1], "default", "bold", "bold"), "another order"),
         (lambda: gain_recovered(SCORES, QUESTIONS, "default", "nobody", "bold"), "Known: bold, careful, default"),
         (lambda: choose_system(gains_and_losses(SCORES, QUESTIONS, "default").iloc[[1, 3]]), "smallest loss is 50.0%"),
         (lambda: systems_of("bm25", "mmr", []), "none to try"),
-        (lambda: systems_of("bm25", "mrm", [0.5]), "unknown part 'mrm'"),
         (lambda: lists(judge="overlap"), "scores; another judge must reorder lists"),
         (lambda: lists(aspect_judge="gold"), "; another judge must reorder lists"),
         (lambda: fusion_sweep(Lists(FOUND), replace(ZOO, expansions={})), "1 questions have no expansions, the first"),
@@ -214,9 +205,6 @@ def lists(**options):
 def test_what_cannot_be_chosen_is_an_error(user_cache, call, words):
     with pytest.raises(InputError, match=re.escape(words)):
         call()
-
-
-# ---------------------------------------------------------------- ways to fuse
 
 
 ZOOS = Question("q", "Should zoos close?", ("Yes.", "No."))
