@@ -164,7 +164,7 @@ def build(
             "raw": raw.name,
             "raw_sha256": _digest(raw)[:16],
             "answers": answers.id,
-            "prompts": {} if answers.id == ByRule.id else _prompts(builder, wording),
+            "prompts": {} if answers.id == ByRule.id else _prompts(builder, wording, answers.id),
             "items": items.usable,
             "drawn": len(items.drafts) if sample else None,
             "left_out": dict(Counter(one.reason for one in [*items.unusable, *made.rejected]).most_common()),
@@ -293,9 +293,9 @@ def _origin(draft: Draft) -> dict[str, object]:
     return {name: value for name, value in facts.items() if value}
 
 
-def _prompts(builder: str, wording: str) -> dict[str, str]:
+def _prompts(builder: str, wording: str, asked: str) -> dict[str, str]:
     tasks = [step.task for step in (*BUILDERS[builder].steps, LABEL)]
-    return {task: load_prompt(task, wording_of(task, wording)).hash for task in tasks}
+    return {task: load_prompt(task, wording_of(task, wording), asked=asked).hash for task in tasks}
 
 
 def _digest(raw: Path) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 from berdslib.construction import arguana, checks, kialo, opinionqa, pipeline, questions, statements
 from berdslib.construction.pipeline import Answers, Draft, Passed, Rejection, Step, take
 from berdslib.errors import InputError, known
-from berdslib.llm.prompting import wordings
+from berdslib.llm.prompting import OURS, wordings
 
 _CHECKS = "checks"
 
@@ -138,9 +138,9 @@ def make(builder: str, drafts: Sequence[Draft], answers: Answers, wording: str =
 
 
 def wording_of(task: str, wording: str) -> str:
-    """Return which wording of a task's prompt is meant by "ours" or "published"; some tasks have ours only."""
-    if known("wording", wording, ("ours", "published")) == "ours":
-        return "ours"
+    """Return which wording of a task's prompt is meant by one of ours or "published"; some tasks have ours only."""
+    if known("wording", wording, (*OURS, "published")) in OURS:
+        return wording
     return next((one for one in wordings(task) if one.startswith("table-")), "ours")
 
 

@@ -13,7 +13,7 @@ from berdslib.data.records import Question
 from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.asking import Answer, ask_all
-from berdslib.llm.chat import ChatModel, Messages, Reply, Tokens, most_tokens
+from berdslib.llm.chat import ChatModel, Messages, Reply, Request, Tokens, most_tokens
 from berdslib.llm.prompting import TASKS, Prompt, load_prompt
 from berdslib.llm.recorded import Recorded
 
@@ -216,7 +216,7 @@ def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "
 
     An answer that cannot be read is sent back once, with what was wrong with it; the second one counts.
     """
-    prompt = load_prompt(step.task, wording, needs=TASKS[step.task])
+    prompt = load_prompt(step.task, wording, needs=TASKS[step.task], asked=answers.id)
     turn = {i: step.messages(d, prompt) for i, d in enumerate(drafts) if step.applies(d)}
     found: dict[int, Draft | Rejection] = {i: d for i, d in enumerate(drafts) if i not in turn}
     asked = len(turn)
@@ -275,9 +275,10 @@ def _whole(reply: Reply) -> str:
     return reply.text
 
 
-def _sent_back(messages: Messages, answer: str, problem: str) -> list[dict[str, Any]]:
+def _sent_back(messages: Messages, answer: str, problem: str) -> Request:
     """Return the conversation so far, and that its answer could not be read."""
     plea = f"That answer cannot be read: {problem}. Answer once more, and only in the form that was asked for."
     # An empty turn is refused by some endpoints.
     said = answer.strip() or "(no answer)"
-    return [*messages, {"role": "assistant", "content": said}, {"role": "user", "content": plea}]
+    turns = [*messages, {"role": "assistant", "content": said}, {"role": "user", "content": plea}]
+    return Request(turns, getattr(messages, "form", None))

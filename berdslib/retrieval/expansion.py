@@ -17,10 +17,10 @@ import pandas as pd
 from berdslib.data.collection import Expansions, are_full_queries
 from berdslib.data.records import Question, check_questions
 from berdslib.errors import InputError, known
-from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, strip_reasoning
-from berdslib.llm.asking import UnreadableAnswerError, read_all
+from berdslib.llm.answers import NESTED, parse_perspectives, strip_reasoning
+from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
-from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.prompting import FORMS, Prompt, load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.models.chat import make_chat
@@ -241,6 +241,8 @@ def _templates(text: str) -> list[tuple[str, str]]:
 
 # Tokens of an answer: the paper's six perspectives of 44 words have some 400.
 MAX_TOKENS = 1500
+# What the prompt asks for: names and statements, as many as there are.
+SCHEMA = FORMS["perspective_generation"].schema
 # What expansions are for is part of how they are searched; these are the options of `expanded_search` that differ.
 SEARCHED: dict[str, dict[str, Any]] = {"chat": {}, "hyde": {"merge": "statement only"}}
 
@@ -251,7 +253,6 @@ def expansions_by(
     *,
     wording: str = "ours",
     recordings: Path | None = None,
-    skip_unreadable: bool = False,
     workers: int = 4,
 ) -> dict[str, list[tuple[str, str]]]:
     """Return the expansions that a chat model makes, by name: BeRDS, section 6, or HyDE.
@@ -265,16 +266,15 @@ def expansions_by(
         questions: their texts are sent, and nothing else: no gold perspectives.
         wording: of the prompt for perspectives, see :func:`chat_expansions`.
         recordings: a file of answers: what is in it is not asked again, and what is new is added at once.
-        skip_unreadable: leave out questions whose answer cannot be read, with a warning; they are then searched as they
-            are. Otherwise such an answer is an error.
         workers: requests in flight at a time.
 
     Returns:
-        qid → [(name, statement), …], in the order of the answer.
+        qid → [(name, statement), …], in the order of the answer. A question whose answer cannot be read is left out,
+        with a warning, and then searched as it is.
 
     Raises:
         InputError: another name, or "hyde" with a published wording, which there is none of.
-        UnreadableAnswerError: an answer that cannot be read; all others are asked and read first.
+        UnreadableAnswerError: no answer can be read.
         MissingDataError: a model, a wording or a recorded answer that is not there.
         ChatError: the endpoint fails for good.
     """
@@ -284,16 +284,9 @@ def expansions_by(
         raise InputError("the prompt for hypothetical passages has one wording, ours", field="wording")
     chat = make_chat(model, max_tokens=MAX_TOKENS, schema=SCHEMA if kind == "chat" else None)
     chat = Kept(chat, recordings) if recordings else chat
-    try:
-        if kind == "hyde":
-            return hyde_expansions(questions, chat, workers=workers)
-        return chat_expansions(questions, chat, wording, workers=workers)
-    except UnreadableAnswerError as error:
-        if not skip_unreadable:
-            raise
-        logger.warning("%d of %d questions are left without expansions: %s",
-                       len(questions) - len(error.read), len(questions), error.problem)  # fmt: skip
-        return dict(error.read)
+    if kind == "hyde":
+        return hyde_expansions(questions, chat, workers=workers)
+    return chat_expansions(questions, chat, wording, workers=workers)
 
 
 def chat_expansions(
@@ -315,11 +308,11 @@ def chat_expansions(
         qid → [(name, statement), …], in the order of the answer.
 
     Raises:
-        UnreadableAnswerError: names the question and shows how the answer begins; all others are asked and read first.
+        UnreadableAnswerError: no answer can be read; else a warning names the questions that are left out.
         MissingDataError: the published wording has not been imported, or a recorded answer is not there.
         ChatError: the endpoint fails for good.
     """
-    prompt = load_prompt("perspective_generation", wording, needs=("question",))
+    prompt = load_prompt("perspective_generation", wording, needs=("question",), asked=chat.id)
     known("reading of nested answers", nested, NESTED)
     return _ask(questions, chat, prompt, workers, lambda text: parse_perspectives(text, nested))
 
@@ -339,10 +332,12 @@ def hyde_expansions(
         workers: requests in flight at a time.
 
     Raises:
-        UnreadableAnswerError: an empty answer; all other questions are asked first.
+        UnreadableAnswerError: all answers are empty; else a warning names the questions that are left out.
         ChatError: the endpoint fails for good.
     """
-    return _ask(questions, chat, load_prompt("hypothetical_passage", needs=("question",)), workers, _passage)
+    return _ask(
+        questions, chat, load_prompt("hypothetical_passage", needs=("question",), asked=chat.id), workers, _passage
+    )
 
 
 def _passage(answer: str) -> list[tuple[str, str]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from berdslib.data.pir import PirQuery, pir_collection
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_run
 from berdslib.errors import InputError
 from berdslib.evaluation.sides import top
+from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel, Messages, Reply
 from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Kept
@@ -99,7 +99,7 @@ def answer_questions(
         raise InputError(f"{len(without)} questions have no accepted answer, the first is {without[0]!r}")
     if alone := [q.qid for q in queries if isinstance(golds[q.qid], str)]:
         raise InputError(f"the accepted answers to {alone[0]!r} must be a list of texts, not one text", field="golds")
-    prompt = load_prompt("question_answering", wording, needs=("k", "q"))
+    prompt = load_prompt("question_answering", wording, needs=("k", "q"), asked=chat.id)
     shown = _shown(queries, run, passages, depth)
     asked = [prompt.messages(k=_block(found), q=_line(q.text)) for q, found in zip(queries, shown, strict=True)]
     answers = _complete(chat, asked, workers)
@@ -159,7 +159,7 @@ def write_essays(
         polarity (of the essay), pair_polarity (of the words "Topic: …; Stance: …"), passages_polarity (mean over the
         shown passages; NaN without any). PIR, section 3.3 and appendix A.8.
     """
-    prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"))
+    prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"), asked=chat.id)
     if whole := [q.qid for q in queries if not q.root or len(q.perspectives) != 1]:
         raise InputError(
             f"{whole[0]!r} is no query for one side of a topic; a collection's `queries` are", field="root"
@@ -364,8 +364,9 @@ def _line(text: str) -> str:
 
 
 def _complete(chat: ChatModel, asked: Sequence[Messages], workers: int) -> list[str]:
-    with ThreadPoolExecutor(workers) as pool:
-        return [reply.text.strip() for reply in pool.map(chat.complete, asked)]
+    """Return the answers; "" for what is refused or does not fit, which a warning counts."""
+    found = read_all(chat, {str(i): one for i, one in enumerate(asked)}, str.strip, what="question", workers=workers)
+    return [found.get(str(i), "") for i in range(len(asked))]
 
 
 def _docnos(shown: Sequence[Passage]) -> str:

@@ -14,7 +14,7 @@ from berdslib.evaluation.judges import agreement, agreement_report
 from berdslib.judging.base import Pair, document_text, pairs_of
 from berdslib.judging.baselines import OVERLAP_THRESHOLD, SIMILARITY_THRESHOLDS, Gold, Overlap, Random
 from berdslib.judging.registry import make_judge
-from berdslib.models.volumes import MPNET
+from berdslib.models.packaged import MPNET
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import choose_threshold
 

@@ -31,7 +31,7 @@ from berdslib.judging.stance import FAST, Design, learned, new_model
 from berdslib.judging.training import stance as stance_training
 from berdslib.judging.training.pairs import Example
 from berdslib.judging.training.stance import StanceRecipe, batches, train
-from berdslib.models import volumes
+from berdslib.models import packaged
 from berdslib.stats import choose_threshold
 
 
@@ -132,17 +132,17 @@ def test_shipped_judges_beat_cosine_where_they_were_chosen_and_the_slow_one_the_
 def test_without_its_base_the_mpnet_judge_says_where_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setenv("BERDS_CACHE", str(tmp_path))
-    monkeypatch.setattr(volumes, "_volume_paths", lambda _: {})
+    monkeypatch.setattr(packaged, "_volume_paths", lambda _: {})
     with pytest.raises(MissingDataError) as error:
         make_judge("laptop-mpnet")
-    assert volumes.install_command(volumes.MPNET) in str(error.value)
-    assert f"hf download {volumes.MPNET.checkpoint}" in str(error.value)
+    assert packaged.install_command(packaged.MPNET) in str(error.value)
+    assert f"hf download {packaged.MPNET.checkpoint}" in str(error.value)
 
 
 @pytest.mark.slow
 def test_the_mpnet_judge_tells_sides_and_its_adapter_is_merged_as_it_was_trained(pairs):
-    if not volumes._volume_paths(volumes.MPNET):
-        pytest.skip(f"needs the weights: {volumes.install_command(volumes.MPNET)}")
+    if not packaged._volume_paths(packaged.MPNET):
+        pytest.skip(f"needs the weights: {packaged.install_command(packaged.MPNET)}")
     judge = make_judge("laptop-mpnet")
     assert "mpnet,apart,16" in judge.id
     argument = Passage("d", "Smoke makes people ill, and those at the next table breathe it, too.")

@@ -21,10 +21,10 @@ import numpy as np
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
-from berdslib.judging.causal import Causal, padded
+from berdslib.judging.causal import Causal
 from berdslib.judging.training.pairs import Example
 from berdslib.judging.yesno import answer_tokens
-from berdslib.models.loading import has_bf16
+from berdslib.models.loading import has_bf16, padded
 from berdslib.models.pair_classifier import encode_pairs
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.models import volumes
+from berdslib.models import packaged
 from berdslib.models.encoders import get_encoder
 from berdslib.models.loading import load_model, package_folder
-from berdslib.models.volumes import MPNET, Volumes, install_command, unpacked
+from berdslib.models.packaged import MPNET, Packaged, install_command, unpacked
 
 FILES = {
     "config.json": b'{"model_type": "tiny"}',
@@ -43,7 +43,7 @@ def model(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path / "site")
     importlib.invalidate_caches()
     monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
-    return Volumes(
+    return Packaged(
         "org/tiny",
         {f"tiny-{i}==1": (f"tiny-part_{i}", f"tiny.zip.{i}") for i in range(3)},
         tuple(map(sha256, cut)),
@@ -154,7 +154,7 @@ def test_where_there_is_neither_network_nor_package_both_ways_are_told(monkeypat
 @pytest.fixture(scope="module")
 def mpnet_folder(tmp_path_factory):
     """The real model, unpacked now from the packages that hold it."""
-    if not volumes._volume_paths(MPNET):
+    if not packaged._volume_paths(MPNET):
         pytest.skip(f"needs the weights: {install_command(MPNET)}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BERDS_CACHE", str(tmp_path_factory.mktemp("mpnet")))
