@@ -219,10 +219,12 @@ class LocalChat:
             return None
         from llguidance import LLMatcher
 
-        if form.pattern:
+        if form.schema is None:
             return LLMatcher(self._vocabulary, LLMatcher.grammar_from_regex(form.pattern))
-        spaced = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-        return LLMatcher(self._vocabulary, LLMatcher.grammar_from_json_schema(form.schema, spaced))
+        grammar = LLMatcher.grammar_from_json_schema(
+            form.schema, {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+        )
+        return LLMatcher(self._vocabulary, grammar)
 
 
 class _Steps:

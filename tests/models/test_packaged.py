@@ -1,4 +1,4 @@
-"""Models in volumes: tiny fake packages on the path, joined once, and every way in which a volume can be wrong."""
+"""Models in packages: tiny fake packages on the path, joined once, and every way in which a volume can be wrong."""
 
 import hashlib
 import importlib
@@ -115,6 +115,24 @@ def test_a_volume_that_is_not_the_published_one_is_named_and_its_repair_is_all_t
     assert left() == []
     volume(2).write_bytes(whole)
     assert unpacked(model).endswith("tiny")
+
+
+def test_a_gguf_file_that_is_not_the_published_one_is_not_read(model, volume, left, monkeypatch):
+    """A model of one file has nothing to unpack; it is read by transformers, once, and only if it is the right one."""
+    need, place = next(iter(model.packages.items()))
+    gguf = Packaged("", {need: place}, model.volumes[:1], "tiny")
+    monkeypatch.setattr(
+        packaged, "_convert", lambda path, folder: (folder / "config.json").write_bytes(path.read_bytes())
+    )
+    changed_content = volume(0).read_bytes()
+    volume(0).write_bytes(changed_content[:-1])
+    with pytest.raises(InputError, match=r"tiny\.zip\.0: is not the file that was published"):
+        unpacked(gguf)
+    assert left() == []
+    volume(0).write_bytes(changed_content)
+    assert content(Path(unpacked(gguf))) == {"config.json": changed_content}
+    with pytest.raises(MissingDataError, match="--no-deps tiny-0==1 reader==2"):
+        unpacked(gguf._replace(folder="other", also={"reader==2": "no_such_reader"}))
 
 
 def test_weights_that_are_not_the_published_ones(model, left):
